@@ -1,0 +1,95 @@
+"""What an engine is: the client that makes the calls, one attempt each, for one bucket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from auditor.models import Acl, Head, ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How to reach one bucket. concurrency: most calls in flight, and the size of every pool.
+
+    expected_owner: 12-digit account sent as ExpectedBucketOwner with every call, or None. requester_pays: send
+    RequestPayer=requester. timeouts: seconds.
+    """
+
+    bucket: str
+    region: str | None = None
+    endpoint_url: str | None = None
+    profile: str | None = None
+    concurrency: int = 64
+    expected_owner: str | None = None
+    requester_pays: bool = False
+    connect_timeout: float = 5.0
+    read_timeout: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the next page starts: ListObjectsV2's continuation token, or ListObjectVersions' two markers."""
+
+    token: str | None = None
+    key_marker: str | None = None
+    version_id_marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """What to list. start_after: whole key, exclusive. versions: ListObjectVersions instead of ListObjectsV2."""
+
+    prefix: str = ""
+    start_after: str | None = None
+    versions: bool = False
+    page_size: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing, keys decoded and in order. next: None on the last page.
+
+    delete_markers: keys of the delete markers on the page (versions only), in order.
+    """
+
+    refs: tuple[ObjectRef, ...]
+    next: Position | None
+    delete_markers: tuple[str, ...] = ()
+
+
+class Body(Protocol):
+    """An object's bytes on their way. length: Content-Length, bytes. etag: without quotes."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def etag(self) -> str: ...
+    def chunks(self, size: int) -> AsyncIterator[bytes]:
+        """Pieces of at most `size` bytes, in order; raises CallFailed when the connection breaks."""
+        ...
+
+
+class Engine(Protocol):
+    """One bucket's calls. Every method makes exactly one attempt and raises errors.CallFailed when it fails.
+
+    AWS: ListObjectsV2 and ListObjectVersions (with FetchOwner and EncodingType=url), GetObjectAcl, HeadObject,
+    GetObject.
+    """
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page: ...
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl: ...
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        """checksum: send ChecksumMode=ENABLED; on an SSE-KMS object that needs kms:Decrypt."""
+        ...
+
+    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
+        """The whole object: VersionId when given, and If-Match when `etag` is given (412 when it was overwritten)."""
+        ...
+
+
+EngineFactory = Callable[[Connection], AbstractAsyncContextManager[Engine]]

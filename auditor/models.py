@@ -1,0 +1,287 @@
+"""The nouns of an audit: what was listed, what was read of it, what could not be read, and what was judged.
+
+A fact is `T | Unread | Skipped`: a value, or the reason why there is none. No empty value ever stands for "not known".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+ALL_USERS: Final = "http://acs.amazonaws.com/groups/global/AllUsers"
+AUTHENTICATED_USERS: Final = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers"
+LOG_DELIVERY: Final = "http://acs.amazonaws.com/groups/s3/LogDelivery"
+PUBLIC_GROUPS: Final = frozenset({ALL_USERS, AUTHENTICATED_USERS})
+ANONYMOUS_OWNER: Final = "65a011a29cdf8ec533ec3d1ccaae921c"
+"""Canonical ID of the owner of an object that was uploaded without credentials (acl-overview, S3 User Guide)."""
+
+BUCKET_OWNER_ENFORCED: Final = "BucketOwnerEnforced"
+ARCHIVED_CLASSES: Final = frozenset({"GLACIER", "DEEP_ARCHIVE"})
+"""Storage classes whose objects must be restored before they can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A fact that was asked for and could not be read.
+
+    action: API operation (`GetObjectAcl`). code: S3's error code; the HTTP status where the answer has no body;
+    `SSE-C`, `Malformed`, `Timeout`, `ConnectionError`, `MaxCalls` where there is a better word.
+    """
+
+    action: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A fact that was not asked for, or does not exist there; reason: one phrase for the user."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """One object version, or current object, as the listing names it.
+
+    key: as S3 holds it, any unicode. version_id: None unless versions were listed; the null version is "null".
+    etag: without quotes. size: bytes. last_modified: ISO 8601, UTC, seconds. storage_class: STANDARD where S3 says
+    nothing. owner: canonical ID, None where the listing gives none. checksum_algorithms: as S3 writes them ("SHA256").
+    restored: the listing says that a restored copy of an archived object can be read now.
+    """
+
+    key: str
+    etag: str
+    size: int
+    last_modified: str
+    version_id: str | None = None
+    storage_class: str = "STANDARD"
+    owner: str | None = None
+    is_latest: bool = True
+    checksum_algorithms: tuple[str, ...] = ()
+    checksum_type: str | None = None
+    restored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """grantee: canonical ID, or a group's URI. permission: READ, READ_ACP, WRITE, WRITE_ACP or FULL_CONTROL."""
+
+    grantee: str
+    permission: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """An object's or a bucket's ACL, effective as S3 returns it. owner: canonical ID."""
+
+    owner: str
+    grants: tuple[Grant, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """HeadObject's members that describe the object; None where S3 said nothing, which is not "no".
+
+    Times are ISO 8601, UTC, seconds. metadata: names and values, in memory only: the run folder keeps names.
+    """
+
+    etag: str
+    content_length: int
+    last_modified: str | None = None
+    content_type: str | None = None
+    content_encoding: str | None = None
+    content_disposition: str | None = None
+    content_language: str | None = None
+    cache_control: str | None = None
+    expires: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    missing_meta: int | None = None
+    version_id: str | None = None
+    storage_class: str | None = None
+    server_side_encryption: str | None = None
+    sse_kms_key_id: str | None = None
+    bucket_key_enabled: bool | None = None
+    sse_customer_algorithm: str | None = None
+    checksum_type: str | None = None
+    checksum_crc32: str | None = None
+    checksum_crc32c: str | None = None
+    checksum_crc64nvme: str | None = None
+    checksum_sha1: str | None = None
+    checksum_sha256: str | None = None
+    website_redirect_location: str | None = None
+    replication_status: str | None = None
+    parts_count: int | None = None
+    tag_count: int | None = None
+    object_lock_mode: str | None = None
+    object_lock_retain_until_date: str | None = None
+    object_lock_legal_hold_status: str | None = None
+    restore: str | None = None
+    archive_status: str | None = None
+    expiration: str | None = None
+
+
+class Outcome(StrEnum):
+    """What became of a listed object: its facts were read, it was gone, or something could not be read."""
+
+    AUDITED = "audited"
+    VANISHED = "vanished"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that gather learnt of one object.
+
+    changed: HEAD's ETag differs from the listing's; `ref` then has HEAD's values.
+    """
+
+    ref: ObjectRef
+    acl: Acl | Unread | Skipped
+    head: Head | Unread | Skipped
+    vanished: bool = False
+    changed: bool = False
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """The facts that were asked for and could not be read."""
+        return tuple(fact for fact in (self.acl, self.head) if isinstance(fact, Unread))
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.vanished:
+            return Outcome.VANISHED
+        return Outcome.UNDECIDED if self.unread else Outcome.AUDITED
+
+
+@dataclass(frozen=True, slots=True)
+class PublicAccessBlock:
+    """The four switches of GetPublicAccessBlock, of a bucket or of an account, or the union of both."""
+
+    block_public_acls: bool = False
+    ignore_public_acls: bool = False
+    block_public_policy: bool = False
+    restrict_public_buckets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """GetBucketEncryption's default; algorithm None: the bucket has no default encryption."""
+
+    algorithm: str | None = None
+    kms_key_id: str | None = None
+    bucket_key_enabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketFacts:
+    """What is read of the bucket, once a run, before its objects.
+
+    owner: canonical ID of the bucket's owner. own_id, account: the caller's canonical ID and 12-digit account.
+    ownership: BucketOwnerEnforced, BucketOwnerPreferred or ObjectWriter (also where none was ever set).
+    policy: the policy document as JSON text, "" where there is none. versioning: Enabled, Suspended or Never.
+    request_payer: BucketOwner or Requester.
+    """
+
+    bucket: str
+    region: str | Unread | Skipped
+    owner: str | Unread | Skipped
+    own_id: str | Unread | Skipped
+    account: str | Unread | Skipped
+    ownership: str | Unread | Skipped
+    public_access_block: PublicAccessBlock | Unread | Skipped
+    account_public_access_block: PublicAccessBlock | Unread | Skipped
+    acl: Acl | Unread | Skipped
+    policy_is_public: bool | Unread | Skipped
+    policy: str | Unread | Skipped
+    versioning: str | Unread | Skipped
+    encryption: Encryption | Unread | Skipped
+    request_payer: str | Unread | Skipped
+
+    @property
+    def access_block(self) -> PublicAccessBlock | Unread:
+        """Bucket and account level together, the stricter of each switch.
+
+        A skipped level counts as open. With one level unread the union is still known where the other has all four on.
+        """
+        levels = (self.public_access_block, self.account_public_access_block)
+        known = [level for level in levels if isinstance(level, PublicAccessBlock)]
+        union = PublicAccessBlock(
+            any(level.block_public_acls for level in known),
+            any(level.ignore_public_acls for level in known),
+            any(level.block_public_policy for level in known),
+            any(level.restrict_public_buckets for level in known),
+        )
+        if union == PublicAccessBlock(True, True, True, True):
+            return union
+        return next((level for level in levels if isinstance(level, Unread)), union)
+
+    @property
+    def ignores_public_acls(self) -> bool:
+        """IgnorePublicAcls is *known* to be on, at one level at least."""
+        levels = (self.public_access_block, self.account_public_access_block)
+        return any(isinstance(level, PublicAccessBlock) and level.ignore_public_acls for level in levels)
+
+    @property
+    def restricts_public_policy(self) -> bool:
+        """RestrictPublicBuckets is *known* to be on, at one level at least."""
+        levels = (self.public_access_block, self.account_public_access_block)
+        return any(isinstance(level, PublicAccessBlock) and level.restrict_public_buckets for level in levels)
+
+
+class Severity(StrEnum):
+    """How bad a finding is, worst first."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INFO = "info"
+
+    def at_least(self, other: Severity) -> bool:
+        order = list(Severity)
+        return order.index(self) <= order.index(other)
+
+
+class Verdict(StrEnum):
+    """Who can reach one object today; where several apply, the first of this order."""
+
+    EXPOSED = "exposed"
+    UNKNOWN = "unknown"
+    SHARED = "shared"
+    MASKED = "masked"
+    PRIVATE = "private"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule's word on one object, or on the bucket (key None). Never holds metadata values or display names."""
+
+    fingerprint: str
+    rule: str
+    severity: Severity
+    key: str | None
+    version_id: str | None
+    grantee: str | None
+    permission: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUndecided:
+    """A selected rule that could not be judged for the whole run, because a bucket fact could not be read."""
+
+    rule: str
+    action: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the rules say of one object. undecided: ids of the rules that lacked a fact."""
+
+    evidence: Evidence
+    verdict: Verdict | None
+    findings: tuple[Finding, ...]
+    undecided: tuple[str, ...]
