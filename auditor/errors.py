@@ -58,7 +58,7 @@ class LedgerError(RunError):
     """The ledger cannot be reached or refuses us."""
 
 
-class DigestConflict(LedgerError):
+class DigestConflict(LedgerError):  # noqa: N818 - the field says "conflict", and it is one
     """The ledger already holds another digest of the same algorithm for the very same object."""
 
 
