@@ -1,0 +1,86 @@
+"""Sessions and clients: one place knows how endpoints, profiles, timeouts and retries are set."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import botocore.session
+from botocore import exceptions as sdk
+from botocore.config import Config
+
+from auditor.engines.interface import Connection
+from auditor.errors import CredentialsError, UsageError
+
+
+def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
+    """The endpoint that the user set for a service (flag, AWS_ENDPOINT_URL_X, AWS_ENDPOINT_URL, profile), or None."""
+    if endpoint_url:
+        return endpoint_url
+    if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
+        return None
+    named = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}")
+    if found := named or os.environ.get("AWS_ENDPOINT_URL"):
+        return found
+    try:
+        session = botocore.session.Session(profile=profile)
+        found = session.get_scoped_config().get("endpoint_url")
+    except sdk.ProfileNotFound as error:
+        raise profile_missing(profile) from error
+    return str(found) if found else None
+
+
+def profile_missing(profile: str | None) -> CredentialsError:
+    return CredentialsError(f"there is no AWS profile {profile!r}: see `aws configure list-profiles`, or fix --profile")
+
+
+def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
+    """Raise UsageError unless the endpoint is an http(s) URL with a host."""
+    if url is None:
+        return
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(
+            f"{setting} {url!r} is not a URL: write it like https://s3.example.net or http://127.0.0.1:9000"
+        )
+
+
+def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
+    """botocore Config arguments, for boto3 and aioboto3 alike. attempts: 1 where gather does the retries."""
+    options: dict[str, Any] = {
+        "connect_timeout": connection.connect_timeout,
+        "read_timeout": connection.read_timeout,
+        "max_pool_connections": max(1, connection.concurrency),
+        "retries": {"total_max_attempts": attempts, "mode": "standard"},
+        "request_checksum_calculation": "when_required",
+        "response_checksum_validation": "when_required",
+        "user_agent_extra": "s3-auditor",
+    }
+    if custom_endpoint("s3", connection.endpoint_url, connection.profile):
+        options["s3"] = {"addressing_style": "path"}
+    return options
+
+
+def make_session(profile: str | None, region: str | None) -> boto3.Session:
+    """A boto3 session; raises CredentialsError for a profile that does not exist."""
+    try:
+        return boto3.Session(profile_name=profile, region_name=region)
+    except sdk.ProfileNotFound as error:
+        raise profile_missing(profile) from error
+
+
+def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:
+    """A boto3 client of a session of its own: thread-safe to use, blocking to make (it reads files)."""
+    session = make_session(connection.profile, connection.region)
+    region = connection.region or session.region_name or "us-east-1"
+    try:
+        return session.client(
+            service,
+            region_name=region,
+            endpoint_url=endpoint_url,
+            config=Config(**client_options(connection, attempts=attempts)),
+        )
+    except (sdk.BotoCoreError, ValueError) as error:
+        raise UsageError(f"the AWS SDK refuses the settings: {error}") from error

@@ -1,0 +1,14 @@
+"""The engines by name. To add one: a module with `open_engine`, a line here; the conformance suite runs over all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from auditor.engines import aioboto3, boto3
+from auditor.engines.interface import EngineFactory
+
+ENGINES: Final[dict[str, EngineFactory]] = {
+    "aioboto3": aioboto3.open_engine,
+    "boto3": boto3.open_engine,
+}
+DEFAULT_ENGINE: Final = "aioboto3"

@@ -1,0 +1,95 @@
+"""Engine `aioboto3`: the asynchronous SDK on one event loop, with as many connections as the concurrency."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aioboto3
+from aiobotocore.config import AioConfig
+from botocore import exceptions as sdk
+
+from auditor import aws
+from auditor.engines import replies
+from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position
+from auditor.engines.requests import LISTING_ACTIONS, Requests
+from auditor.errors import UsageError
+from auditor.faults import sdk_errors
+from auditor.models import Acl, Head
+
+
+class Aioboto3Body:
+    """aiobotocore's StreamingBody."""
+
+    def __init__(self, reply: Any) -> None:
+        self.length: int = reply["ContentLength"]
+        self.etag: str = replies.unquoted(reply["ETag"])
+        self._stream = reply["Body"]
+
+    async def chunks(self, size: int) -> AsyncIterator[bytes]:
+        while True:
+            with sdk_errors("GetObject"):
+                chunk = await self._stream.content.read(size)
+            if not chunk:
+                return
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class Aioboto3Engine:
+    """One client for the run."""
+
+    def __init__(self, connection: Connection, client: Any) -> None:
+        self._requests = Requests(connection)
+        self._client = client
+
+    @staticmethod
+    async def _run(action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        with sdk_errors(action):
+            return await call(**arguments)
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        method, arguments = self._requests.listing(query, position)
+        return replies.page(query, await self._run(LISTING_ACTIONS[method], getattr(self._client, method), arguments))
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        arguments = self._requests.object(key, version_id)
+        return replies.acl("GetObjectAcl", await self._run("GetObjectAcl", self._client.get_object_acl, arguments))
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        arguments = self._requests.head(key, version_id, checksum)
+        return replies.head(await self._run("HeadObject", self._client.head_object, arguments))
+
+    @asynccontextmanager
+    async def get(self, key: str, version_id: str | None, etag: str | None) -> AsyncIterator[Aioboto3Body]:
+        arguments = self._requests.get(key, version_id, etag)
+        body = Aioboto3Body(await self._run("GetObject", self._client.get_object, arguments))
+        try:
+            yield body
+        finally:
+            body.close()
+
+
+@asynccontextmanager
+async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
+    """An engine with a connection pool as large as the connection's concurrency."""
+    try:
+        session = aioboto3.Session(profile_name=connection.profile, region_name=connection.region)
+        opening = session.client(
+            "s3",
+            region_name=connection.region or session.region_name or "us-east-1",
+            endpoint_url=connection.endpoint_url,
+            config=AioConfig(**aws.client_options(connection)),
+        )
+        client = await opening.__aenter__()
+    except sdk.ProfileNotFound as error:
+        raise aws.profile_missing(connection.profile) from error
+    except (sdk.BotoCoreError, ValueError) as error:
+        raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
+    try:
+        yield Aioboto3Engine(connection, client)
+    finally:
+        await opening.__aexit__(None, None, None)

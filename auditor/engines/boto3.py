@@ -1,0 +1,88 @@
+"""Engine `boto3`: the blocking SDK in a thread pool as large as the concurrency, with a connection for each thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from auditor import aws
+from auditor.engines import replies
+from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position
+from auditor.engines.requests import LISTING_ACTIONS, Requests
+from auditor.faults import sdk_errors
+from auditor.models import Acl, Head
+
+
+class Boto3Body:
+    """A StreamingBody read in the engine's threads."""
+
+    def __init__(self, reply: Any, run: Callable[..., Any]) -> None:
+        self.length: int = reply["ContentLength"]
+        self.etag: str = replies.unquoted(reply["ETag"])
+        self._stream = reply["Body"]
+        self._run = run
+
+    async def chunks(self, size: int) -> AsyncIterator[bytes]:
+        while chunk := await self._run("GetObject", self._stream.read, size):
+            yield chunk
+
+    async def close(self) -> None:
+        await self._run("GetObject", self._stream.close)
+
+
+class Boto3Engine:
+    """One client for the run; boto3 clients are thread-safe (boto3 guide, "Multithreading")."""
+
+    def __init__(self, connection: Connection, client: Any, pool: ThreadPoolExecutor) -> None:
+        self._requests = Requests(connection)
+        self._client = client
+        self._pool = pool
+
+    async def _run(self, action: str, call: Callable[..., Any], *args: Any, **arguments: Any) -> Any:
+        def attempt() -> Any:
+            with sdk_errors(action):
+                return call(*args, **arguments)
+
+        return await asyncio.get_running_loop().run_in_executor(self._pool, attempt)
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        method, arguments = self._requests.listing(query, position)
+        reply = await self._run(LISTING_ACTIONS[method], getattr(self._client, method), **arguments)
+        return replies.page(query, reply)
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        arguments = self._requests.object(key, version_id)
+        return replies.acl("GetObjectAcl", await self._run("GetObjectAcl", self._client.get_object_acl, **arguments))
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        arguments = self._requests.head(key, version_id, checksum)
+        return replies.head(await self._run("HeadObject", self._client.head_object, **arguments))
+
+    @asynccontextmanager
+    async def get(self, key: str, version_id: str | None, etag: str | None) -> AsyncIterator[Boto3Body]:
+        arguments = self._requests.get(key, version_id, etag)
+        body = Boto3Body(await self._run("GetObject", self._client.get_object, **arguments), self._run)
+        try:
+            yield body
+        finally:
+            await body.close()
+
+
+@asynccontextmanager
+async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
+    """An engine with its own threads and connections, both as many as the connection's concurrency."""
+    pool = ThreadPoolExecutor(max(1, connection.concurrency), thread_name_prefix="auditor-boto3")
+    try:
+        loop = asyncio.get_running_loop()
+        client = await loop.run_in_executor(
+            pool, lambda: aws.make_client("s3", connection, endpoint_url=connection.endpoint_url)
+        )
+        try:
+            yield Boto3Engine(connection, client, pool)
+        finally:
+            client.close()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

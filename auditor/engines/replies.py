@@ -1,0 +1,148 @@
+"""From botocore's parsed replies to our facts, pure; a reply without a required element is Malformed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote_plus
+
+from auditor.engines.interface import ListQuery, Page, Position
+from auditor.errors import CallFailed
+from auditor.models import Acl, Grant, Head, ObjectRef
+
+Reply = Mapping[str, Any]
+
+
+def iso(moment: Any) -> str:
+    """ISO 8601, UTC, seconds."""
+    if isinstance(moment, datetime):
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return str(moment)
+
+
+def _iso_or_none(moment: Any) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+def unquoted(etag: str) -> str:
+    return etag.strip('"')
+
+
+def required(action: str, reply: Reply, name: str) -> Any:
+    """A required element; raises CallFailed Malformed when it is absent."""
+    value = reply.get(name)
+    if value is None:
+        raise CallFailed(action, "Malformed", 200, f"{name} is missing")
+    return value
+
+
+def acl(action: str, reply: Reply) -> Acl:
+    """GetObjectAcl and GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission."""
+    owner = required(action, required(action, reply, "Owner"), "ID")
+    return Acl(str(owner), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
+
+
+def _grant(action: str, grant: Reply) -> Grant:
+    grantee = required(action, grant, "Grantee")
+    name = grantee.get("URI") or grantee.get("ID")
+    if not name:
+        raise CallFailed(action, "Malformed", 200, "a grantee without ID or URI")
+    return Grant(str(name), str(required(action, grant, "Permission")))
+
+
+_HEAD_TEXT = {
+    "content_type": "ContentType",
+    "content_encoding": "ContentEncoding",
+    "content_disposition": "ContentDisposition",
+    "content_language": "ContentLanguage",
+    "cache_control": "CacheControl",
+    "missing_meta": "MissingMeta",
+    "version_id": "VersionId",
+    "storage_class": "StorageClass",
+    "server_side_encryption": "ServerSideEncryption",
+    "sse_kms_key_id": "SSEKMSKeyId",
+    "bucket_key_enabled": "BucketKeyEnabled",
+    "sse_customer_algorithm": "SSECustomerAlgorithm",
+    "checksum_type": "ChecksumType",
+    "checksum_crc32": "ChecksumCRC32",
+    "checksum_crc32c": "ChecksumCRC32C",
+    "checksum_crc64nvme": "ChecksumCRC64NVME",
+    "checksum_sha1": "ChecksumSHA1",
+    "checksum_sha256": "ChecksumSHA256",
+    "website_redirect_location": "WebsiteRedirectLocation",
+    "replication_status": "ReplicationStatus",
+    "parts_count": "PartsCount",
+    "tag_count": "TagCount",
+    "object_lock_mode": "ObjectLockMode",
+    "object_lock_legal_hold_status": "ObjectLockLegalHoldStatus",
+    "restore": "Restore",
+    "archive_status": "ArchiveStatus",
+    "expiration": "Expiration",
+}
+
+
+def head(reply: Reply) -> Head:
+    """HeadObject. `Expires` is taken as S3 sent it, for a date that nobody can parse is still a fact."""
+    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    members = {name: reply.get(member) for name, member in _HEAD_TEXT.items()}
+    return Head(
+        etag=unquoted(required("HeadObject", reply, "ETag")),
+        content_length=int(required("HeadObject", reply, "ContentLength")),
+        last_modified=_iso_or_none(reply.get("LastModified")),
+        object_lock_retain_until_date=_iso_or_none(reply.get("ObjectLockRetainUntilDate")),
+        expires=headers.get("expires"),
+        metadata={str(name).lower(): str(value) for name, value in reply.get("Metadata", {}).items()},
+        **members,
+    )
+
+
+def page(query: ListQuery, reply: Reply) -> Page:
+    """ListObjectsV2 or ListObjectVersions, asked with EncodingType=url; raises CallFailed Malformed."""
+    return _versions_page(reply) if query.versions else _objects_page(reply)
+
+
+def _decoder(reply: Reply) -> Any:
+    """S3 writes a space as "+" there, as forms do; a server that ignores EncodingType does not say `url`."""
+    return unquote_plus if reply.get("EncodingType") == "url" else str
+
+
+def _objects_page(reply: Reply) -> Page:
+    action = "ListObjectsV2"
+    decode = _decoder(reply)
+    following = None
+    if required(action, reply, "IsTruncated"):
+        following = Position(token=str(required(action, reply, "NextContinuationToken")))
+    return Page(tuple(_ref(action, entry, decode) for entry in reply.get("Contents", ())), following)
+
+
+def _versions_page(reply: Reply) -> Page:
+    action = "ListObjectVersions"
+    decode = _decoder(reply)
+    following = None
+    if required(action, reply, "IsTruncated"):
+        marker = decode(str(required(action, reply, "NextKeyMarker")))
+        following = Position(key_marker=marker, version_id_marker=reply.get("NextVersionIdMarker") or None)
+    return Page(
+        tuple(_ref(action, entry, decode) for entry in reply.get("Versions", ())),
+        following,
+        tuple(decode(str(required(action, entry, "Key"))) for entry in reply.get("DeleteMarkers", ())),
+    )
+
+
+def _ref(action: str, entry: Reply, decode: Any) -> ObjectRef:
+    owner = entry.get("Owner") or {}
+    restore = entry.get("RestoreStatus") or {}
+    return ObjectRef(
+        key=decode(str(required(action, entry, "Key"))),
+        etag=unquoted(str(required(action, entry, "ETag"))),
+        size=int(required(action, entry, "Size")),
+        last_modified=iso(required(action, entry, "LastModified")),
+        version_id=str(required(action, entry, "VersionId")) if action == "ListObjectVersions" else None,
+        storage_class=str(entry.get("StorageClass") or "STANDARD"),
+        owner=owner.get("ID") or None,
+        is_latest=bool(entry.get("IsLatest", True)),
+        checksum_algorithms=tuple(entry.get("ChecksumAlgorithm", ())),
+        checksum_type=entry.get("ChecksumType"),
+        restored=bool(restore.get("RestoreExpiryDate")) and not restore.get("IsRestoreInProgress", False),
+    )

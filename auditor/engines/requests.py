@@ -1,0 +1,65 @@
+"""The SDK arguments of an engine's calls, the same for every SDK engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.engines.interface import Connection, ListQuery, Position
+
+
+class Requests:
+    """Builds botocore arguments for one bucket (ExpectedBucketOwner and RequestPayer included)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._common: dict[str, Any] = {"Bucket": connection.bucket}
+        if connection.expected_owner:
+            self._common["ExpectedBucketOwner"] = connection.expected_owner
+        if connection.requester_pays:
+            self._common["RequestPayer"] = "requester"
+
+    def listing(self, query: ListQuery, position: Position | None) -> tuple[str, dict[str, Any]]:
+        """The botocore method's name and its arguments."""
+        arguments = self._common | {
+            "Prefix": query.prefix,
+            "MaxKeys": query.page_size,
+            "EncodingType": "url",
+            "OptionalObjectAttributes": ["RestoreStatus"],
+        }
+        if query.versions:
+            return "list_object_versions", arguments | _version_markers(query, position)
+        arguments["FetchOwner"] = True
+        if position is not None:
+            arguments["ContinuationToken"] = position.token
+        elif query.start_after is not None:
+            arguments["StartAfter"] = query.start_after
+        return "list_objects_v2", arguments
+
+    def object(self, key: str, version_id: str | None) -> dict[str, Any]:
+        arguments = self._common | {"Key": key}
+        if version_id is not None:
+            arguments["VersionId"] = version_id
+        return arguments
+
+    def head(self, key: str, version_id: str | None, checksum: bool) -> dict[str, Any]:
+        arguments = self.object(key, version_id)
+        if checksum:
+            arguments["ChecksumMode"] = "ENABLED"
+        return arguments
+
+    def get(self, key: str, version_id: str | None, etag: str | None) -> dict[str, Any]:
+        arguments = self.object(key, version_id)
+        if etag is not None:
+            arguments["IfMatch"] = f'"{etag}"'
+        return arguments
+
+
+def _version_markers(query: ListQuery, position: Position | None) -> dict[str, Any]:
+    if position is None:
+        return {} if query.start_after is None else {"KeyMarker": query.start_after}
+    markers: dict[str, Any] = {"KeyMarker": position.key_marker}
+    if position.version_id_marker is not None:
+        markers["VersionIdMarker"] = position.version_id_marker
+    return markers
+
+
+LISTING_ACTIONS = {"list_objects_v2": "ListObjectsV2", "list_object_versions": "ListObjectVersions"}

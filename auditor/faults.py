@@ -1,0 +1,156 @@
+"""What a failed call means: botocore's exceptions become CallFailed through one table, and codes are sorted by kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import aiohttp
+from botocore import exceptions as sdk
+
+from auditor.errors import AuditorError, BucketError, CallFailed, CredentialsError, RunError, UsageError
+
+THROTTLES: Final = frozenset(
+    {
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "RequestLimitExceeded",
+        "TooManyRequestsException",
+        "TooManyRequests",
+        "BandwidthLimitExceeded",
+        "ProvisionedThroughputExceededException",
+        "429",
+        "503",
+        "ServiceUnavailable",
+    }
+)
+"""Codes that ask for fewer calls. HEAD has no body, so its SlowDown is a bare 503."""
+
+TRANSIENT: Final = frozenset(
+    {
+        "Timeout",
+        "ConnectionError",
+        "BrokenReply",
+        "InternalError",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "PriorRequestNotComplete",
+        "OperationAborted",
+    }
+)
+GONE: Final = frozenset({"NoSuchKey", "NoSuchVersion", "404", "405", "MethodNotAllowed"})
+DENIED: Final = frozenset({"AccessDenied", "403", "AllAccessDisabled", "InvalidObjectState"})
+EXPIRED: Final = frozenset(
+    {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired", "InvalidToken"}
+)
+BAD_CREDENTIALS: Final = frozenset(
+    {"InvalidAccessKeyId", "InvalidClientTokenId", "SignatureDoesNotMatch", "NotSignedUp", "AccountProblem"}
+)
+ELSEWHERE: Final = frozenset(
+    {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "301"}
+)
+
+
+def is_throttle(failure: CallFailed) -> bool:
+    return failure.code in THROTTLES or failure.status in (429, 503)
+
+
+def is_transient(failure: CallFailed) -> bool:
+    """Worth another attempt, as botocore's standard retry mode counts it."""
+    return is_throttle(failure) or failure.code in TRANSIENT or failure.status in (500, 502, 504)
+
+
+def is_gone(failure: CallFailed) -> bool:
+    """The object is not there any more, or the named version is a delete marker (S3 API: 404, 405)."""
+    return failure.code in GONE
+
+
+def doom(failure: CallFailed, bucket: str) -> RunError | None:
+    """The error that ends the run, when this failure would befall every call alike; else None."""
+    code = failure.code
+    if code in EXPIRED:
+        return CredentialsError(f"the credentials have expired ({code}): renew them and run again")
+    if code in BAD_CREDENTIALS:
+        return CredentialsError(
+            f"the credentials were refused ({code}): check the access key, the secret and --profile"
+        )
+    if code == "RequestTimeTooSkewed":
+        return CredentialsError("S3 refused the request's time (RequestTimeTooSkewed): set this machine's clock right")
+    if code == "NoSuchBucket":
+        return BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
+    if code in ELSEWHERE:
+        region = failure.headers.get("x-amz-bucket-region", "")
+        fix = f"use --region {region}" if region else "give its region with --region"
+        return BucketError(f"the bucket {bucket!r} is in another region ({code}): {fix}")
+    return None
+
+
+_LOST = (
+    sdk.ConnectionError,  # base of closed, refused, unreachable, TLS and proxy errors
+    sdk.HTTPClientError,
+    sdk.IncompleteReadError,
+    aiohttp.ClientError,
+    OSError,
+)
+_NO_CREDENTIALS = (
+    sdk.NoCredentialsError,
+    sdk.PartialCredentialsError,
+    sdk.CredentialRetrievalError,
+    sdk.TokenRetrievalError,
+    sdk.SSOError,
+    sdk.LoginError if hasattr(sdk, "LoginError") else sdk.SSOError,
+)
+_TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, asyncio.TimeoutError, TimeoutError)
+
+
+def from_client_error(action: str, error: Any) -> CallFailed:
+    """A botocore ClientError, whose `response` holds the code, the status and the headers."""
+    meta = error.response.get("ResponseMetadata", {})
+    fault = error.response.get("Error", {})
+    return CallFailed(
+        action,
+        str(fault.get("Code", "Unknown")),
+        int(meta.get("HTTPStatusCode", 0)),
+        str(fault.get("Message", ""))[:500],
+        {str(name).lower(): str(value) for name, value in meta.get("HTTPHeaders", {}).items()},
+    )
+
+
+def translate(action: str, error: Exception) -> Exception:
+    """Any exception of an SDK as one of ours; ours, and what is a bug, come back as they are."""
+    if isinstance(error, (AuditorError, CallFailed)):
+        return error
+    if isinstance(error, sdk.ClientError):
+        return from_client_error(action, error)
+    if isinstance(error, _NO_CREDENTIALS):
+        return CredentialsError(
+            f"no usable AWS credentials ({type(error).__name__}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,"
+            " a role, or --profile"
+        )
+    if isinstance(error, _TIMEOUTS):
+        return CallFailed(action, "Timeout", message=str(error)[:500])
+    if isinstance(error, sdk.ResponseParserError):
+        return CallFailed(action, "BrokenReply", message=str(error)[:500])
+    if isinstance(error, _LOST):
+        return CallFailed(action, "ConnectionError", message=str(error)[:500])
+    if isinstance(error, (sdk.BotoCoreError, ValueError)):
+        return UsageError(f"the AWS SDK refuses the settings: {error}")
+    return error
+
+
+@contextmanager
+def sdk_errors(action: str) -> Iterator[None]:
+    """Run one SDK call; what it raises leaves as ours, from its cause."""
+    try:
+        yield
+    except Exception as error:
+        ours = translate(action, error)
+        if ours is error:
+            raise
+        raise ours from error
