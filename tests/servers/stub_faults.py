@@ -1,0 +1,136 @@
+"""What can go wrong with a request, and the plans that say with which.
+
+A plan is asked for every request, with the operation, the key ("" for a call of the bucket) and how many times that
+very call was made (from 1), and returns a Fault or None. A Fault is a plan too: it befalls every request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """The ways to fail.
+
+    CUT: half of the body, then the connection closes. VANISH: the object is removed just before it is read. EMPTY: 200
+    without a body. INCOMPLETE: 200, well formed, without the required elements. TRUNCATED: 200, half of the body, with
+    a Content-Length to match.
+    """
+
+    ERROR = "error"
+    RESET = "reset"
+    CUT = "cut"
+    DELAY = "delay"
+    BLACK_HOLE = "black hole"
+    VANISH = "vanish"
+    EMPTY = "empty"
+    INCOMPLETE = "incomplete"
+    TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault. status, code: of an ERROR; without a code the answer has no body. seconds: of a DELAY."""
+
+    kind: Kind
+    status: int = 0
+    code: str = ""
+    seconds: float = 0.0
+
+    def __call__(self, operation: str, key: str, nth: int) -> Fault | None:
+        return self
+
+
+Plan = Callable[[str, str, int], Fault | None]
+
+
+def error(status: int, code: str = "") -> Fault:
+    return Fault(Kind.ERROR, status, code)
+
+
+def latency(seconds: float) -> Fault:
+    """Every answer waits; the plans after it are still asked."""
+    return Fault(Kind.DELAY, seconds=seconds)
+
+
+SLOW_DOWN: Final = error(503, "SlowDown")
+INTERNAL_ERROR: Final = error(500, "InternalError")
+BAD_GATEWAY: Final = error(502)
+GATEWAY_TIMEOUT: Final = error(504)
+REQUEST_TIMEOUT: Final = error(400, "RequestTimeout")
+EXPIRED_TOKEN: Final = error(400, "ExpiredToken")
+INVALID_ACCESS_KEY: Final = error(403, "InvalidAccessKeyId")
+ACCESS_DENIED: Final = error(403, "AccessDenied")
+RESET: Final = Fault(Kind.RESET)
+CUT: Final = Fault(Kind.CUT)
+BLACK_HOLE: Final = Fault(Kind.BLACK_HOLE)
+VANISH: Final = Fault(Kind.VANISH)
+EMPTY: Final = Fault(Kind.EMPTY)
+INCOMPLETE: Final = Fault(Kind.INCOMPLETE)
+TRUNCATED: Final = Fault(Kind.TRUNCATED)
+TRANSIENT: Final = (SLOW_DOWN, INTERNAL_ERROR, BAD_GATEWAY, GATEWAY_TIMEOUT, REQUEST_TIMEOUT, RESET)
+"""Those that a caller is expected to retry."""
+
+
+def random_faults(
+    rate: float, seed: int = 0, kinds: Sequence[Fault] = TRANSIENT, operations: Collection[str] | None = None
+) -> Plan:
+    """A fraction `rate` of the calls fails; which ones depends on the seed and the call, not on the order of calls."""
+
+    def plan(operation: str, key: str, nth: int) -> Fault | None:
+        if not _concerns(operations, operation):
+            return None
+        drawn = hashlib.blake2b(f"{seed}\0{operation}\0{key}\0{nth}".encode(), digest_size=16).digest()
+        if int.from_bytes(drawn[:8]) >= rate * 2**64:
+            return None
+        return kinds[int.from_bytes(drawn[8:]) % len(kinds)]
+
+    return plan
+
+
+def first_n(n: int, fault: Fault, operations: Collection[str] | None = None) -> Plan:
+    """The first n calls of these operations fail, whatever their keys."""
+    left = n
+
+    def plan(operation: str, key: str, nth: int) -> Fault | None:
+        nonlocal left
+        if left <= 0 or not _concerns(operations, operation):
+            return None
+        left -= 1
+        return fault
+
+    return plan
+
+
+def on_keys(predicate: Callable[[str], bool], fault: Fault, operations: Collection[str] | None = None) -> Plan:
+    """Every call for these keys fails."""
+
+    def plan(operation: str, key: str, nth: int) -> Fault | None:
+        return fault if key and _concerns(operations, operation) and predicate(key) else None
+
+    return plan
+
+
+def throttle_above(rate_per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> Plan:
+    """503 SlowDown for the calls above a rate, as a token bucket of `burst` tokens counts it."""
+    tokens, last = float(burst), clock()
+
+    def plan(operation: str, key: str, nth: int) -> Fault | None:
+        nonlocal tokens, last
+        now = clock()
+        tokens, last = min(burst, tokens + (now - last) * rate_per_second), now
+        if tokens < 1:
+            return SLOW_DOWN
+        tokens -= 1
+        return None
+
+    return plan
+
+
+def _concerns(operations: Collection[str] | None, operation: str) -> bool:
+    return operations is None or operation in operations
