@@ -1,0 +1,100 @@
+"""Wildcards as bucket policies have them: `*` is any text, `?` any one character, `${name}` a policy variable."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+_TOKEN: Final = re.compile(r"\$\{[^}]*\}?|[*?]|[^$*?]+|\$")
+_TOKEN_2008: Final = re.compile(r"[*?]|[^*?]+")
+_LITERALS: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
+
+
+class _Piece(NamedTuple):
+    """Text without `*`: literal runs with one arbitrary character (`?`) between neighbours."""
+
+    runs: tuple[str, ...]
+    length: int
+
+    def stands_at(self, text: str, index: int) -> bool:
+        for run in self.runs:
+            if not text.startswith(run, index):
+                return False
+            index += len(run) + 1
+        return True
+
+    def find(self, text: str, start: int, end: int) -> int:
+        """The first place within text[start:end], or -1."""
+        if len(self.runs) == 1:
+            return text.find(self.runs[0], start, end)
+        return next((i for i in range(start, end - self.length + 1) if self.stands_at(text, i)), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """A pattern, matched against a whole text, case and all. sure: it holds no policy variable.
+
+    pieces: what stands between the `*`. Each is taken at its first place and never moved again: a later place could not
+    help the pieces after it, so that nothing is ever tried twice.
+    """
+
+    pieces: tuple[_Piece, ...]
+    sure: bool = True
+
+    @classmethod
+    def of(cls, pattern: str, *, variables: bool = False) -> Wildcard:
+        """variables: `${name}` is any text, so that a match is no longer sure, and `${*}` is a plain `*`."""
+        pieces, sure = [[""]], True
+        for part in (_TOKEN if variables else _TOKEN_2008).findall(pattern):
+            variable = variables and part.startswith("${") and part not in _LITERALS
+            sure = sure and not variable
+            if variable or part == "*":
+                pieces.append([""])
+            elif part == "?":
+                pieces[-1].append("")
+            else:
+                pieces[-1][-1] += _LITERALS.get(part, part) if variables else part
+        return cls(tuple(_Piece(tuple(runs), sum(map(len, runs)) + len(runs) - 1) for runs in pieces), sure)
+
+    def matches(self, text: str) -> bool:
+        first, last = self.pieces[0], self.pieces[-1]
+        if not first.stands_at(text, 0):
+            return False
+        if len(self.pieces) == 1:
+            return len(text) == first.length
+        start, end = first.length, len(text) - last.length
+        if end < start or not last.stands_at(text, end):
+            return False
+        for piece in self.pieces[1:-1]:
+            start = piece.find(text, start, end)
+            if start < 0:
+                return False
+            start += piece.length
+        return True
+
+    def may_match_after(self, start: str) -> bool:
+        """False: no text that begins with `start`, and goes on, matches."""
+        head = self._head
+        if len(head) > len(start) or self._literal:
+            return head.startswith(start) and head != start
+        return start.startswith(head)
+
+    def matches_all_after(self, start: str) -> bool:
+        """Every text that begins with `start`, and goes on, matches: the pattern is a beginning of it, then `*`."""
+        rest = self.pieces[1:]
+        return (
+            len(self.pieces[0].runs) == 1
+            and start.startswith(self._head)
+            and bool(rest)
+            and not any(piece.length for piece in rest)
+        )
+
+    @property
+    def _head(self) -> str:
+        """The literal text before the first wildcard."""
+        return self.pieces[0].runs[0]
+
+    @property
+    def _literal(self) -> bool:
+        return len(self.pieces) == 1 and len(self.pieces[0].runs) == 1

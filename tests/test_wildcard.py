@@ -1,0 +1,127 @@
+"""Wildcards against a slow and plain oracle, and against patterns made to be slow."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from auditor.wildcard import Wildcard
+
+PATTERNS = st.text(alphabet="ab/*?", max_size=9)
+TEXTS = st.text(alphabet="ab/", max_size=9)
+
+
+def matches_slowly(pattern: str, text: str) -> bool:
+    """The definition, word for word: exponential, and therefore for short texts only."""
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return any(matches_slowly(pattern[1:], text[skip:]) for skip in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("?", text[0]) and matches_slowly(pattern[1:], text[1:])
+
+
+@given(PATTERNS, TEXTS)
+@example("*a?", "aab")
+@example("a*a", "a")
+@example("?*?", "a")
+@example("**", "")
+@example("*?b*?b*", "abbab")
+def test_agrees_with_the_definition(pattern: str, text: str) -> None:
+    assert Wildcard.of(pattern).matches(text) == matches_slowly(pattern, text)
+
+
+@given(st.text(alphabet="ab*?", max_size=6), st.text(alphabet="ab", min_size=1, max_size=3))
+@example("ab*", "ab")
+@example("ab", "ab")
+@example("a?*", "ab")
+def test_what_is_said_of_a_whole_bucket_holds_for_each_key(pattern: str, bucket: str) -> None:
+    wildcard, start = Wildcard.of(pattern), bucket
+    after = [wildcard.matches(start + key) for key in ("a", "b", "ab", "ba", "aab", "bbbb", "abab", "aaaa", "baab")]
+    assert wildcard.may_match_after(start) or not any(after)
+    assert not wildcard.matches_all_after(start) or all(after)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("bucket/*", True),
+        ("buck*", True),
+        ("*", True),
+        ("bucket/**", True),
+        ("bucket/a*", False),
+        ("bucket/?*", False),
+        ("bucket/", False),
+        ("other/*", False),
+        ("*/a*", False),
+    ],
+)
+def test_a_pattern_for_the_whole_bucket_is_known_as_one(pattern: str, expected: bool) -> None:
+    assert Wildcard.of(pattern).matches_all_after("bucket/") is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("bucket", False),
+        ("bucket/", False),
+        ("other/*", False),
+        ("bucket2/*", False),
+        ("bucket/a", True),
+        ("b*", True),
+        ("bucket/a*", True),
+        ("*a", True),
+    ],
+)
+def test_a_pattern_for_no_object_of_the_bucket_is_known_as_one(pattern: str, expected: bool) -> None:
+    assert Wildcard.of(pattern).may_match_after("bucket/") is expected
+
+
+def test_a_pattern_made_to_backtrack_is_answered() -> None:
+    """A matcher that tries every division of the text among the stars would still be at it when the sun goes out."""
+    assert not Wildcard.of("*a" * 500 + "*b").matches("a" * 1024)
+    assert Wildcard.of("*a" * 500 + "*b").matches("a" * 1023 + "b")
+    assert not Wildcard.of("*?a" * 60 + "*b").matches("a" * 1024)
+
+
+@pytest.mark.parametrize(
+    ("situation", "pattern", "text", "matches", "sure"),
+    [
+        ("a variable may be any text", "home/${aws:username}/*", "home/ada/x", True, False),
+        ("a variable may be empty", "home/${aws:username}", "home/", True, False),
+        ("before the variable it already differs", "home/${aws:username}/*", "public/ada/x", False, False),
+        ("after the variable it differs", "${aws:username}/private", "ada/public", False, False),
+        ("a default value belongs to the variable", "${aws:username, 'x'}/a", "y/a", True, False),
+        ("a variable without an end swallows the rest", "a${aws:user", "abc", True, False),
+        ("a nameless variable", "a${}b", "acb", True, False),
+        ("an escaped star is a star", "a${*}", "a*", True, True),
+        ("an escaped star is no wildcard", "a${*}", "ab", False, True),
+        ("an escaped question mark", "a${?}b", "a?b", True, True),
+        ("an escaped question mark is no wildcard", "a${?}b", "axb", False, True),
+        ("an escaped dollar", "a${$}{b}", "a${b}", True, True),
+        ("a dollar alone", "a$b", "a$b", True, True),
+        ("two dollars before a variable", "a$${x}", "a$y", True, False),
+    ],
+)
+def test_policy_variables(situation: str, pattern: str, text: str, matches: bool, sure: bool) -> None:
+    wildcard = Wildcard.of(pattern, variables=True)
+    assert (wildcard.matches(text), wildcard.sure) == (matches, sure), situation
+
+
+def test_without_variables_braces_are_text_and_stars_wildcards() -> None:
+    wildcard = Wildcard.of("a${*}")
+    assert wildcard.matches("a${anything}")
+    assert not wildcard.matches("a*")
+    assert wildcard.sure
+
+
+@pytest.mark.parametrize("text", ["Å", "🗝️", "a\nb", "\x00", "a\\b", "[a]", "a.b", "(", "a|b", " ", "^$"])
+def test_an_odd_text_matches_itself_and_nothing_else(text: str) -> None:
+    assert Wildcard.of(text).matches(text)
+    assert Wildcard.of(f"*{text}*").matches(f"x{text}\n")
+    assert not Wildcard.of(text).matches(f"{text}x")
+    assert not Wildcard.of(text).matches("b")
+
+
+def test_composed_and_decomposed_letters_differ() -> None:
+    assert not Wildcard.of("\u00e9").matches("e\u0301")
