@@ -1,0 +1,122 @@
+"""Every request of a run goes through here: the rate, the budget, the retries and the counts are the same for all."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar
+
+from auditor.errors import CallFailed
+from auditor.faults import doom, is_throttle, is_transient
+from auditor.pace import Clock, Permits, Rate, Sleep
+
+T = TypeVar("T")
+Kind = Literal["list", "acl", "head", "bucket", "get"]
+
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """attempts: the first included. seconds: no attempt starts later than this after the first."""
+
+    attempts: int = 10
+    seconds: float = 60.0
+
+
+class Caller:
+    """Makes calls on one bucket. Throttles, resets and server errors are tried again with jittered, doubling pauses
+    ("full jitter", AWS Architecture Blog); what dooms the run is raised as RunError; all else leaves as CallFailed.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        *,
+        rate: Rate,
+        permits: Permits,
+        retry: RetryPolicy | None = None,
+        max_calls: int | None = None,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        dice: random.Random | None = None,
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self.permits = permits
+        self._bucket = bucket
+        self._rate = rate
+        self._retry = retry or RetryPolicy()
+        self._max_calls = max_calls
+        self._sent = 0
+        self._clock = clock
+        self._sleep = sleep
+        self._dice = dice or random.Random()  # noqa: S311 - jitter is no secret
+        self.answered_at = float("-inf")
+
+    @property
+    def budget_left(self) -> int | None:
+        """How many calls may still be sent; None: no limit."""
+        return None if self._max_calls is None else max(0, self._max_calls - self._sent)
+
+    async def call(
+        self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], *, beyond_budget: bool = False
+    ) -> T:
+        """Send one request, again where it is worth it. Raises CallFailed, or RunError where every call would fail.
+
+        beyond_budget: send it even when the budget is used up (counted all the same).
+        """
+        started = self._clock()
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._once(kind, action, attempt, beyond_budget)
+            except CallFailed as failure:
+                pause = self._pause(failure, tries, started)
+                if pause is None:
+                    self._raise_doom(failure)
+                    raise
+            await self._sleep(pause)
+            self.counts["retried"] += 1
+
+    async def _once(self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], beyond_budget: bool) -> T:
+        if self.budget_left == 0 and not beyond_budget:
+            raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")
+        self._sent += 1
+        await self._rate.take()
+        self.counts[kind] += 1
+        sent = self._clock()
+        try:
+            answer = await attempt()
+        except CallFailed as failure:
+            self._note(failure, self._clock() - sent)
+            raise
+        self.answered_at = self._clock()
+        self.permits.answered(self.answered_at - sent)
+        return answer
+
+    def _note(self, failure: CallFailed, seconds: float) -> None:
+        if is_throttle(failure):
+            self.counts["throttled"] += 1
+            self.permits.throttled()
+        elif failure.code in ("Timeout", "ConnectionError"):
+            self.permits.throttled()
+        elif not is_transient(failure):
+            self.permits.answered(seconds)
+
+    def _pause(self, failure: CallFailed, tries: int, started: float) -> float | None:
+        """Seconds until the next attempt, or None when there is to be none."""
+        if not is_transient(failure) or tries >= self._retry.attempts:
+            return None
+        pause = self._dice.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (tries - 1)))
+        late = self._clock() + pause - started > self._retry.seconds
+        return None if late else pause
+
+    def _raise_doom(self, failure: CallFailed) -> None:
+        if (error := doom(failure, self._bucket)) is not None:
+            raise error from failure

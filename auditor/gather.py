@@ -1,0 +1,280 @@
+"""Gather: what is known of each listed object, many at once, handed on in key order, in bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from auditor.calls import Caller
+from auditor.engines.interface import Engine, ListQuery
+from auditor.errors import CallFailed
+from auditor.faults import is_gone
+from auditor.listing import Listed
+from auditor.models import Acl, Evidence, Head, ObjectRef, Skipped, Unread
+from auditor.plan import Plan
+
+T = TypeVar("T")
+
+WINDOW: Final = 2000
+"""Objects between the listing and the run folder; one slow object holds back no more than these."""
+
+BATCH: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A step of the listing with what was read of its object; evidence None: only delete markers were passed."""
+
+    step: Listed
+    evidence: Evidence | None
+
+
+class Reader:
+    """Reads one object's ACL and HEAD, one call after the other; every failure of one object becomes a value."""
+
+    def __init__(self, engine: Engine, caller: Caller, plan: Plan, algorithms: Sequence[str]) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._plan = plan
+        self._wanted = frozenset(name.upper() for name in algorithms)
+        self._ask_checksums = True
+
+    async def read(self, ref: ObjectRef) -> Evidence:
+        """The object's evidence; raises RunError only for what dooms the run."""
+        try:
+            acl = await self._acl(ref)
+            head = await self._head(ref, acl)
+        except _VanishedError:
+            gone = Skipped("the object was gone")
+            return Evidence(ref, gone, gone, vanished=True)
+        if isinstance(head, Head) and head.etag != ref.etag:
+            return Evidence(_as_read(ref, head), acl, head, changed=True)
+        return Evidence(ref, acl, head)
+
+    async def _acl(self, ref: ObjectRef) -> Acl | Unread | Skipped:
+        if self._plan.acl is not None:
+            return self._plan.acl
+        try:
+            return await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
+        except CallFailed as failure:
+            return _unread(failure, ref)
+
+    async def _head(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> Head | Unread | Skipped:
+        if self._plan.head is not None:
+            return self._plan.head
+        checksum = self._ask_checksums and not self._wanted.isdisjoint(ref.checksum_algorithms)
+        started = self._caller.answered_at
+        try:
+            return await self._head_once(ref, checksum)
+        except CallFailed as failure:
+            if failure.status == 403 and checksum:
+                return await self._head_without_checksum(ref)
+            if failure.status == 400:
+                return await self._head_refused(acl, started)
+            return _unread(failure, ref)
+
+    async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
+        return await self._caller.call(
+            "head", "HeadObject", lambda: self._engine.head(ref.key, ref.version_id, checksum=checksum)
+        )
+
+    async def _head_without_checksum(self, ref: ObjectRef) -> Head | Unread:
+        """A 403 that goes away without ChecksumMode is a missing kms:Decrypt (HeadObject, S3 API reference)."""
+        try:
+            head = await self._head_once(ref, False)
+        except CallFailed as failure:
+            return _unread(failure, ref)
+        self._ask_checksums = False
+        return head
+
+    async def _head_refused(self, acl: Acl | Unread | Skipped, answered_at: float) -> Unread:
+        """A 400 has no body: with the ACL read it means SSE-C; else a call with a body tells expired credentials."""
+        if not isinstance(acl, Acl) and self._caller.answered_at <= answered_at:
+            await self._caller.call("list", "ListObjectsV2", self._probe)
+        return Unread("HeadObject", "400" if isinstance(acl, Unread) else "SSE-C")
+
+    async def _probe(self) -> object:
+        return await self._engine.list_page(ListQuery(page_size=1), None)
+
+
+class _VanishedError(Exception):
+    """The object went between the listing and the reading."""
+
+
+def _unread(failure: CallFailed, ref: ObjectRef) -> Unread:
+    """405 means a delete marker only where a version was named; elsewhere it is a server without ACLs."""
+    if is_gone(failure) and (failure.status != 405 or ref.version_id is not None):
+        raise _VanishedError from failure
+    return Unread(failure.action, failure.code)
+
+
+def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
+    return replace(
+        ref,
+        etag=head.etag,
+        size=head.content_length,
+        last_modified=head.last_modified or ref.last_modified,
+        storage_class=head.storage_class or "STANDARD",
+        checksum_algorithms=(),
+        checksum_type=head.checksum_type,
+    )
+
+
+class Stop:
+    """A request to stop listing; what is in flight is finished. reason: for the user."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.reason: str | None = None
+
+    def __bool__(self) -> bool:
+        return self._event.is_set()
+
+    def set(self, reason: str) -> None:
+        if not self:
+            self.reason = reason
+            self._event.set()
+
+    async def race(self, other: Awaitable[T]) -> T | None:
+        """The other's result, or None when the stop comes first; the other is then cancelled."""
+        task = asyncio.ensure_future(other)
+        stop = asyncio.ensure_future(self._event.wait())
+        try:
+            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            stop.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+
+Sink = Callable[[list[Gathered]], Awaitable[None]]
+
+
+async def gather(
+    pages: AsyncGenerator[list[Listed], None],
+    reader: Reader,
+    caller: Caller,
+    stop: Stop,
+    sink: Sink,
+    *,
+    calls_per_object: int,
+    whole_keys: bool = False,
+    window: int = WINDOW,
+) -> bool:
+    """Read every step's object and hand batches to the sink, in the listing's order. True when the listing ended.
+
+    whole_keys: stop between two keys only (a listing of versions), even where the next page must be waited for.
+
+    Tasks alive are never more than permits; results waiting for the sink never more than `window`. The first error
+    that dooms the run cancels the rest and is raised as it is.
+    """
+    run = _Run(reader, caller, stop, sink, calls_per_object, whole_keys, window)
+    try:
+        return await run.all(pages)
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class _Run:
+    def __init__(
+        self,
+        reader: Reader,
+        caller: Caller,
+        stop: Stop,
+        sink: Sink,
+        calls_per_object: int,
+        whole_keys: bool,
+        window: int,
+    ) -> None:
+        self._reader = reader
+        self._caller = caller
+        self._stop = stop
+        self._sink = sink
+        self._calls_per_object = calls_per_object
+        self._whole_keys = whole_keys
+        self._listed: asyncio.Queue[list[Listed] | None] = asyncio.Queue(1)
+        self._started: asyncio.Queue[tuple[Listed, asyncio.Task[Evidence] | None] | None] = asyncio.Queue(window)
+
+    async def all(self, pages: AsyncGenerator[list[Listed], None]) -> bool:
+        async with aclosing(pages), asyncio.TaskGroup() as group:
+            lister = group.create_task(self._list(pages))
+            group.create_task(self._drain())
+            ended = await self._start_all(group)
+            lister.cancel()
+            await self._started.put(None)
+        return ended
+
+    async def _list(self, pages: AsyncGenerator[list[Listed], None]) -> None:
+        try:
+            async for page in pages:
+                await self._listed.put(page)
+        except CallFailed as failure:
+            self._stop.set(f"the limit of --max-calls was reached ({failure.code})")
+        await self._listed.put(None)
+
+    async def _start_all(self, group: asyncio.TaskGroup) -> bool:
+        """Start a task for each object, a permit first; stops between two keys, never between versions of one."""
+        last: str | None = None
+        while True:
+            page = await self._next_page()
+            if page is None:
+                return not self._stop
+            for step in page:
+                if step.key != last and self._must_stop():
+                    return False
+                last = step.key
+                await self._start(group, step)
+
+    async def _next_page(self) -> list[Listed] | None:
+        if self._whole_keys:
+            return await self._listed.get()
+        if self._stop and self._listed.empty():
+            return None
+        return await self._stop.race(self._listed.get())
+
+    def _must_stop(self) -> bool:
+        budget = self._caller.budget_left
+        if budget is not None and budget < self._calls_per_object * (1 + self._caller.permits.statistics().in_use):
+            self._stop.set("the limit of --max-calls was reached")
+        return bool(self._stop)
+
+    async def _start(self, group: asyncio.TaskGroup, step: Listed) -> None:
+        if step.ref is None:
+            await self._started.put((step, None))
+            return
+        await self._caller.permits.acquire()
+        task = group.create_task(self._read(step.ref))
+        await self._started.put((step, task))
+
+    async def _read(self, ref: ObjectRef) -> Evidence:
+        try:
+            return await self._reader.read(ref)
+        finally:
+            self._caller.permits.release()
+
+    async def _drain(self) -> None:
+        """Hand on what is ready, in order; a batch is what has gathered meanwhile, never waited for."""
+        batch: list[Gathered] = []
+        while (item := await self._started.get()) is not None:
+            step, task = item
+            if batch and task is not None and not task.done():
+                await self._sink(batch)
+                batch = []
+            batch.append(Gathered(step, None if task is None else await task))
+            if len(batch) >= BATCH or self._started.empty():
+                await self._sink(batch)
+                batch = []
+        if batch:
+            await self._sink(batch)

@@ -1,0 +1,78 @@
+"""The listing: every page of the target, in key order, cut to its key range, one page ahead of whoever reads it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+
+from auditor.calls import Caller
+from auditor.engines.interface import Engine, ListQuery, Page, Position
+from auditor.errors import BucketError, CallFailed
+from auditor.models import ObjectRef
+from auditor.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One step through the key space, up to and including `key`: a ref, or None where only delete markers were passed.
+
+    delete_markers: how many were passed since the step before.
+    """
+
+    key: str
+    ref: ObjectRef | None
+    delete_markers: int = 0
+
+
+async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:
+    """The target's pages as steps. Raises BucketError where it cannot be listed to its end, naming the fix.
+
+    A key at or before start_after is dropped here too: not every server honours the markers.
+    """
+    query = ListQuery(target.prefix, target.start_after, target.versions)
+    position: Position | None = None
+    while True:
+        page = await _page(engine, caller, target, query, position)
+        yield list(_steps(page, target))
+        if page.next is None or _past_the_end(page, target):
+            return
+        if page.next == position:
+            raise BucketError(f"the listing of {target.uri} does not move on: the server repeats one page")
+        position = page.next
+
+
+async def _page(engine: Engine, caller: Caller, target: Target, query: ListQuery, position: Position | None) -> Page:
+    action = "ListObjectVersions" if target.versions else "ListObjectsV2"
+    permission = "s3:ListBucketVersions" if target.versions else "s3:ListBucket"
+    try:
+        # The versions of one key are listed to the last even past --max-calls, or a resumed run would miss some.
+        return await caller.call(
+            "list", action, lambda: engine.list_page(query, position), beyond_budget=target.versions
+        )
+    except CallFailed as failure:
+        if failure.code == "MaxCalls":
+            raise
+        fix = f"grant {permission}" if failure.status == 403 else "try again later, with a lower --max-rate"
+        raise BucketError(f"the listing of {target.uri} failed ({action}: {failure.code}): {fix}") from failure
+
+
+def _past_the_end(page: Page, target: Target) -> bool:
+    last = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default=None)
+    return last is not None and target.beyond(last)
+
+
+def _steps(page: Page, target: Target) -> Iterator[Listed]:
+    """Refs and delete markers in one order; a marker is counted with the first ref at or behind its key."""
+    markers = filter(target.covers, page.delete_markers)
+    marker = next(markers, None)
+    for ref in page.refs:
+        if not target.covers(ref.key):
+            continue
+        passed = 0
+        while marker is not None and marker <= ref.key:
+            passed += 1
+            marker = next(markers, None)
+        yield Listed(ref.key, ref, passed)
+    while marker is not None:
+        yield Listed(marker, None, 1)
+        marker = next(markers, None)

@@ -1,0 +1,77 @@
+"""What to ask and what to judge: follows from the selected rules and the bucket's facts, before the first object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.errors import UsageError
+from auditor.models import BUCKET_OWNER_ENFORCED, BucketFacts, RuleUndecided, Skipped, Unread
+from auditor.rules.interface import Rule
+
+NOT_NEEDED = "no selected rule needs it"
+ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
+
+
+def select(
+    rules: Sequence[Rule], options: Mapping[str, Mapping[str, Any]], only: Iterable[str], ignore: Iterable[str]
+) -> tuple[Rule, ...]:
+    """The rules of a run, in the registry's order. A rule whose options are not configured is left out.
+
+    Raises UsageError for an id that does not exist, or a rule asked for by name whose options are not configured.
+    """
+    known = {rule.id for rule in rules}
+    only, ignore = set(only), set(ignore)
+    if unknown := sorted((only | ignore) - known):
+        raise UsageError(f"there is no rule {', '.join(unknown)}: `auditor rules` lists them")
+    chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
+    ready = [rule for rule in chosen if set(rule.options) <= set(options.get(rule.id, {}))]
+    if missing := sorted(rule.id for rule in chosen if rule not in ready and rule.id in only):
+        raise UsageError(f"rule {missing[0]} needs its options: add [rules.{missing[0]}] to auditor.toml")
+    if not ready:
+        raise UsageError("no rule is selected: loosen --only or --ignore")
+    return tuple(ready)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """acl, head: None when it is asked for every object, else why not."""
+
+    bucket_rules: tuple[Rule, ...]
+    object_rules: tuple[Rule, ...]
+    undecided: tuple[RuleUndecided, ...]
+    acl: Skipped | None
+    head: Skipped | None
+
+
+def bucket_fact(facts: BucketFacts, name: str) -> Any:
+    """The value behind a rule's `bucket.X`: a fact, Unread or Skipped."""
+    return getattr(facts, name.removeprefix("bucket."))
+
+
+def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
+    """A rule that lacks a bucket fact is undecided here, once, and dropped; one whose fact is skipped is dropped."""
+    ready: list[Rule] = []
+    undecided: list[RuleUndecided] = []
+    for rule in rules:
+        needed = [bucket_fact(facts, name) for name in rule.reads if name.startswith("bucket.")]
+        unread = next((fact for fact in needed if isinstance(fact, Unread)), None)
+        if unread is not None:
+            undecided.append(RuleUndecided(rule.id, unread.action, unread.code))
+        elif not any(isinstance(fact, Skipped) for fact in needed):
+            ready.append(rule)
+    acl, head = _needs(ready, "acl"), _needs(ready, "head")
+    if facts.ownership == BUCKET_OWNER_ENFORCED:
+        acl = Skipped(ACLS_DISABLED)
+    return Plan(
+        tuple(rule for rule in ready if not rule.per_object),
+        tuple(rule for rule in ready if rule.per_object),
+        tuple(undecided),
+        acl,
+        head,
+    )
+
+
+def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
+    return None if any(fact in rule.reads for rule in rules) else Skipped(NOT_NEEDED)
