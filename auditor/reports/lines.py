@@ -1,0 +1,105 @@
+"""The lines of a run folder: one dict for an object, a finding, an object that stayed undecided."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, Final
+
+from auditor.models import Acl, Finding, Head, Judgement, Outcome, Skipped, Unread
+
+_HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
+_HEAD_VALUES: Final = attrgetter(*_HEAD_NAMES)
+_FINDING_NAMES: Final = tuple(field.name for field in fields(Finding))
+_FINDING_VALUES: Final = attrgetter(*_FINDING_NAMES)
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+def encode_line(line: dict[str, Any]) -> bytes:
+    """One line of JSON, UTF-8, with its line end; text that UTF-8 cannot hold (lone surrogates) is escaped."""
+    try:
+        return _encode(line).encode() + b"\n"
+    except UnicodeEncodeError:
+        return _encode_ascii(line).encode() + b"\n"
+
+
+def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
+    """hashed: None where no ledger was asked. keep_metadata: values of user metadata too, not names only."""
+    evidence = judgement.evidence
+    ref = evidence.ref
+    verdict = None if evidence.vanished else judgement.verdict
+    return {
+        "key": ref.key,
+        "version_id": ref.version_id,
+        "etag": ref.etag,
+        "size": ref.size,
+        "last_modified": ref.last_modified,
+        "storage_class": ref.storage_class,
+        "owner": ref.owner,
+        "acl": _acl(evidence.acl),
+        "head": _head(evidence.head, keep_metadata),
+        "outcome": evidence.outcome.value,
+        "changed": evidence.changed,
+        "verdict": verdict.value if verdict else None,
+        "rules": sorted({finding.rule for finding in judgement.findings}),
+        "hashed": hashed,
+    }
+
+
+def finding_line(finding: Finding) -> dict[str, Any]:
+    return dict(zip(_FINDING_NAMES, _FINDING_VALUES(finding), strict=True))
+
+
+def undecided_line(judgement: Judgement) -> dict[str, Any] | None:
+    """None for an object that is not undecided: there are as many lines as coverage says."""
+    evidence = judgement.evidence
+    if evidence.outcome is not Outcome.UNDECIDED:
+        return None
+    return {
+        "key": evidence.ref.key,
+        "version_id": evidence.ref.version_id,
+        "unread": [{"action": fact.action, "code": fact.code} for fact in evidence.unread],
+        "rules": sorted(set(judgement.undecided)),
+    }
+
+
+def fingerprint(
+    bucket: str,
+    key: str | None,
+    rule: str,
+    grantee: str | None,
+    permission: str | None,
+    version_id: str | None = None,
+) -> str:
+    """32 hex digits that stay the same from run to run. version_id: only where versions are audited.
+
+    It is the beginning of the SHA-256 of the arguments as a compact ASCII JSON list, the version left out when None.
+    """
+    parts = [bucket, key, rule, grantee, permission]
+    if version_id is not None:
+        parts.append(version_id)
+    return hashlib.sha256(_encode_ascii(parts).encode()).hexdigest()[:32]
+
+
+def _acl(fact: Acl | Unread | Skipped) -> dict[str, Any]:
+    if isinstance(fact, Acl):
+        grants = [{"grantee": grant.grantee, "permission": grant.permission} for grant in fact.grants]
+        return {"owner": fact.owner, "grants": grants}
+    return _missing(fact)
+
+
+def _head(fact: Head | Unread | Skipped, keep_metadata: bool) -> dict[str, Any]:
+    if not isinstance(fact, Head):
+        return _missing(fact)
+    line = dict(zip(_HEAD_NAMES, _HEAD_VALUES(fact), strict=True))
+    line["metadata"] = dict(fact.metadata) if keep_metadata else sorted(fact.metadata)
+    return line
+
+
+def _missing(fact: Unread | Skipped) -> dict[str, Any]:
+    if isinstance(fact, Unread):
+        return {"unread": {"action": fact.action, "code": fact.code}}
+    return {"skipped": fact.reason}

@@ -1,0 +1,152 @@
+"""The summary of a run, its exit code, and what the run did not look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped
+from auditor.tally import Tally
+from auditor.text import visible
+
+_FACTS: Final = {
+    "region": "region",
+    "owner": "owner",
+    "ownership": "object ownership",
+    "public_access_block": "public access block of the bucket",
+    "account_public_access_block": "public access block of the account",
+    "acl": "ACL of the bucket",
+    "policy_is_public": "policy status of the bucket",
+    "policy": "policy of the bucket",
+    "versioning": "versioning",
+    "encryption": "default encryption of the bucket",
+    "request_payer": "request payer",
+}
+"""Bucket facts whose absence the user must know of, in the user's words."""
+
+
+def summary(
+    *,
+    run: str,
+    out: str,
+    target: Mapping[str, Any],
+    engine: str,
+    complete: bool,
+    tally: Tally,
+    rules_undecided: Iterable[RuleUndecided],
+    algorithms: Sequence[str] | None,
+    not_looked_at: Sequence[str],
+    seconds: float,
+    resume: Mapping[str, Any] | None = None,
+    accepted_rules: int = 0,
+) -> dict[str, Any]:
+    """The summary of CONTRACTS.md, and "rules", "unread" (both worst first) and "accepted" beside it.
+
+    out: URI of the run folder. target: bucket, prefix, versions, start_after, stop_at. algorithms: those wanted, None
+    without a ledger. accepted_rules: how many of rules_undecided the configuration accepts. Raises AssertionError when
+    the tally does not add up.
+    """
+    tally.check(hashing=algorithms is not None)
+    counts = tally.copy()
+    hashing = None if algorithms is None else {"algorithms": list(algorithms), **counts.hashing}
+    unread = sorted(counts.unread.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "run": run,
+        "out": out,
+        "target": dict(target),
+        "engine": engine,
+        "complete": complete,
+        "coverage": counts.coverage,
+        "verdicts": counts.verdicts,
+        "findings": counts.findings,
+        "rules": dict(sorted(counts.rules.items(), key=lambda item: (-item[1], item[0]))),
+        "rules_undecided": [{"rule": item.rule, "action": item.action, "code": item.code} for item in rules_undecided],
+        "unread": [_reason(words, number) for words, number in unread],
+        "accepted": {"undecided": counts.accepted, "rules": accepted_rules},
+        "hashing": hashing,
+        "calls": counts.calls,
+        "not_looked_at": list(not_looked_at),
+        "seconds": round(seconds, 1),
+        "resume": None if resume is None else dict(resume),
+    }
+
+
+def exit_code(summary: Mapping[str, Any], fail_on: Severity | None) -> int:
+    """0, 3 (a finding at or above fail_on; None: never) or, above all, 4 (a hole that nobody accepted)."""
+    if holes(summary):
+        return 4
+    if fail_on is None:
+        return 0
+    found = summary["findings"]
+    return 3 if any(found[severity.value] for severity in Severity if severity.at_least(fail_on)) else 0
+
+
+def holes(summary: Mapping[str, Any]) -> list[str]:
+    """What the run failed to see and nobody accepted, in words; empty where it saw everything."""
+    accepted = summary.get("accepted") or {"undecided": 0, "rules": 0}
+    objects = summary["coverage"]["undecided"] - accepted["undecided"]
+    rules = len(summary["rules_undecided"]) - accepted["rules"]
+    words = [] if summary["complete"] else ["the listing did not reach its end"]
+    if objects > 0:
+        words.append(f"{objects:,} {'object' if objects == 1 else 'objects'} undecided")
+    if rules > 0:
+        words.append(f"{rules} {'rule' if rules == 1 else 'rules'} undecided")
+    return words
+
+
+def not_looked_at(
+    facts: BucketFacts | None,
+    target: Mapping[str, Any],
+    acl: Skipped | None = None,
+    head: Skipped | None = None,
+) -> list[str]:
+    """What `private` does not speak of in this run, in words that are safe to print.
+
+    facts: None where they were not read at all. acl, head: why these were asked of no object; None where they were.
+    """
+    return [*_never(), *_unlisted(target), *_unasked(facts, acl, head)]
+
+
+def _never() -> list[str]:
+    return [
+        "IAM users and roles of the bucket's own account, whose own policies can let them read",
+        "access points, multi-region access points and Object Lambda access points, which have policies of their own",
+        "CloudFront, presigned URLs, and whoever else is allowed to read and passes the bytes on",
+        "policies and grants of KMS keys",
+        "object tags",
+        "public access block and control policies set for the whole organization",
+    ]
+
+
+def _unlisted(target: Mapping[str, Any]) -> list[str]:
+    words = []
+    if not target["versions"]:
+        words.append("versions other than the current one (--versions looks at them)")
+    if target["prefix"]:
+        words.append(f"keys that do not begin with {visible(target['prefix'])}")
+    if target["start_after"] is not None:
+        words.append(f"keys up to and including {visible(target['start_after'])}")
+    if target["stop_at"] is not None:
+        words.append(f"keys after {visible(target['stop_at'])}")
+    return words
+
+
+def _unasked(facts: BucketFacts | None, acl: Skipped | None, head: Skipped | None) -> list[str]:
+    words = []
+    if acl is not None:
+        words.append(f"ACLs of the objects: {visible(acl.reason)}")
+    if head is not None:
+        words.append(f"metadata, headers and encryption of the objects: {visible(head.reason)}")
+    if facts is None:
+        return [*words, "the bucket's own settings"]
+    for item in fields(facts):
+        value = getattr(facts, item.name)
+        if isinstance(value, Skipped) and item.name in _FACTS:
+            words.append(f"{_FACTS[item.name]}: {visible(value.reason)}")
+    return words
+
+
+def _reason(words: str, number: int) -> dict[str, Any]:
+    action, _, code = words.partition(" ")
+    return {"action": action, "code": code, "count": number}

@@ -1,0 +1,134 @@
+"""What a run is called, where it lies, its checkpoint, and how it is read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+from auditor.errors import OutputError, UsageError
+from auditor.parts import found_parts, part_lines
+from auditor.stores import BUCKET_NAME, Store
+from auditor.tally import Tally
+
+UNDIVIDED: Final = "00000"
+"""The range of a run that is one piece."""
+_RUN_ID: Final = re.compile(r"([0-9]{8}T[0-9]{6}Z)-[0-9a-f]{6}")
+_TIME: Final = "%Y%m%dT%H%M%SZ"
+
+
+def new_run_id(now: datetime, entropy: bytes) -> str:
+    """now: aware. entropy: three random bytes. IDs sort by time."""
+    if len(entropy) < 3:
+        raise ValueError("a run ID takes three bytes")
+    return f"{now.astimezone(UTC).strftime(_TIME)}-{entropy[:3].hex()}"
+
+
+def parse_run_id(text: str) -> datetime:
+    """When the run began; raises UsageError for what is not a run ID."""
+    match = _RUN_ID.fullmatch(text)
+    try:
+        if match:
+            return datetime.strptime(match[1], _TIME).replace(tzinfo=UTC)
+    except ValueError:  # the 30th of February
+        pass
+    raise UsageError(f"{text!r} is not a run ID: it is written like 20260102T030405Z-0a1b2c")
+
+
+def bucket_path(bucket: str) -> str:
+    """The bucket's folder in a store."""
+    if not BUCKET_NAME.fullmatch(bucket):
+        raise UsageError(f"{bucket!r} is not a bucket name")
+    return f"bucket={bucket}"
+
+
+def run_path(bucket: str, run_id: str) -> str:
+    """The run's folder in a store."""
+    parse_run_id(run_id)
+    return f"{bucket_path(bucket)}/run={run_id}"
+
+
+def state_name(range_id: str) -> str:
+    return "state.json" if range_id == UNDIVIDED else f"state-{range_id}.json"
+
+
+def target_name(target: Mapping[str, Any]) -> str:
+    """What latest.json calls the summary's target: its prefix, and `|versions`."""
+    return f"{target['prefix'] or ''}{'|versions' if target['versions'] else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A checkpoint: parts below next_part are in place and hold every object up to start_after (None: none yet)."""
+
+    run: str
+    target: Mapping[str, Any]
+    next_part: int
+    start_after: str | None
+    hop: int
+    tally: Mapping[str, Any]
+
+    def to_json(self) -> bytes:
+        value = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps({"v": 1, **value}).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """Raises ValueError, KeyError or TypeError when `data` is not what to_json gave."""
+        value = json.loads(data)
+        if value.pop("v") != 1 or type(value["next_part"]) is not int or not isinstance(value["target"], dict):
+            raise ValueError("another format")
+        Tally.from_dict(value["tally"])
+        return cls(**value)
+
+
+def load_state(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> State | None:
+    """The run's checkpoint; None where none was reached."""
+    path = f"{run_path(bucket, run_id)}/{state_name(range_id)}"
+    data = store.get(path)
+    if data is None:
+        return None
+    try:
+        state = State.from_json(data)
+        if state.run != run_id:
+            raise ValueError("another run's")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OutputError(f"{store.uri(path)} is damaged ({error}): start a new run") from error
+    return state
+
+
+def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
+    """Make run_id the latest of the target called `name`, unless a newer one is there."""
+
+    def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        latest = value or {}
+        runs = latest.get("runs")
+        runs = runs if isinstance(runs, dict) else {}
+        there = runs.get(name)
+        if isinstance(there, str) and _RUN_ID.fullmatch(there) and there >= run_id:
+            return None
+        return {**latest, "runs": {**runs, name: run_id}}
+
+    store.update_json(f"{bucket_path(bucket)}/latest.json", change)
+
+
+def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[dict[str, Any]]:
+    """The run's lines of one kind, in order. kind: objects, findings or undecided.
+
+    A part whose objects never came into place, and that no checkpoint covers, does not count.
+    """
+    folder = run_path(bucket, run_id)
+    parts = found_parts(store, folder)
+    committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
+    next_part: dict[str, int] = {}
+    for part in parts:
+        if part.kind != kind:
+            continue
+        if part.range_id not in next_part:
+            state = load_state(store, bucket, run_id, part.range_id)
+            next_part[part.range_id] = state.next_part if state else 0
+        if part.number < next_part[part.range_id] or (part.range_id, part.number) in committed:
+            yield from part_lines(store, folder, part)
