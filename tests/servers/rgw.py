@@ -1,4 +1,4 @@
-"""A throw-away Ceph object gateway on loopback: one monitor, one memory-backed OSD, one RGW, two accounts.
+"""A throw-away Ceph object gateway on loopback: one monitor, one memory-backed OSD, one RGW, three accounts.
 
 It enforces ACLs and policies, so an unsigned GET tells who can read an object. Everything lives in one temporary
 directory, which is gone when the server stops. `python -m tests.servers.rgw` runs it in the foreground.
@@ -16,7 +16,6 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,6 @@ from botocore.config import Config
 PROGRAMS: Final = ("ceph-mon", "ceph-osd", "radosgw", "ceph")
 DEADLINE: Final = 60.0
 """Seconds after which a step of the start is given up; the whole start takes about two."""
-STOP_SECONDS: Final = 5.0
 
 CAPS: Final = {
     "mon.": ("mon", "allow *"),
@@ -39,7 +37,7 @@ CAPS: Final = {
     "osd.0": ("mon", "allow profile osd", "osd", "allow *", "mgr", "allow profile osd"),
 }
 
-# paxos: without it each of the first changes of the map waits a second. No admin socket, no log outside the directory.
+# paxos: otherwise each of the first changes of the map waits a second. tcp_nodelay: otherwise each answer waits 40 ms.
 CONFIG: Final = """\
 [global]
 fsid = {fsid}
@@ -76,7 +74,7 @@ osd pool default pgp num = 1
 osd pool default pg autoscale mode = off
 osd class load list = *
 osd class default list = *
-rgw frontends = beast endpoint=127.0.0.1:{rgw_port}
+rgw frontends = beast endpoint=127.0.0.1:{rgw_port} tcp_nodelay=1
 rgw rados pool pg num min = 1
 rgw num control oids = 1
 rgw lc max objs = 1
@@ -106,6 +104,8 @@ class Account:
 
 OWNER: Final = Account("owner", "FAKEOWNERACCESSKEY00", "o" * 40, "a1" * 32)
 OTHER: Final = Account("other", "FAKEOTHERACCESSKEY00", "t" * 40, "b2" * 32)
+STRANGER: Final = Account("stranger", "FAKESTRANGERACCESS00", "s" * 40, "c3" * 32)
+ACCOUNTS: Final = (OWNER, OTHER, STRANGER)
 
 
 def available() -> str | None:
@@ -119,15 +119,18 @@ def available() -> str | None:
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 class RgwServer:
-    """`with RgwServer() as rgw:`; rgw.url is the endpoint, rgw.owner and rgw.other the two accounts."""
+    """`with RgwServer() as rgw:`; rgw.url is the endpoint, rgw.owner, rgw.other and rgw.stranger the accounts.
+
+    The owner has the buckets, the other is granted this and that, the stranger is any other account in the world.
+    """
 
     owner = OWNER
     other = OTHER
+    stranger = STRANGER
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -199,10 +202,9 @@ class RgwServer:
         self._run("ceph", "osd", "new", osd_id, "0")
         self._run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd_id)
         self._spawn("ceph-osd", "-i", "0", "-f")
-        for account in (OWNER, OTHER):
+        for account in ACCOUNTS:
             self._make_user(account)
-        gateway = self._spawn("radosgw", "-n", "client.rgw", "-f")
-        self._wait(gateway, self._answers)
+        self._wait(self._spawn("radosgw", "-n", "client.rgw", "-f"))
 
     def _make_keyring(self) -> None:
         keyring = str(self._home / "keyring")
@@ -251,9 +253,9 @@ class RgwServer:
         self._stack.callback(_stop, process)
         return process
 
-    def _wait(self, process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + DEADLINE
-        while not ready():
+        while not self._answers():
             if process.poll() is not None:
                 raise RgwError(f"the gateway ended with {process.returncode}\n{self._tail()}")
             if time.monotonic() > deadline:
@@ -274,7 +276,7 @@ class RgwServer:
 def _stop(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(STOP_SECONDS)
+        process.wait(timeout=5)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -286,7 +288,7 @@ def main() -> None:
     try:
         with RgwServer() as rgw:
             print(f"endpoint  {rgw.url}", flush=True)
-            for account in (rgw.owner, rgw.other):
+            for account in ACCOUNTS:
                 print(f"{account.name:<9} {account.access_key} {account.secret_key} {account.canonical_id}", flush=True)
             signal.pause()
     except KeyboardInterrupt:
