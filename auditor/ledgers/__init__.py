@@ -1,0 +1,32 @@
+"""The ledgers there are: the scheme of `--ledger` chooses one."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
+
+from auditor.errors import UsageError
+from auditor.ledgers.dynamodb import open_dynamodb
+from auditor.ledgers.interface import Ledger
+from auditor.ledgers.sqlite import open_sqlite
+
+
+class LedgerOpener(Protocol):
+    """Opens one kind of ledger; `name` is what follows the scheme."""
+
+    def __call__(
+        self, name: str, *, region: str | None, endpoint_url: str | None, profile: str | None
+    ) -> AbstractAsyncContextManager[Ledger]: ...
+
+
+LEDGERS: Final[dict[str, LedgerOpener]] = {"sqlite": open_sqlite, "dynamodb": open_dynamodb}
+
+
+def open_ledger(
+    uri: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
+) -> AbstractAsyncContextManager[Ledger]:
+    """The ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, to be entered; a bad URI is a UsageError at once."""
+    scheme, _, name = uri.partition(":")
+    if scheme not in LEDGERS or not name.strip() or "\0" in name:
+        raise UsageError(f"--ledger {uri[:200]!r} is not a ledger: write sqlite:PATH or dynamodb:TABLE")
+    return LEDGERS[scheme](name, region=region, endpoint_url=endpoint_url, profile=profile)

@@ -1,0 +1,150 @@
+"""The shared ledger: tables that cannot be one, throttled reads, and rows under versions that nobody listed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import boto3
+import pytest
+
+from auditor.errors import CallFailed, LedgerError
+from auditor.ledgers import open_ledger
+from auditor.ledgers.dynamodb import DynamoLedger, create_table
+from auditor.ledgers.interface import Entry
+from auditor.models import ObjectRef
+from auditor.sdk import ThreadedClient
+
+REF = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z")
+ENTRY = Entry(bucket="b", key="k", version_id=None, etag="e", size=1, digests={"sha256": "00"}, hashed_at="then")
+
+
+class Answers:
+    """A client that gives prepared answers, one a call; a CallFailed is raised. Keeps what it was asked."""
+
+    region = "eu-north-1"
+
+    def __init__(self, *answers: dict[str, Any] | CallFailed) -> None:
+        self._answers = list(answers)
+        self.asked: list[SimpleNamespace] = []
+
+    async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        self.asked.append(SimpleNamespace(operation=operation, **arguments))
+        answer = self._answers.pop(0)
+        if isinstance(answer, CallFailed):
+            raise answer
+        return answer
+
+
+def ledger_of(client: Answers, pauses: list[float] | None = None) -> DynamoLedger:
+    async def sleep(seconds: float) -> None:
+        if pauses is not None:
+            pauses.append(seconds)
+
+    return DynamoLedger("digests", cast(ThreadedClient, client), sleep=sleep)
+
+
+def item(sk: str, digest: str = "00") -> dict[str, Any]:
+    return {"pk": {"S": "b/k"}, "sk": {"S": sk}, "size": {"N": "1"}, "hashed_at": {"S": "t"}, "sha256": {"S": digest}}
+
+
+async def test_missing_table_is_named_at_the_start(aws_url: str) -> None:
+    with pytest.raises(LedgerError, match=r"table 'no-such' in us-east-1 does not exist: make it"):
+        async with open_ledger("dynamodb:no-such", endpoint_url=aws_url):
+            pass
+
+
+async def test_table_with_other_keys(aws_url: str) -> None:
+    boto3.client("dynamodb", endpoint_url=aws_url).create_table(
+        TableName="other-keys",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+    )
+    with pytest.raises(LedgerError, match="its keys must be pk and sk"):
+        async with open_ledger("dynamodb:other-keys", endpoint_url=aws_url):
+            pass
+
+
+async def test_table_is_made_once_and_left_as_it_is(aws_url: str) -> None:
+    await create_table("made-twice", endpoint_url=aws_url)
+    async with open_ledger("dynamodb:made-twice", endpoint_url=aws_url) as ledger:
+        await ledger.record(ENTRY)
+    await create_table("made-twice", endpoint_url=aws_url)
+    async with open_ledger("dynamodb:made-twice", endpoint_url=aws_url) as ledger:
+        assert await ledger.known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+
+
+async def test_item_is_laid_out_as_the_contract_says(aws_url: str) -> None:
+    await create_table("layout", endpoint_url=aws_url)
+    async with open_ledger("dynamodb:layout", endpoint_url=aws_url) as ledger:
+        await ledger.record(ENTRY)
+    (stored,) = boto3.client("dynamodb", endpoint_url=aws_url).scan(TableName="layout")["Items"]
+    assert stored == {
+        "pk": {"S": "b/k"},
+        "sk": {"S": "null#e"},
+        "size": {"N": "1"},
+        "hashed_at": {"S": "then"},
+        "sha256": {"S": "00"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("AccessDeniedException", r"'digests' in eu-north-1 refuses BatchGetItem .*allow dynamodb:BatchGetItem"),
+        ("UnrecognizedClientException", "refuses the credentials"),
+        ("ConnectionError", "cannot be reached"),
+        ("InternalServerError", "fails at BatchGetItem: InternalServerError"),
+    ],
+)
+async def test_failure_is_one_sentence_that_names_the_table(code: str, sentence: str) -> None:
+    with pytest.raises(LedgerError, match=sentence):
+        await ledger_of(Answers(CallFailed("BatchGetItem", code, 400))).known("b", [REF], ["sha256"])
+
+
+async def test_unprocessed_reads_are_sent_again_after_growing_pauses() -> None:
+    left = {"digests": {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}
+    client = Answers(
+        {"Responses": {}, "UnprocessedKeys": left},
+        {"Responses": {}, "UnprocessedKeys": left},
+        {"Responses": {"digests": [item("null#e")]}, "UnprocessedKeys": {}},
+    )
+    pauses: list[float] = []
+    assert await ledger_of(client, pauses).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+    assert client.asked[2].RequestItems == left
+    assert len(pauses) == 2
+    assert 0 < pauses[0] <= 0.05
+    assert 0 < pauses[1] <= 0.1
+
+
+async def test_reads_that_stay_unprocessed_are_an_error_not_an_unknown_object() -> None:
+    left = {"digests": {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}
+    client = Answers(*[{"Responses": {}, "UnprocessedKeys": left}] * 10)
+    with pytest.raises(LedgerError, match="left 1 reads unprocessed after 10 attempts"):
+        await ledger_of(client).known("b", [REF], ["sha256"])
+
+
+async def test_unversioned_ref_is_looked_for_page_by_page_under_every_version() -> None:
+    client = Answers(
+        {"Responses": {"digests": []}},
+        {"Items": [], "LastEvaluatedKey": {"pk": {"S": "b/k"}, "sk": {"S": "x"}}},
+        {"Items": [item("v7#e"), item("v8#other", "11")]},
+    )
+    assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+    assert client.asked[2].ExclusiveStartKey == {"pk": {"S": "b/k"}, "sk": {"S": "x"}}
+
+
+async def test_versioned_ref_needs_no_query() -> None:
+    client = Answers({"Responses": {"digests": []}})
+    versioned = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z", version_id="v1")
+    assert await ledger_of(client).known("b", [versioned], ["sha256"]) == [{}]
+    asked = [key["sk"]["S"] for key in client.asked[0].RequestItems["digests"]["Keys"]]
+    assert asked == ["v1#e", "null#e"]
+
+
+async def test_item_deleted_between_the_refusal_and_the_look_is_written_after_all() -> None:
+    refused = CallFailed("UpdateItem", "ConditionalCheckFailedException", 400)
+    client = Answers(refused, {}, {})
+    assert await ledger_of(client).record(ENTRY) is True
+    assert client.asked[1].ConsistentRead is True
