@@ -32,8 +32,8 @@ class Insiders:
     def __init__(self, facts: BucketFacts, trusted: frozenset[str]) -> None:
         self.owner = facts.owner if isinstance(facts.owner, str) and facts.owner else None
         self.trusted = trusted
-        # The account is the caller's; where the caller is known not to own the bucket, the owner's account is unknown.
-        own = not (self.owner and isinstance(facts.own_id, str) and facts.own_id != self.owner)
+        # The account is the caller's: it is the owner's only where the caller is known to own the bucket.
+        own = self.owner is not None and facts.own_id == self.owner
         self.account = facts.account if own and isinstance(facts.account, str) and _is_account(facts.account) else None
 
     def audience(self, kind: str, value: str) -> Audience:

@@ -1,0 +1,466 @@
+"""The verdict of one object: what exposes it, what masks that, and what is never called private."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from auditor.models import (
+    ALL_USERS,
+    ANONYMOUS_OWNER,
+    AUTHENTICATED_USERS,
+    BUCKET_OWNER_ENFORCED,
+    LOG_DELIVERY,
+    Acl,
+    BucketFacts,
+    Encryption,
+    Grant,
+    Head,
+    ObjectRef,
+    PublicAccessBlock,
+    Skipped,
+    Unread,
+    Verdict,
+)
+from auditor.verdict import VerdictJudge
+
+OWNER, OTHER, FRIEND = "a" * 64, "b" * 64, "c" * 64
+OURS, THEIRS, FRIENDS = "111122223333", "444455556666", "777788889999"
+TRUSTED = frozenset({FRIEND, FRIENDS})
+DENIED = Unread("Operation", "AccessDenied")
+UNASKED = Skipped("no selected rule needs it")
+EXPOSED, UNKNOWN, SHARED, MASKED, PRIVATE = Verdict
+
+CURRENT = ObjectRef("dir/key", "e", 1, "2026-01-02T03:04:05Z", owner=OWNER)
+NONCURRENT = replace(CURRENT, version_id="v1", is_latest=False)
+PLAIN = Head(etag="e", content_length=1, server_side_encryption="AES256")
+KMS, DSSE = (replace(PLAIN, server_side_encryption=name) for name in ("aws:kms", "aws:kms:dsse"))
+OPEN_BLOCK = PublicAccessBlock()
+IGNORES = PublicAccessBlock(ignore_public_acls=True)
+RESTRICTS = PublicAccessBlock(restrict_public_buckets=True)
+
+
+def facts(**changes: Any) -> BucketFacts:
+    """A bucket of ours with ACLs in use, and neither a policy nor a public access block."""
+    values: dict[str, Any] = {
+        "region": "eu-central-1",
+        "owner": OWNER,
+        "own_id": OWNER,
+        "account": OURS,
+        "ownership": "ObjectWriter",
+        "public_access_block": OPEN_BLOCK,
+        "account_public_access_block": OPEN_BLOCK,
+        "acl": Acl(OWNER, ()),
+        "policy_is_public": False,
+        "policy": "",
+        "versioning": "Enabled",
+        "encryption": Encryption("AES256"),
+        "request_payer": "BucketOwner",
+    }
+    return BucketFacts(bucket="bucket", **(values | changes))
+
+
+def acl(*grants: tuple[str, str], owner: str = OWNER) -> Acl:
+    """An ACL with the owner's own grant first, as S3 writes it."""
+    return Acl(owner, (Grant(owner, "FULL_CONTROL"), *(Grant(*grant) for grant in grants)))
+
+
+def allow(**fields: Any) -> dict[str, Any]:
+    whole = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/*"}
+    return whole | fields
+
+
+def deny(**fields: Any) -> dict[str, Any]:
+    return allow(**({"Effect": "Deny", "Action": "s3:*"} | fields))
+
+
+def policy(*statements: dict[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
+def judged(
+    object_acl: Acl | Unread | Skipped,
+    head: Head | Unread | Skipped = UNASKED,
+    ref: ObjectRef = CURRENT,
+    **changes: Any,
+) -> Verdict:
+    """The object's verdict; the run lists versions if the object is not the latest."""
+    return VerdictJudge(facts(**changes), TRUSTED, versions=not ref.is_latest).verdict(ref, object_acl, head)
+
+
+OWN = acl()
+PUBLIC_READ = acl((ALL_USERS, "READ"))
+CROSS = {"AWS": f"arn:aws:iam::{THEIRS}:root"}
+ADDRESS = {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}
+
+
+# ---- the ACL
+
+
+@pytest.mark.parametrize("group", [ALL_USERS, AUTHENTICATED_USERS])
+@pytest.mark.parametrize("permission", ["READ", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"])
+def test_a_grant_to_a_public_group(group: str, permission: str) -> None:
+    given = acl((group, permission))
+    assert judged(given) is EXPOSED
+    assert judged(given, public_access_block=IGNORES) is MASKED
+    assert judged(given, account_public_access_block=IGNORES) is MASKED
+    assert judged(given, public_access_block=DENIED, account_public_access_block=IGNORES) is MASKED
+    assert judged(given, public_access_block=RESTRICTS) is EXPOSED
+    assert judged(given, public_access_block=DENIED) is EXPOSED
+    assert judged(given, ownership=BUCKET_OWNER_ENFORCED) is PRIVATE
+    assert judged(given, policy=policy(deny())) is MASKED
+    assert judged(given, policy=DENIED) is EXPOSED
+    assert judged(given, owner=DENIED) is EXPOSED
+
+
+@pytest.mark.parametrize(
+    ("situation", "given", "expected"),
+    [
+        ("the owner alone", OWN, PRIVATE),
+        ("no grant at all", Acl(OWNER, ()), PRIVATE),
+        ("WRITE, which means nothing", acl((ALL_USERS, "WRITE")), PRIVATE),
+        ("WRITE for another account", acl((OTHER, "WRITE")), PRIVATE),
+        ("another account reads", acl((OTHER, "READ")), SHARED),
+        ("another account reads the ACL", acl((OTHER, "READ_ACP")), SHARED),
+        ("another account controls", acl((OTHER, "FULL_CONTROL")), SHARED),
+        ("a trusted account reads", acl((FRIEND, "READ")), PRIVATE),
+        ("a trusted and another account", acl((FRIEND, "READ"), (OTHER, "READ")), SHARED),
+        ("another account and the world", acl((OTHER, "READ"), (ALL_USERS, "READ")), EXPOSED),
+        ("the log delivery group", acl((LOG_DELIVERY, "READ")), SHARED),
+        ("a group that we do not know", acl(("http://example.com/groups/new", "READ")), SHARED),
+        ("a permission that we do not know", acl((OTHER, "READ_EVERYTHING")), UNKNOWN),
+        ("another owner", acl(owner=OTHER), SHARED),
+        ("another owner without a grant", Acl(OTHER, ()), SHARED),
+        ("another owner, the bucket's owner in control", acl((OWNER, "FULL_CONTROL"), owner=OTHER), SHARED),
+        ("a trusted owner", acl(owner=FRIEND), PRIVATE),
+        ("a trusted owner who lets another read", acl((OTHER, "READ"), owner=FRIEND), SHARED),
+        ("an anonymous owner", acl(owner=ANONYMOUS_OWNER), SHARED),
+        ("the world reads another owner's object", acl((ALL_USERS, "READ"), owner=OTHER), EXPOSED),
+    ],
+)
+def test_what_an_acl_comes_to(situation: str, given: Acl, expected: Verdict) -> None:
+    assert judged(given) is expected, situation
+    assert judged(given, ownership=BUCKET_OWNER_ENFORCED) is PRIVATE, f"{situation}, ACLs disabled"
+
+
+def test_an_acl_without_an_owner_leaves_the_listing_to_name_one() -> None:
+    assert judged(Acl("", ())) is PRIVATE
+    assert judged(Acl("", ()), ref=replace(CURRENT, owner=OTHER)) is SHARED
+    assert judged(Acl("", ()), ref=replace(CURRENT, owner=None)) is SHARED
+
+
+@pytest.mark.parametrize("unknown", [DENIED, UNASKED])
+def test_the_buckets_owner_is_not_known(unknown: Unread | Skipped) -> None:
+    assert judged(OWN, owner=unknown) is UNKNOWN
+    assert judged(acl((OTHER, "READ")), owner=unknown) is UNKNOWN
+    assert judged(acl(owner=FRIEND), owner=unknown) is PRIVATE
+    assert judged(PUBLIC_READ, owner=unknown) is EXPOSED
+    assert judged(OWN, owner=unknown, ownership=BUCKET_OWNER_ENFORCED) is PRIVATE
+
+
+def test_a_trusted_group_is_no_way_to_hide_a_public_grant() -> None:
+    judge = VerdictJudge(facts(), frozenset({ALL_USERS, "*"}), versions=False)
+    assert judge.verdict(CURRENT, PUBLIC_READ, PLAIN) is EXPOSED
+
+
+def test_a_public_access_block_does_not_mask_other_accounts() -> None:
+    block = PublicAccessBlock(True, True, True, True)
+    assert judged(acl((OTHER, "READ")), public_access_block=block) is SHARED
+    assert judged(OWN, public_access_block=block, policy=policy(allow(Principal=CROSS))) is SHARED
+
+
+# ---- facts that are not there
+
+
+@pytest.mark.parametrize(
+    ("situation", "given", "changes", "expected"),
+    [
+        ("ACL denied", DENIED, {}, UNKNOWN),
+        ("ACL denied, the policy exposes", DENIED, {"policy": policy(allow())}, EXPOSED),
+        ("ACL denied, the policy's exposure is masked", DENIED, {"policy": policy(allow(), deny())}, UNKNOWN),
+        ("ACL denied, the policy shares", DENIED, {"policy": policy(allow(Principal=CROSS))}, UNKNOWN),
+        ("ACL denied though none counts", DENIED, {"ownership": BUCKET_OWNER_ENFORCED}, UNKNOWN),
+        ("ACL skipped, ACLs disabled", UNASKED, {"ownership": BUCKET_OWNER_ENFORCED}, PRIVATE),
+        ("ACL skipped for another reason", UNASKED, {}, UNKNOWN),
+        ("ACL skipped, the reason claims what the bucket does not", Skipped(BUCKET_OWNER_ENFORCED), {}, UNKNOWN),
+        ("ACL skipped, ownership unread", UNASKED, {"ownership": DENIED}, UNKNOWN),
+        ("ACL read, ownership unread", OWN, {"ownership": DENIED}, PRIVATE),
+        ("ACL skipped, the policy exposes", UNASKED, {"policy": policy(allow())}, EXPOSED),
+        ("policy denied", OWN, {"policy": DENIED}, UNKNOWN),
+        ("policy skipped", OWN, {"policy": UNASKED}, UNKNOWN),
+        ("policy no policy", OWN, {"policy": "{}"}, UNKNOWN),
+        ("policy denied, another account reads", acl((OTHER, "READ")), {"policy": DENIED}, UNKNOWN),
+        ("policy denied, ACLs disabled", UNASKED, {"policy": DENIED, "ownership": BUCKET_OWNER_ENFORCED}, UNKNOWN),
+        ("block denied", OWN, {"public_access_block": DENIED}, PRIVATE),
+        ("account denied, no policy", OWN, {"account": DENIED}, PRIVATE),
+    ],
+)
+def test_facts_that_are_not_there(
+    situation: str, given: Acl | Unread | Skipped, changes: dict[str, Any], expected: Verdict
+) -> None:
+    assert judged(given, **changes) is expected, situation
+
+
+def test_a_foreign_owner_in_the_listing_does_not_count_where_acls_are_disabled() -> None:
+    foreign = replace(CURRENT, owner=OTHER)
+    assert judged(UNASKED, ref=foreign, ownership=BUCKET_OWNER_ENFORCED) is PRIVATE
+    assert judged(UNASKED, ref=foreign) is UNKNOWN
+
+
+# ---- the bucket policy
+
+
+@pytest.mark.parametrize(
+    ("situation", "statements", "expected"),
+    [
+        ("everyone reads", [allow()], EXPOSED),
+        ("everyone reads versions", [allow(Action="s3:GetObjectVersion")], EXPOSED),
+        ("everyone reads the ACL", [allow(Action="s3:GetObjectAcl")], EXPOSED),
+        ("everyone writes the ACL", [allow(Action="s3:PutObjectAcl")], EXPOSED),
+        ("everyone lists", [allow(Action="s3:ListBucket", Resource="arn:aws:s3:::bucket")], PRIVATE),
+        ("everyone reads other keys", [allow(Resource="arn:aws:s3:::bucket/public/*")], PRIVATE),
+        ("everyone over TLS", [allow(Condition={"Bool": {"aws:SecureTransport": "true"}})], EXPOSED),
+        ("everyone from an address", [allow(Condition=ADDRESS)], UNKNOWN),
+        ("everyone from an address, and everyone", [allow(Condition=ADDRESS), allow()], EXPOSED),
+        ("our role", [allow(Principal={"AWS": f"arn:aws:iam::{OURS}:role/r"})], PRIVATE),
+        ("our role from an address", [allow(Principal={"AWS": OURS}, Condition=ADDRESS)], PRIVATE),
+        ("another account", [allow(Principal=CROSS)], SHARED),
+        ("another account from an address", [allow(Principal=CROSS, Condition=ADDRESS)], UNKNOWN),
+        ("a trusted account", [allow(Principal={"AWS": FRIENDS})], PRIVATE),
+        ("a trusted canonical ID", [allow(Principal={"CanonicalUser": FRIEND})], PRIVATE),
+        ("a service", [allow(Principal={"Service": "cloudfront.amazonaws.com"})], SHARED),
+        ("everyone, then denied", [allow(), deny()], MASKED),
+        ("everyone, denied first", [deny(), allow()], MASKED),
+        ("another account, then denied", [allow(Principal=CROSS), deny()], MASKED),
+        ("undecidable, then denied", [allow(Condition=ADDRESS), deny()], MASKED),
+        ("everyone, denied another way", [allow(), deny(Action="s3:GetObjectVersion")], EXPOSED),
+        ("everyone, denied on other keys", [allow(), deny(Resource="arn:aws:s3:::bucket/x/*")], EXPOSED),
+        ("everyone, denied to an account", [allow(), deny(Principal=CROSS)], EXPOSED),
+        ("everyone, denied from an address", [allow(), deny(Condition=ADDRESS)], EXPOSED),
+        ("everyone reads all, one way denied", [allow(Action="s3:Get*"), deny(Action="s3:GetObject")], EXPOSED),
+        ("all denied, nothing allowed", [deny()], PRIVATE),
+    ],
+)
+def test_what_a_policy_comes_to(situation: str, statements: list[dict[str, Any]], expected: Verdict) -> None:
+    assert judged(OWN, policy=policy(*statements)) is expected, situation
+
+
+def test_restrict_public_buckets_masks_what_is_for_everyone_and_nothing_else() -> None:
+    public, cross = allow(), allow(Principal=CROSS)
+    assert judged(OWN, policy=policy(public), public_access_block=RESTRICTS) is MASKED
+    assert judged(OWN, policy=policy(public), account_public_access_block=RESTRICTS) is MASKED
+    assert judged(OWN, policy=policy(public), public_access_block=IGNORES) is EXPOSED
+    assert judged(OWN, policy=policy(public), public_access_block=DENIED) is EXPOSED
+    assert judged(OWN, policy=policy(public, cross), public_access_block=RESTRICTS) is SHARED
+    assert judged(OWN, policy=policy(allow(Principal={"AWS": ["*", THEIRS]})), public_access_block=RESTRICTS) is SHARED
+
+
+def test_account_unread_leaves_a_policy_for_accounts_undecided() -> None:
+    assert judged(OWN, policy=policy(allow(Principal={"AWS": OURS})), account=DENIED) is UNKNOWN
+
+
+# ---- denies against grants
+
+
+@pytest.mark.parametrize(
+    ("situation", "permission", "denied", "expected"),
+    [
+        ("the plain way denied, ?versionId=null is left", "READ", "s3:GetObject", EXPOSED),
+        ("the other way denied", "READ", "s3:GetObjectVersion", EXPOSED),
+        ("both ways denied", "READ", ["s3:GetObject", "s3:GetObjectVersion"], MASKED),
+        ("every way of reading denied", "READ", "s3:GetObject*", MASKED),
+        ("the ACL's ways denied, reading is left", "READ", "s3:*Acl", EXPOSED),
+        ("reading denied, its ACL is left", "READ_ACP", ["s3:GetObject", "s3:GetObjectVersion"], EXPOSED),
+        ("reading and its ACL denied", "READ_ACP", "s3:Get*", MASKED),
+        ("reading denied, writing the ACL is left", "FULL_CONTROL", "s3:Get*", EXPOSED),
+        ("writing the ACL denied one way", "WRITE_ACP", "s3:PutObjectAcl", EXPOSED),
+        ("writing the ACL denied", "WRITE_ACP", "s3:Put*", MASKED),
+        ("everything denied", "FULL_CONTROL", "s3:*", MASKED),
+    ],
+)
+def test_a_deny_masks_the_ways_that_it_covers(
+    situation: str, permission: str, denied: str | list[str], expected: Verdict
+) -> None:
+    text = policy(deny(Action=denied))
+    assert judged(acl((ALL_USERS, permission)), policy=text) is expected, situation
+    shared = SHARED if expected is EXPOSED else MASKED
+    assert judged(acl((OTHER, permission)), policy=text) is shared, f"{situation}, another account"
+    assert judged(acl((LOG_DELIVERY, permission)), policy=text) is shared, f"{situation}, another group"
+
+
+def test_a_foreign_owner_is_masked_only_when_every_way_is_denied() -> None:
+    assert judged(acl(owner=OTHER), policy=policy(deny(Action="s3:Get*"))) is SHARED
+    assert judged(acl(owner=OTHER), policy=policy(deny())) is MASKED
+
+
+def test_a_noncurrent_version_is_reached_by_version_only() -> None:
+    by_version, plain = deny(Action="s3:GetObjectVersion"), deny(Action="s3:GetObject")
+    assert judged(PUBLIC_READ, ref=NONCURRENT) is EXPOSED
+    assert judged(PUBLIC_READ, ref=NONCURRENT, policy=policy(by_version)) is MASKED
+    assert judged(PUBLIC_READ, ref=NONCURRENT, policy=policy(plain)) is EXPOSED
+    assert judged(OWN, ref=NONCURRENT, policy=policy(allow())) is PRIVATE
+    assert judged(OWN, ref=NONCURRENT, policy=policy(allow(Action="s3:GetObjectVersion"))) is EXPOSED
+    assert judged(OWN, ref=NONCURRENT, policy=policy(allow(Principal=CROSS))) is PRIVATE
+    assert judged(acl(owner=OTHER), ref=NONCURRENT, policy=policy(deny(Action="s3:*Version*"))) is MASKED
+
+
+def test_the_latest_version_in_a_run_over_versions_is_reached_both_ways() -> None:
+    judge = VerdictJudge(facts(policy=policy(allow())), TRUSTED, versions=True)
+    assert judge.verdict(replace(CURRENT, version_id="v2"), OWN, PLAIN) is EXPOSED
+
+
+# ---- KMS
+
+
+@pytest.mark.parametrize("head", [KMS, DSSE])
+@pytest.mark.parametrize(
+    ("group", "permission", "expected"),
+    [
+        (ALL_USERS, "READ", MASKED),
+        (ALL_USERS, "READ_ACP", EXPOSED),
+        (ALL_USERS, "WRITE_ACP", EXPOSED),
+        (ALL_USERS, "FULL_CONTROL", EXPOSED),
+        (AUTHENTICATED_USERS, "READ", EXPOSED),
+        (OTHER, "READ", SHARED),
+    ],
+)
+def test_an_object_under_a_kms_key(head: Head, group: str, permission: str, expected: Verdict) -> None:
+    assert judged(acl((group, permission)), head) is expected
+
+
+def test_a_kms_key_does_not_mask_a_policy_for_everyone() -> None:
+    assert judged(OWN, KMS, policy=policy(allow())) is EXPOSED
+
+
+def test_a_kms_key_masks_reading_and_a_deny_masks_the_rest_of_full_control() -> None:
+    assert judged(acl((ALL_USERS, "FULL_CONTROL")), KMS, policy=policy(deny(Action="s3:*Acl"))) is MASKED
+
+
+@pytest.mark.parametrize("head", [DENIED, UNASKED, PLAIN, replace(PLAIN, server_side_encryption=None)])
+def test_encryption_not_known_to_be_kms_masks_nothing(head: Head | Unread | Skipped) -> None:
+    assert judged(PUBLIC_READ, head, encryption=Encryption("aws:kms")) is EXPOSED
+
+
+# ---- what holds whatever the facts
+
+STRENGTH = {verdict: len(Verdict) - place for place, verdict in enumerate(Verdict)}
+
+grants = st.builds(
+    Grant,
+    st.sampled_from([OWNER, OTHER, FRIEND, ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY]),
+    st.sampled_from(["READ", "READ_ACP", "WRITE", "WRITE_ACP", "FULL_CONTROL"]),
+)
+acls = st.builds(Acl, st.sampled_from([OWNER, OWNER, OTHER, FRIEND]), st.lists(grants, max_size=3).map(tuple))
+statements = st.fixed_dictionaries(
+    {
+        "Effect": st.just("Allow"),
+        "Principal": st.sampled_from(
+            ["*", {"AWS": OURS}, {"AWS": THEIRS}, {"AWS": FRIENDS}, {"CanonicalUser": OTHER}, {"AWS": "AIDAX"}]
+        ),
+        "Action": st.sampled_from(["s3:*", "s3:GetObject", "s3:GetObject*", "s3:GetObjectVersion", "s3:*Acl", "x:*"]),
+        "Resource": st.sampled_from(
+            [
+                "arn:aws:s3:::bucket/*",
+                "arn:aws:s3:::bucket/dir/*",
+                "arn:aws:s3:::bucket/x/*",
+                "arn:aws:s3:::bucket",
+                "arn:aws:s3:::bucket/${aws:username}/*",
+            ]
+        ),
+    },
+    optional={"Condition": st.sampled_from([ADDRESS, {"Bool": {"aws:SecureTransport": "true"}}])},
+)
+denies = statements.map(lambda statement: statement | {"Effect": "Deny"})
+blocks = st.builds(PublicAccessBlock, ignore_public_acls=st.booleans(), restrict_public_buckets=st.booleans())
+heads = st.sampled_from([PLAIN, KMS, DENIED, UNASKED])
+refs = st.sampled_from([CURRENT, NONCURRENT])
+policies = st.lists(statements | denies, max_size=3)
+whole_facts = st.fixed_dictionaries(
+    {
+        "owner": st.sampled_from([OWNER, OWNER, OTHER, DENIED]),
+        "own_id": st.sampled_from([OWNER, OWNER, DENIED]),
+        "account": st.sampled_from([OURS, OURS, DENIED, UNASKED]),
+        "ownership": st.sampled_from(["ObjectWriter", BUCKET_OWNER_ENFORCED, DENIED]),
+        "public_access_block": blocks | st.just(DENIED),
+        "account_public_access_block": blocks | st.just(UNASKED),
+    }
+)
+object_acls = acls | st.sampled_from([DENIED, UNASKED])
+
+
+@given(object_acls, heads, refs, whole_facts, policies.map(lambda some: policy(*some)) | st.sampled_from([DENIED, ""]))
+def test_private_means_that_it_was_looked_at(
+    object_acl: Acl | Unread | Skipped, head: Any, ref: ObjectRef, changes: dict[str, Any], text: Any
+) -> None:
+    verdict = judged(object_acl, head, ref, policy=text, **changes)
+    assume(verdict in (PRIVATE, MASKED, SHARED))
+    assert isinstance(text, str)
+    assert isinstance(object_acl, Acl) or (object_acl == UNASKED and changes["ownership"] == BUCKET_OWNER_ENFORCED)
+
+
+@given(object_acls, heads, refs, whole_facts, policies, st.data())
+def test_a_fact_unread_never_makes_an_object_look_better(
+    object_acl: Acl | Unread | Skipped,
+    head: Any,
+    ref: ObjectRef,
+    changes: dict[str, Any],
+    some: list[Any],
+    data: st.DataObject,
+) -> None:
+    changes = changes | {"policy": policy(*some)}
+    before = judged(object_acl, head, ref, **changes)
+    lost = data.draw(st.sampled_from([*changes, "acl", "head"]))
+    if lost == "acl":
+        after = judged(DENIED, head, ref, **changes)
+    elif lost == "head":
+        after = judged(object_acl, DENIED, ref, **changes)
+    else:
+        after = judged(object_acl, head, ref, **(changes | {lost: DENIED}))
+    # What exposed it may be the very fact that was lost; then it is unknown, and nothing less.
+    least = min(STRENGTH[before], STRENGTH[UNKNOWN]) if lost in ("acl", "policy") else STRENGTH[before]
+    assert STRENGTH[after] >= least
+
+
+@given(object_acls, heads, refs, whole_facts, policies, denies, st.integers(0, 3))
+def test_another_deny_never_makes_it_worse(
+    object_acl: Any, head: Any, ref: ObjectRef, changes: dict[str, Any], some: list[Any], another: Any, place: int
+) -> None:
+    more = [*some[:place], another, *some[place:]]
+    before = judged(object_acl, head, ref, policy=policy(*some), **changes)
+    assert STRENGTH[judged(object_acl, head, ref, policy=policy(*more), **changes)] <= STRENGTH[before]
+
+
+@given(object_acls, heads, refs, whole_facts, policies, statements)
+def test_another_allow_never_makes_it_better(
+    object_acl: Any, head: Any, ref: ObjectRef, changes: dict[str, Any], some: list[Any], another: Any
+) -> None:
+    before = judged(object_acl, head, ref, policy=policy(*some), **changes)
+    assert STRENGTH[judged(object_acl, head, ref, policy=policy(*some, another), **changes)] >= STRENGTH[before]
+
+
+@given(acls, grants, heads, refs, whole_facts, policies)
+def test_another_grant_never_makes_it_better(
+    object_acl: Acl, another: Grant, head: Any, ref: ObjectRef, changes: dict[str, Any], some: list[Any]
+) -> None:
+    text = policy(*some)
+    more = Acl(object_acl.owner, (*object_acl.grants, another))
+    before = judged(object_acl, head, ref, policy=text, **changes)
+    assert STRENGTH[judged(more, head, ref, policy=text, **changes)] >= STRENGTH[before]
+
+
+@given(object_acls, heads, refs, whole_facts, policies)
+def test_more_trust_never_makes_it_worse_and_never_hides_an_exposure(
+    object_acl: Any, head: Any, ref: ObjectRef, changes: dict[str, Any], some: list[Any]
+) -> None:
+    whole = facts(policy=policy(*some), **changes)
+    less = VerdictJudge(whole, frozenset(), versions=True).verdict(ref, object_acl, head)
+    more = VerdictJudge(whole, frozenset({OTHER, FRIEND, THEIRS, FRIENDS}), versions=True).verdict(
+        ref, object_acl, head
+    )
+    assert STRENGTH[more] <= STRENGTH[less]
+    assert (more is EXPOSED) == (less is EXPOSED)
