@@ -50,3 +50,15 @@ ODD_KEYS: Final[Mapping[str, str]] = {
     "longest": "\u20ac" * 341 + "x",
 }
 """Name to key; the longest is S3's limit of 1,024 bytes of UTF-8."""
+
+MOTO_REFUSES: Final = frozenset({"newline", "both line ends"})
+"""Names of the keys that moto 5.2 cannot hold: every call for a key with a newline is a 404."""
+
+MOTO_LISTS_NO_VERSIONS: Final = MOTO_REFUSES | {"carriage return", "control"}
+"""Names of those that moto's ListObjectVersions spoils, for it ignores encoding-type (and does not claim to know it).
+
+A carriage return comes back as a newline; one control character makes the listing of the whole bucket unreadable.
+"""
+
+MOTO_SERVES: Final[Mapping[str, str]] = {name: key for name, key in ODD_KEYS.items() if name not in MOTO_REFUSES}
+"""The keys that moto lists (ListObjectsV2), and serves to HEAD, GET and GetObjectAcl, truly."""

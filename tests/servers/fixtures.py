@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.servers.clients import BUCKET, client
 from tests.servers.stub import StubServer
-from tests.servers.world import World
+from tests.servers.world import StubBucket, World
 
 
 @pytest.fixture
 def stub() -> Iterator[StubServer]:
     """A running stub whose world has one empty bucket, "audited"; change `stub.world` at any time."""
     world = World()
-    world.add("audited")
+    world.add(BUCKET)
     with StubServer(world) as server:
         yield server
+
+
+@pytest.fixture
+def bucket(stub: StubServer) -> StubBucket:
+    """The stub's bucket "audited"."""
+    return stub.world.buckets[BUCKET]
+
+
+@pytest.fixture
+def s3(stub: StubServer) -> Iterator[Any]:
+    """A boto3 client of the stub; one attempt a call."""
+    made = client("s3", stub.url)
+    yield made
+    made.close()

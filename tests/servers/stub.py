@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
+import socket
+import struct
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -23,6 +25,7 @@ from tests.servers.world import StubObject, World
 
 CHUNK: Final = 256 * 1024
 LONGEST_LINE: Final = 64 * 1024
+NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 class StubServer:
@@ -182,8 +185,9 @@ async def _send_half(request: web.BaseRequest, call: Call, reply: Reply) -> web.
 
 
 def _hang_up(request: web.BaseRequest) -> web.StreamResponse:
-    """Break the connection with a reset; what is returned goes nowhere."""
+    """Break the connection with a reset (RST, not FIN); what is returned goes nowhere."""
     if request.transport is not None:
+        request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
         request.transport.abort()
     return web.Response()
 

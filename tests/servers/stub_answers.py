@@ -54,9 +54,11 @@ def _answer(world: World, call: Call) -> Reply:
     if account_call is not None:
         odd = world.odd.get(call.operation)
         return account_call(world, call) if odd is None else odd_reply(odd, call)
+    if call.operation == "InvalidURI":
+        raise Refused(400, "InvalidURI", "Couldn't parse the specified URI.")
     do = CALLS.get(call.operation)
     if do is None:
-        raise Refused(501, "NotImplemented", "A header you provided implies functionality that is not implemented")
+        raise Refused(501, "NotImplemented", "The stub does not know this call")
     bucket = world.buckets.get(call.bucket)
     if bucket is None:
         details = (("BucketName", call.bucket),)

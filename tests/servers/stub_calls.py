@@ -121,9 +121,9 @@ def understand(method: str, target: str, headers: Mapping[str, str], form: Mappi
     raw_bucket, _, raw_key = path[1:].partition("/")
     try:
         bucket, key = unquote(raw_bucket, errors="strict"), unquote(raw_key, errors="strict")
+        operation = _operation(method, path, query, bucket, key, form or {})
     except UnicodeDecodeError:
-        bucket, key, method = "", "", "BAD"
-    operation = _operation(method, path, query, bucket, key, form or {})
+        bucket, key, operation = "", "", "InvalidURI"
     if operation in {"ListBuckets", "GetCallerIdentity", "GetAccountPublicAccessBlock"}:
         bucket = key = ""
     return Call(method, operation, bucket, key, query, headers, f"STUB{next(_ids):012X}")

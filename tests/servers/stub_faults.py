@@ -73,8 +73,8 @@ VANISH: Final = Fault(Kind.VANISH)
 EMPTY: Final = Fault(Kind.EMPTY)
 INCOMPLETE: Final = Fault(Kind.INCOMPLETE)
 TRUNCATED: Final = Fault(Kind.TRUNCATED)
-TRANSIENT: Final = (SLOW_DOWN, INTERNAL_ERROR, BAD_GATEWAY, GATEWAY_TIMEOUT, REQUEST_TIMEOUT, RESET)
-"""Those that a caller is expected to retry."""
+TRANSIENT: Final = (SLOW_DOWN, INTERNAL_ERROR, BAD_GATEWAY, GATEWAY_TIMEOUT, RESET)
+"""Those that a caller is expected to retry, whatever the call; RequestTimeout looks like any 400 on HEAD."""
 
 
 def random_faults(
