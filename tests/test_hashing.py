@@ -1,0 +1,296 @@
+"""Hashing: one pass, the very version, every byte counted, and never more in flight than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from auditor.engines.interface import Body, ListQuery, Page, Position
+from auditor.errors import CallFailed, CredentialsError
+from auditor.hashing import (
+    ALGORITHMS,
+    Failed,
+    Hashed,
+    Permits,
+    Superseded,
+    Unhashable,
+    hash_many,
+    hash_object,
+    hash_patiently,
+)
+from auditor.messages import HashTask
+from auditor.models import Acl, Head
+
+DATA = bytes(range(256)) * 4096
+
+
+@dataclass(slots=True)
+class Bytes:
+    """A body in memory; breaks after `breaks_at` bytes, keeps the size of its largest piece."""
+
+    data: bytes
+    length: int
+    etag: str = "etag"
+    breaks_at: int | None = None
+    largest: int = 0
+
+    async def chunks(self, size: int) -> AsyncIterator[bytes]:
+        for start in range(0, len(self.data), size):
+            if self.breaks_at is not None and start >= self.breaks_at:
+                raise CallFailed("GetObject", "ConnectionError")
+            piece = self.data[start : start + size]
+            self.largest = max(self.largest, len(piece))
+            yield piece
+            await asyncio.sleep(0)
+
+
+@dataclass(slots=True)
+class OneObject:
+    """An engine that holds one body, after a number of failures; remembers how it was asked."""
+
+    body: Bytes
+    failures: list[CallFailed] = field(default_factory=list)
+    asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+
+    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
+        self.asked.append((key, version_id, etag))
+        return self._get()
+
+    @asynccontextmanager
+    async def _get(self) -> AsyncIterator[Body]:
+        if self.failures:
+            raise self.failures.pop(0)
+        yield self.body
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        raise NotImplementedError
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        raise NotImplementedError
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        raise NotImplementedError
+
+
+def holding(data: bytes = DATA, **changes: object) -> OneObject:
+    body = Bytes(data, len(data))
+    for name, value in changes.items():
+        setattr(body, name, value)
+    return OneObject(body)
+
+
+def failing(*codes: tuple[str, int]) -> OneObject:
+    engine = holding()
+    engine.failures = [CallFailed("GetObject", code, status) for code, status in codes]
+    return engine
+
+
+TASK = HashTask("key", None, "etag", len(DATA))
+
+
+async def no_pause(_: float) -> None:
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("chunk_size", [1000, 65_536, 300_000, len(DATA), 2 * len(DATA)])
+async def test_several_digests_in_one_pass_over_any_chunks(chunk_size: int) -> None:
+    engine = holding()
+    result = await hash_object(engine, TASK, ALGORITHMS, chunk_size=chunk_size)
+    assert isinstance(result, Hashed)
+    assert result.digests == {name: hashlib.new(name, DATA).hexdigest() for name in ALGORITHMS}
+    assert len(engine.asked) == 1
+    assert engine.body.largest <= chunk_size
+
+
+async def test_empty_object_has_the_digest_of_nothing() -> None:
+    result = await hash_object(holding(b""), HashTask("key", None, "etag", 0), ["sha256"])
+    assert result == Hashed(HashTask("key", None, "etag", 0), {"sha256": hashlib.sha256().hexdigest()})
+
+
+@pytest.mark.parametrize(
+    ("version", "asked"),
+    [(None, (None, "etag")), ("v1", ("v1", None)), ("null", ("null", "etag"))],
+)
+async def test_the_very_version_is_asked_for(version: str | None, asked: tuple[str | None, str | None]) -> None:
+    engine = holding()
+    await hash_object(engine, HashTask("key", version, "etag", len(DATA)), ["md5"])
+    assert engine.asked == [("key", *asked)]
+
+
+async def test_another_etag_in_the_answer_is_superseded_unread() -> None:
+    engine = holding(etag="newer")
+    assert await hash_object(engine, TASK, ["md5"]) == Superseded(TASK, "Overwritten")
+    assert engine.body.largest == 0
+
+
+async def test_another_size_than_the_task_says_is_not_hashed() -> None:
+    task = HashTask("key", None, "etag", 7)
+    assert await hash_object(holding(), task, ["md5"]) == Failed(task, "SizeDiffers", retryable=False)
+
+
+@pytest.mark.parametrize("data", [DATA[:-1], DATA + b"x"])
+async def test_bytes_that_differ_from_content_length_are_failed(data: bytes) -> None:
+    engine = OneObject(Bytes(data, len(DATA)))
+    assert await hash_object(engine, TASK, ["md5"]) == Failed(TASK, "ByteCount", retryable=True)
+
+
+async def test_connection_that_breaks_in_mid_body() -> None:
+    result = await hash_object(holding(breaks_at=5000), TASK, ["md5"], chunk_size=4096)
+    assert result == Failed(TASK, "ConnectionError", retryable=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "expected"),
+    [
+        ("PreconditionFailed", 412, Superseded(TASK, "Overwritten")),
+        ("412", 412, Superseded(TASK, "Overwritten")),
+        ("NoSuchKey", 404, Superseded(TASK, "Vanished")),
+        ("NoSuchVersion", 404, Superseded(TASK, "Vanished")),
+        ("MethodNotAllowed", 405, Superseded(TASK, "Vanished")),
+        ("InvalidObjectState", 403, Unhashable(TASK, "archived")),
+        ("InvalidRequest", 400, Unhashable(TASK, "SSE-C")),
+        ("AccessDenied", 403, Failed(TASK, "AccessDenied", retryable=False)),
+        ("KMS.DisabledException", 400, Failed(TASK, "KMS.DisabledException", retryable=False)),
+        ("NoSuchBucket", 404, Failed(TASK, "NoSuchBucket", retryable=False)),
+        ("PermanentRedirect", 301, Failed(TASK, "PermanentRedirect", retryable=False)),
+        ("SlowDown", 503, Failed(TASK, "SlowDown", retryable=True)),
+        ("InternalError", 500, Failed(TASK, "InternalError", retryable=True)),
+        ("502", 502, Failed(TASK, "502", retryable=True)),
+        ("Timeout", 0, Failed(TASK, "Timeout", retryable=True)),
+        ("ConnectionError", 0, Failed(TASK, "ConnectionError", retryable=True)),
+    ],
+)
+async def test_failure_of_one_object_is_a_value(code: str, status: int, expected: object) -> None:
+    assert await hash_object(failing((code, status)), TASK, ["md5"]) == expected
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidAccessKeyId", "RequestTimeTooSkewed"])
+async def test_credentials_that_fail_every_object_are_raised(code: str) -> None:
+    with pytest.raises(CredentialsError):
+        await hash_object(failing((code, 403)), TASK, ["md5"])
+
+
+async def test_passing_failures_are_tried_again_after_growing_pauses() -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    engine = failing(("SlowDown", 503), ("Timeout", 0))
+    assert isinstance(await hash_patiently(engine, TASK, ["md5"], sleep=pause), Hashed)
+    assert len(engine.asked) == 3
+    assert 0.2 <= pauses[0] <= 0.4 <= pauses[1] <= 0.8
+
+
+async def test_attempts_in_place_are_bounded() -> None:
+    engine = failing(*[("SlowDown", 503)] * 9)
+    assert await hash_patiently(engine, TASK, ["md5"], sleep=no_pause) == Failed(TASK, "SlowDown", retryable=True)
+    assert len(engine.asked) == 3
+
+
+async def test_denied_object_is_not_tried_again_in_place() -> None:
+    engine = failing(("AccessDenied", 403))
+    assert isinstance(await hash_patiently(engine, TASK, ["md5"], sleep=no_pause), Failed)
+    assert len(engine.asked) == 1
+
+
+@dataclass(slots=True)
+class Gauge:
+    """Stands for hashing; keeps the most objects and bytes that were in flight at once."""
+
+    now: int = 0
+    most: int = 0
+    bytes_now: int = 0
+    most_bytes: int = 0
+    done: int = 0
+
+    async def hash_one(self, task: HashTask) -> None:
+        self.now += 1
+        self.bytes_now += task.size
+        self.most, self.most_bytes = max(self.most, self.now), max(self.most_bytes, self.bytes_now)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.now -= 1
+        self.bytes_now -= task.size
+        self.done += 1
+
+
+async def stream(count: int, size: int, made: list[int] | None = None) -> AsyncIterator[HashTask]:
+    for number in range(count):
+        if made is not None:
+            made.append(number)
+        yield HashTask(f"key-{number}", None, "etag", size)
+
+
+async def test_no_more_objects_in_flight_than_permits() -> None:
+    gauge = Gauge()
+    permits = Permits(4, 10**9)
+    await hash_many(gauge.hash_one, stream(200, 1), permits)
+    assert (gauge.done, gauge.most, permits.taken) == (200, 4, 0)
+
+
+async def test_no_more_bytes_in_flight_than_permits() -> None:
+    gauge = Gauge()
+    await hash_many(gauge.hash_one, stream(50, 10), Permits(100, 35))
+    assert (gauge.done, gauge.most_bytes) == (50, 30)
+
+
+async def test_object_larger_than_all_permits_passes_alone() -> None:
+    gauge = Gauge()
+    await hash_many(gauge.hash_one, stream(5, 100), Permits(100, 35))
+    assert (gauge.done, gauge.most) == (5, 1)
+
+
+async def test_large_object_weighs_one_chunk() -> None:
+    gauge = Gauge()
+    await hash_many(gauge.hash_one, stream(6, 1000), Permits(100, 30), chunk_size=10)
+    assert (gauge.done, gauge.most) == (6, 3)
+
+
+async def test_source_is_read_no_faster_than_permits_are_given_back() -> None:
+    made: list[int] = []
+    ahead: list[int] = []
+    gauge = Gauge()
+
+    async def hash_one(task: HashTask) -> None:
+        await gauge.hash_one(task)
+        ahead.append(len(made) - gauge.done)
+
+    await hash_many(hash_one, stream(100, 1, made), Permits(4, 10**9))
+    assert max(ahead) <= 5
+
+
+async def test_error_ends_the_others_and_gives_every_permit_back() -> None:
+    permits = Permits(4, 10**9)
+
+    async def hash_one(task: HashTask) -> None:
+        if task.key == "key-2":
+            raise CredentialsError("expired")
+        await asyncio.Event().wait()
+
+    with pytest.raises(CredentialsError):
+        await hash_many(hash_one, stream(100, 1), permits)
+    await asyncio.sleep(0)
+    assert permits.taken == 0
+
+
+async def test_cancelled_in_mid_hash_gives_every_permit_back() -> None:
+    permits = Permits(4, 10**9)
+    started = asyncio.Event()
+
+    async def hash_one(_: HashTask) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    work = asyncio.create_task(hash_many(hash_one, stream(100, 1), permits))
+    await started.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    await asyncio.sleep(0)
+    assert permits.taken == 0
