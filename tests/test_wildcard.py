@@ -26,6 +26,7 @@ def matches_slowly(pattern: str, text: str) -> bool:
 @example("a*a", "a")
 @example("?*?", "a")
 @example("**", "")
+@example("*a*a*", "a")
 @example("*?b*?b*", "abbab")
 def test_agrees_with_the_definition(pattern: str, text: str) -> None:
     assert Wildcard.of(pattern).matches(text) == matches_slowly(pattern, text)
@@ -51,6 +52,7 @@ def test_what_is_said_of_a_whole_bucket_holds_for_each_key(pattern: str, bucket:
         ("bucket/**", True),
         ("bucket/a*", False),
         ("bucket/?*", False),
+        ("b?x*", False),
         ("bucket/", False),
         ("other/*", False),
         ("*/a*", False),
