@@ -6,17 +6,14 @@ Where Ceph RGW 16.2 differs from S3, a test says so, so that a difference in a v
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
 from auditor.models import ALL_USERS
 from tests.odd_keys import ODD_KEYS
-from tests.real.oracle import Reach, Truth, answer, status
+from tests.real.oracle import Reach, Truth
 from tests.real.world import ACLS, FOREIGN, IGNORED, ODD, POLICY, RESTRICTED, VERSIONS, Place, World
-from tests.servers.rgw import RgwServer
 
 Truths = Mapping[Place, Truth]
 
@@ -33,7 +30,6 @@ GRANTED_TO = {
 }
 NOTHING: set[str] = set()
 READ_OF_A_VERSION_ONLY = Reach(status=403, read=True, read_acl=False, write_acl=False)
-ORDERED = sorted(ODD_KEYS.values(), key=str.encode)
 
 
 def can(reach: Reach) -> set[str]:
@@ -77,6 +73,12 @@ def test_deny_of_get_object_leaves_the_version_readable(world: World, truth: Tru
     """s3:GetObject is not s3:GetObjectVersion: ?versionId=null still reads a public object of an unversioned bucket."""
     assert truth[world.at(POLICY, "deny-get/public-read")].anonymous == READ_OF_A_VERSION_ONLY
     assert not truth[world.at(POLICY, "deny-get/private")].public
+
+
+def test_deny_of_both_gets_leaves_the_owner_the_acl(world: World, truth: Truths) -> None:
+    seen = truth[world.at(POLICY, "deny-get-any-version/public-read")]
+    assert not seen.public
+    assert (seen.acl, seen.head) == (200, 403)
 
 
 def test_allow_of_get_object_version_exposes_by_version_id(world: World, truth: Truths) -> None:
@@ -188,108 +190,3 @@ def test_grant_by_header_takes_the_owner_its_own_full_control(world: World, trut
     """The owner can still read the ACL, but not the object."""
     seen = truth[world.at(ACLS, "grant-alone/other/READ")]
     assert (seen.acl, seen.head, seen.other.read) == (200, 403, True)
-
-
-def test_listing_names_the_foreign_owner(rgw: RgwServer, owner: Any) -> None:
-    listed = owner.list_objects_v2(Bucket=FOREIGN, FetchOwner=True)["Contents"]
-    owners = {entry["Key"]: entry["Owner"]["ID"] for entry in listed}
-    assert {key for key, name in owners.items() if name == rgw.owner.canonical_id} == {"own/private"}
-    assert set(owners.values()) == {rgw.owner.canonical_id, rgw.other.canonical_id}
-
-
-@pytest.mark.parametrize(
-    ("operation", "entries"), [("list_objects_v2", "Contents"), ("list_object_versions", "Versions")]
-)
-def test_listing_returns_every_odd_key_in_byte_order(owner: Any, operation: str, entries: str) -> None:
-    """With an explicit EncodingType botocore leaves decoding to us; a space comes as %20, a slash as %2F."""
-    listed = [entry["Key"] for entry in getattr(owner, operation)(Bucket=ODD, EncodingType="url")[entries]]
-    assert [unquote(key) for key in listed] == ORDERED
-    assert "a%20key%20with%20spaces" in listed
-    assert not [key for key in listed if "+" in key or "/" in key]
-
-
-def test_listing_goes_on_after_any_key(owner: Any) -> None:
-    """But for one: an answer repeats the key it began after, and with control characters that is not XML."""
-    for number, key in enumerate(ORDERED):
-        if key != ODD_KEYS["control"]:
-            listed = owner.list_objects_v2(Bucket=ODD, StartAfter=key).get("Contents", [])
-            assert [entry["Key"] for entry in listed] == ORDERED[number + 1 :]
-
-
-def test_page_that_ends_at_a_control_character_cannot_be_parsed(owner: Any) -> None:
-    """RGW writes the token of the next page as `&#x01;`, which XML 1.0 forbids; S3's tokens are opaque."""
-    number = ORDERED.index(ODD_KEYS["control"])
-    assert status(owner.list_objects_v2, Bucket=ODD, MaxKeys=number + 1) == 500
-    assert status(owner.list_object_versions, Bucket=ODD, MaxKeys=number + 1) == 500
-    assert status(owner.list_objects_v2, Bucket=ODD, MaxKeys=number + 2) == 200
-
-
-def test_key_marker_without_a_version_returns_that_key_again(owner: Any) -> None:
-    """S3 begins after the key."""
-    listed = owner.list_object_versions(Bucket=VERSIONS, KeyMarker="private-then-public", MaxKeys=1)
-    assert [entry["Key"] for entry in listed["Versions"]] == ["private-then-public"]
-
-
-UNCONFIGURED = [
-    ("get_bucket_ownership_controls", {"OwnershipControls": {}}),
-    ("get_bucket_encryption", {"ServerSideEncryptionConfiguration": {}}),
-    ("get_bucket_policy_status", {"PolicyStatus": {"IsPublic": False}}),
-    ("get_bucket_request_payment", {"Payer": "BucketOwner"}),
-    ("get_bucket_versioning", {}),
-    ("get_bucket_location", {"LocationConstraint": "default"}),
-]
-
-
-@pytest.mark.parametrize(("operation", "expected"), UNCONFIGURED)
-def test_bucket_without_configuration_answers(owner: Any, operation: str, expected: Mapping[str, Any]) -> None:
-    """RGW knows no ownership controls and no default encryption: 200 and an element without its rules."""
-    assert answer(getattr(owner, operation), Bucket=ACLS) == (200, "", expected)
-
-
-def test_bucket_without_configuration_lacks_policy_and_access_block(owner: Any) -> None:
-    """S3 answers 404 NoSuchPublicAccessBlockConfiguration, RGW four times false."""
-    assert answer(owner.get_bucket_policy, Bucket=ACLS)[:2] == (404, "NoSuchBucketPolicy")
-    block = owner.get_public_access_block(Bucket=ACLS)["PublicAccessBlockConfiguration"]
-    assert set(block.values()) == {False}
-
-
-def test_bucket_facts_are_denied_to_the_other_account(other: Any) -> None:
-    for operation in (*(name for name, _ in UNCONFIGURED), "get_bucket_acl", "get_public_access_block"):
-        assert answer(getattr(other, operation), Bucket=ACLS)[:2] == (403, "AccessDenied"), operation
-
-
-def test_every_policy_for_a_named_account_counts_as_public(rgw: RgwServer, owner: Any) -> None:
-    owner.create_bucket(Bucket="named-account")
-    principal, resource = f'{{"AWS": "{rgw.other.arn}"}}', "arn:aws:s3:::named-account/*"
-    allow = f'{{"Effect": "Allow", "Principal": {principal}, "Action": "s3:GetObject", "Resource": "{resource}"}}'
-    owner.put_bucket_policy(Bucket="named-account", Policy=f'{{"Version": "2012-10-17", "Statement": [{allow}]}}')
-    assert owner.get_bucket_policy_status(Bucket="named-account")["PolicyStatus"]["IsPublic"]
-
-
-def test_caller_is_known_by_list_buckets_and_not_by_sts(rgw: RgwServer, owner: Any) -> None:
-    """The answer of STS has no Error element at all: a code must be looked for, not taken."""
-    assert owner.list_buckets()["Owner"]["ID"] == rgw.owner.canonical_id
-    with closing(rgw.client(rgw.owner, "sts")) as sts:
-        assert answer(sts.get_caller_identity)[:2] == (405, "")
-
-
-def test_expected_bucket_owner_is_ignored(owner: Any) -> None:
-    assert status(owner.head_bucket, Bucket=ACLS, ExpectedBucketOwner="123456789012") == 200
-
-
-def test_conditional_partial_and_versioned_reads(owner: Any) -> None:
-    here = {"Bucket": ACLS, "Key": "canned/private"}
-    etag = owner.head_object(**here)["ETag"]
-    assert answer(owner.get_object, **here, IfMatch=etag)[2]["Body"] == b"body of canned/private"
-    assert answer(owner.get_object, **here, IfMatch='"0"')[:2] == (412, "PreconditionFailed")
-    assert answer(owner.get_object, **here, Range="bytes=0-3", IfMatch=etag)[2]["Body"] == b"body"
-    assert answer(owner.get_object, **here, VersionId="null")[0] == 200
-    assert answer(owner.get_object, **here, VersionId="nosuch")[:2] == (404, "NoSuchKey")
-
-
-def test_missing_object_and_missing_bucket(owner: Any, other: Any) -> None:
-    """Without the right to list, a missing object is 403."""
-    assert answer(owner.get_object_acl, Bucket=ACLS, Key="nowhere")[:2] == (404, "NoSuchKey")
-    assert answer(owner.head_object, Bucket=ACLS, Key="nowhere")[:2] == (404, "404")
-    assert answer(other.head_object, Bucket=ACLS, Key="nowhere")[:2] == (403, "403")
-    assert answer(owner.list_objects_v2, Bucket="nowhere")[:2] == (404, "NoSuchBucket")

@@ -60,13 +60,14 @@ STATEMENTS: Final[Mapping[str, tuple[Any, ...]]] = {
     "allow-here": ("Allow", "GetObject", "*", HERE),
     "allow-elsewhere": ("Allow", "GetObject", "*", ELSEWHERE),
     "deny-get": ("Deny", "GetObject"),
+    "deny-get-any-version": ("Deny", ("GetObject", "GetObjectVersion")),
     "deny-get-star": ("Deny", "GetObject*"),
     "deny-all": ("Deny", "*"),
     "deny-other": ("Deny", "GetObject", OTHER_ONLY),
     "deny-here": ("Deny", "GetObject", "*", HERE),
     "deny-elsewhere": ("Deny", "GetObject", "*", ELSEWHERE),
 }
-"""Prefix of a key in bucket POLICY to its statement: effect, action, principal, condition."""
+"""Prefix of a key in bucket POLICY to its statement: effect, actions, principal, condition."""
 VERSION_STATEMENTS: Final = ("allow-everyone", "allow-everyone-version", "deny-get")
 """Those of the prefixes that bucket VERSIONS has too."""
 
@@ -212,7 +213,17 @@ def _put_policy(client: Any, bucket: str, prefixes: Sequence[str]) -> None:
 
 
 def _statement(
-    resource: str, effect: str, action: str, principal: Any = "*", condition: Mapping[str, Any] | None = None
+    resource: str,
+    effect: str,
+    actions: str | tuple[str, ...],
+    principal: Any = "*",
+    condition: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    fixed = {"Effect": effect, "Principal": principal, "Action": f"s3:{action}", "Resource": f"arn:aws:s3:::{resource}"}
+    names = (actions,) if isinstance(actions, str) else actions
+    fixed = {
+        "Effect": effect,
+        "Principal": principal,
+        "Action": [f"s3:{name}" for name in names],
+        "Resource": f"arn:aws:s3:::{resource}",
+    }
     return {**fixed, "Condition": condition} if condition else fixed
