@@ -45,14 +45,14 @@ def truth(rgw: RgwServer, world: World) -> Mapping[Place, Truth]:
 
 
 @pytest.fixture(scope="session")
-def owner(rgw: RgwServer) -> Iterator[Any]:
-    """The S3 client of the account that has the buckets."""
+def owner(rgw: RgwServer, world: World) -> Iterator[Any]:
+    """The S3 client of the account that has the buckets, which are there."""
     with closing(rgw.client(rgw.owner)) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def other(rgw: RgwServer) -> Iterator[Any]:
+def other(rgw: RgwServer, world: World) -> Iterator[Any]:
     """The S3 client of the account that is granted this and that."""
     with closing(rgw.client(rgw.other)) as client:
         yield client
