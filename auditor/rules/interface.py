@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from auditor.models import Severity
 
-OBJECT_FACTS: Final = frozenset({"ref", "acl", "head"})
+OBJECT_FACTS: Final = frozenset({"ref", "acl", "head", "owner"})
 BUCKET_FACTS: Final = frozenset(
     f"bucket.{name}"
     for name in (
@@ -19,6 +19,7 @@ BUCKET_FACTS: Final = frozenset(
         "acl",
         "policy_is_public",
         "policy",
+        "restricts_public_policy",
         "versioning",
         "encryption",
         "request_payer",
@@ -38,15 +39,22 @@ class Hit:
 
 
 Check = Callable[..., Iterator[Hit]]
+Validate = Callable[[Mapping[str, Any]], None]
+
+
+def any_options(options: Mapping[str, Any]) -> None:
+    """The options of a rule that takes whatever is of the right type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """id: stable for ever ("O02"). name: kebab-case. reads: the facts `check` takes, in its parameters' order.
 
-    A fact's name is `ref`, `acl`, `head`, `bucket.X` (X of models.BucketFacts), `trusted` (frozenset of canonical IDs),
-    or `config.X`: option X of the configuration's [rules.ID], without which the rule is not selected. options: each
-    option's name and the Python type its TOML value must have.
+    A fact's name is `ref`, `acl`, `head`, `owner` (canonical ID of the object's owner, by its ACL where that was read,
+    else by the listing), `bucket.X` (X of models.BucketFacts), `trusted` (frozenset of canonical IDs), or `config.X`:
+    option X of the configuration's [rules.ID], without which the rule is not selected. options: each option's name and
+    the Python type its TOML value must have. validate: raises ValueError, one phrase for the user, for options of the
+    right types whose values mean nothing.
     """
 
     id: str
@@ -55,6 +63,7 @@ class Rule:
     reads: tuple[str, ...]
     check: Check
     options: Mapping[str, type] = field(default_factory=dict)
+    validate: Validate = any_options
 
     @property
     def per_object(self) -> bool:
@@ -81,6 +90,7 @@ def rule(
     *,
     reads: tuple[str, ...],
     options: Mapping[str, type] | None = None,
+    validate: Validate = any_options,
 ) -> Callable[[Check], Rule]:
     """Make a Rule of a check; a declaration that cannot work fails at import."""
     declared = options or {}
@@ -92,6 +102,6 @@ def rule(
         parameters: Mapping[str, Any] = inspect.signature(check).parameters
         if len(parameters) != len(reads):
             raise TypeError(f"{id} reads {len(reads)} facts but its check takes {len(parameters)}")
-        return Rule(id, name, severity, reads, check, declared)
+        return Rule(id, name, severity, reads, check, declared, validate)
 
     return wrap

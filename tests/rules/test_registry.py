@@ -1,0 +1,141 @@
+"""The sets that must be equal: rules registered, written, tested and documented; and what every rule owes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+import auditor.rules
+from auditor import catalogue
+from auditor.models import Acl, BucketFacts, Head, ObjectRef, Skipped, Unread
+from auditor.rules import RULES
+from auditor.rules.interface import BUCKET_FACTS, OBJECT_FACTS, SECTIONS, Rule, rule
+from tests.rules.case_files import FOLDER
+
+PACKAGE = Path(auditor.rules.__file__).parent
+PAGE = PACKAGE.parent.parent / "docs" / "rules.md"
+PURE = {
+    "__future__",
+    "auditor.models",
+    "auditor.rules.interface",
+    "collections.abc",
+    "re",
+    "typing",
+    "unicodedata",
+}
+OBJECT_TYPES = {"ref": ObjectRef, "acl": Acl, "head": Head, "owner": str}
+
+each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+
+
+def test_registered_written_tested_and_documented_are_the_same_rules() -> None:
+    registered = {rule.id for rule in RULES}
+    written = {path.stem.upper() for path in PACKAGE.glob("*.py")} - {"__INIT__", "INTERFACE"}
+    tested = {path.stem.upper() for path in FOLDER.iterdir()}
+    documented = set(re.findall(r"^### (\S+) ", PAGE.read_text(), re.MULTILINE))
+    assert registered == written == tested == documented
+
+
+def test_registry_names_nothing_twice_and_keeps_its_order() -> None:
+    ids = [rule.id for rule in RULES]
+    assert len(set(ids)) == len(ids) == len({rule.name for rule in RULES})
+    groups = list(catalogue.GROUPS)
+    assert ids == sorted(ids, key=lambda number: (groups.index(number[0]), number))
+
+
+@each_rule
+def test_rule_stands_in_the_file_of_its_id_under_a_plain_name(rule: Rule) -> None:
+    assert rule.check.__module__ == f"auditor.rules.{rule.id.lower()}"
+    assert re.fullmatch(r"[A-Z][0-9]{2}", rule.id)
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)+", rule.name)
+
+
+@each_rule
+def test_module_docstring_is_id_and_title(rule: Rule) -> None:
+    tree = ast.parse((PACKAGE / f"{rule.id.lower()}.py").read_text())
+    assert ast.get_docstring(tree) == f"{rule.id}: {rule.title}."
+    assert rule.title
+
+
+@each_rule
+def test_docstring_has_every_section_in_order(rule: Rule) -> None:
+    words = [line.partition(":")[0] for line in rule.doc.splitlines() if not line.startswith(" ")]
+    assert tuple(words) == SECTIONS
+    assert all(catalogue.sections(rule).values())
+
+
+@each_rule
+def test_rules_that_a_docstring_names_exist(rule: Rule) -> None:
+    named = set(re.findall(r"\b[A-Z][0-9]{2}\b", rule.doc))
+    assert named <= {rule.id for rule in RULES}
+
+
+@each_rule
+def test_parameters_are_the_facts_that_the_rule_reads(rule: Rule) -> None:
+    hints = get_type_hints(rule.check)
+    hints.pop("return")
+    expected = [(_parameter(fact), _type_of(fact, rule)) for fact in rule.reads]
+    assert list(hints.items()) == expected
+
+
+@each_rule
+def test_rule_imports_nothing_but_nouns(rule: Rule) -> None:
+    tree = ast.parse((PACKAGE / f"{rule.id.lower()}.py").read_text())
+    imported = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imported.add(f"{'.' * node.level}{node.module or ''}")
+        elif isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+    assert imported <= PURE
+    assert not any(isinstance(node, ast.Await | ast.AsyncFunctionDef | ast.Global) for node in ast.walk(tree))
+
+
+@each_rule
+def test_configuration_is_read_in_full(rule: Rule) -> None:
+    assert {f"config.{option}" for option in rule.options} == {
+        fact for fact in rule.reads if fact.startswith("config.")
+    }
+
+
+def test_every_bucket_fact_is_one_that_the_models_have() -> None:
+    names = {field.name for field in fields(BucketFacts)} | {
+        name for name, member in vars(BucketFacts).items() if isinstance(member, property)
+    }
+    assert {fact.removeprefix("bucket.") for fact in BUCKET_FACTS} <= names
+    assert set(OBJECT_TYPES) == OBJECT_FACTS
+
+
+@pytest.mark.parametrize("reads", [("acls",), ("bucket.name",), ("config.days",), ()])
+def test_declaration_that_cannot_work_fails_at_import(reads: tuple[str, ...]) -> None:
+    check = RULES[0].check
+    with pytest.raises(TypeError, match=r"^Z99 reads"):
+        rule("Z99", "never", RULES[0].severity, reads=reads)(check)
+
+
+def _parameter(fact: str) -> str:
+    return fact.removeprefix("config.").replace(".", "_")
+
+
+def _type_of(fact: str, rule: Rule) -> Any:
+    if fact == "trusted":
+        return frozenset[str]
+    if fact.startswith("config."):
+        option = rule.options[fact.removeprefix("config.")]
+        return list[str] if option is list else option
+    return _bucket_type(fact.removeprefix("bucket.")) if fact.startswith("bucket.") else OBJECT_TYPES[fact]
+
+
+def _bucket_type(name: str) -> Any:
+    """The type of a bucket fact once it was read."""
+    member = vars(BucketFacts)[name]
+    hint = get_type_hints(member.fget)["return"] if isinstance(member, property) else get_type_hints(BucketFacts)[name]
+    kinds = set(get_args(hint)) if isinstance(hint, UnionType) else {hint}
+    (known,) = kinds - {Unread, Skipped, NoneType}
+    return known
