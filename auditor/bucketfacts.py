@@ -21,6 +21,7 @@ from auditor.engines.interface import Connection
 from auditor.errors import BucketError, CallFailed
 from auditor.faults import sdk_errors
 from auditor.models import Acl, BucketFacts, PublicAccessBlock, Skipped, Unread
+from auditor.tasks import task_group
 
 T = TypeVar("T")
 NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
@@ -111,13 +112,10 @@ class BucketReader:
     async def read(self, region: str | Unread | Skipped) -> BucketFacts:
         """All facts. Raises RunError for what dooms the run; every other failure is Unread in its place."""
         s3 = await self._client("s3", endpoint_url=self._connection.endpoint_url)
-        try:
-            async with asyncio.TaskGroup() as group:
-                own = group.create_task(self._own(s3))
-                account = group.create_task(self._account())
-                asked = {question.fact: group.create_task(self._ask(s3, question)) for question in QUESTIONS}
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
+        async with task_group() as group:
+            own = group.create_task(self._own(s3))
+            account = group.create_task(self._account())
+            asked = {question.fact: group.create_task(self._ask(s3, question)) for question in QUESTIONS}
         answers = {fact: task.result() for fact, task in asked.items()}
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)

@@ -15,6 +15,7 @@ from auditor.faults import is_gone
 from auditor.listing import Listed
 from auditor.models import Acl, Evidence, Head, ObjectRef, Skipped, Unread
 from auditor.plan import Plan
+from auditor.tasks import task_group
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class Reader:
         return Evidence(ref, acl, head)
 
     async def _acl(self, ref: ObjectRef) -> Acl | Unread | Skipped:
-        if self._plan.acl is not None:
+        if self._plan.acl is not None and not (self._plan.acl_for_owner and ref.owner is None):
             return self._plan.acl
         try:
             return await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
@@ -174,17 +175,7 @@ async def gather(
     that dooms the run cancels the rest and is raised as it is.
     """
     run = _Run(reader, caller, stop, sink, calls_per_object, whole_keys, window)
-    try:
-        return await run.all(pages)
-    except BaseExceptionGroup as group:
-        raise _first(group) from group
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    return await run.all(pages)
 
 
 class _Run:
@@ -208,7 +199,7 @@ class _Run:
         self._started: asyncio.Queue[tuple[Listed, asyncio.Task[Evidence] | None] | None] = asyncio.Queue(window)
 
     async def all(self, pages: AsyncGenerator[list[Listed], None]) -> bool:
-        async with aclosing(pages), asyncio.TaskGroup() as group:
+        async with aclosing(pages), task_group() as group:
             lister = group.create_task(self._list(pages))
             group.create_task(self._drain())
             ended = await self._start_all(group)

@@ -43,7 +43,7 @@ class Judge:
 
     def bucket(self) -> list[Finding]:
         """The findings on the bucket itself, whose key is None."""
-        found = []
+        found: list[Finding] = []
         for rule in self._plan.bucket_rules:
             facts = self._fixed[rule.id]
             hits = rule.check(*(facts[name] for name in rule.reads))

@@ -144,6 +144,13 @@ class Evidence:
     changed: bool = False
 
     @property
+    def owner(self) -> str | Unread | Skipped:
+        """Canonical ID of the object's owner: by its ACL where that was read, else by the listing (FetchOwner)."""
+        if isinstance(self.acl, Acl):
+            return self.acl.owner
+        return self.acl if self.ref.owner is None else self.ref.owner
+
+    @property
     def unread(self) -> tuple[Unread, ...]:
         """The facts that were asked for and could not be read."""
         return tuple(fact for fact in (self.acl, self.head) if isinstance(fact, Unread))

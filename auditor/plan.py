@@ -36,13 +36,17 @@ def select(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """acl, head: None when it is asked for every object, else why not."""
+    """acl, head: None when it is asked for every object, else why not.
+
+    acl_for_owner: the ACL is asked all the same where the listing names no owner and a rule needs one.
+    """
 
     bucket_rules: tuple[Rule, ...]
     object_rules: tuple[Rule, ...]
     undecided: tuple[RuleUndecided, ...]
     acl: Skipped | None
     head: Skipped | None
+    acl_for_owner: bool = False
 
 
 def bucket_fact(facts: BucketFacts, name: str) -> Any:
@@ -62,7 +66,8 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
         elif not any(isinstance(fact, Skipped) for fact in needed):
             ready.append(rule)
     acl, head = _needs(ready, "acl"), _needs(ready, "head")
-    if facts.ownership == BUCKET_OWNER_ENFORCED:
+    enforced = facts.ownership == BUCKET_OWNER_ENFORCED
+    if enforced:
         acl = Skipped(ACLS_DISABLED)
     return Plan(
         tuple(rule for rule in ready if not rule.per_object),
@@ -70,6 +75,7 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
         tuple(undecided),
         acl,
         head,
+        acl_for_owner=not enforced and any("owner" in rule.reads for rule in ready),
     )
 
 

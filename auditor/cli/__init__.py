@@ -1,0 +1,42 @@
+"""The command line: `auditor COMMAND`. Results go to stdout, all else to stderr."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from auditor.cli.parser import make_parser
+from auditor.errors import AuditorError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code of CONTRACTS (0 to 4). Every failure is one sentence on stderr."""
+    options = make_parser().parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(options.verbose, 2)],
+        format="%(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except AuditorError as error:
+        return _fail(str(error), error, options.verbose, error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output went away; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return _fail("interrupted before anything was audited", None, 0, 4)
+    except Exception as error:  # a traceback is a bug: say so in one sentence
+        return _fail(f"this is a bug, please report it: {type(error).__name__}: {error}", error, options.verbose, 1)
+    return code
+
+
+def _fail(sentence: str, error: BaseException | None, verbose: int, code: int) -> int:
+    if verbose and error is not None:
+        logging.getLogger("auditor").error("the error in full", exc_info=error)
+    sys.stderr.write(f"auditor: {sentence}\n")
+    return code

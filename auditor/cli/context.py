@@ -1,0 +1,67 @@
+"""What commands share: settings from flags, variables and auditor.toml; signals; output on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from auditor import aws
+from auditor.config import load
+from auditor.gather import Stop
+from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.target import Target, parse_target
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError."""
+    given = vars(options)
+    flags = Layer({name: given.get(name) for name in PARSERS if given.get(name) is not None}, _flag)
+    file, tables = load(given.get("config"))
+    return resolve([flags, environment_layer(), file], tables)
+
+
+def _flag(name: str) -> str:
+    return "--algorithm" if name == "algorithms" else f"--{name.replace('_', '-')}"
+
+
+def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
+    """The command line's targets, each once, in order."""
+    targets = [
+        parse_target(uri, versions=settings.versions, start_after=options.start_after, stop_at=options.stop_at)
+        for uri in options.targets
+    ]
+    return list(dict.fromkeys(targets))
+
+
+def other_endpoint(service: str, settings: Settings) -> str | None:
+    """Where DynamoDB is: its own setting, else where --endpoint-url points, so that a local S3 keeps all local."""
+    own = aws.custom_endpoint(service, None, settings.profile)
+    return own or settings.endpoint_url
+
+
+def stop_on_signals(stop: Stop) -> None:
+    """The first Ctrl-C or SIGTERM stops listing and finishes what is in flight; the second gives that up too."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def caught(name: str) -> None:
+        if stop:
+            if task is not None:
+                task.cancel()
+            return
+        stop.set(f"stopped by {name}")
+        sys.stderr.write(f"auditor: {name}: finishing what is in flight; once more to give that up\n")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, caught, number.name)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One document a line, so that several can be told apart."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,130 @@
+"""Commands and flags. Flags hold raw text: settings.py reads it, so that a flag and a variable fail alike."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from auditor import __version__
+from auditor.cli import audit, demo, hashing, policy, rules, work
+from auditor.engines import ENGINES
+
+Group = argparse.ArgumentParser
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="auditor",
+        description="Who can read each object of an S3 bucket, how it is protected, and whether its bytes are what "
+        "they were. It only ever reads the audited bucket.",
+        epilog="Exit codes: 0 complete and clean; 1 failed; 2 wrong usage; 3 findings at or above --fail-on; "
+        "4 something could not be looked at.",
+    )
+    parser.add_argument("--version", action="version", version=f"auditor {__version__}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    _audit(commands.add_parser, "audit", audit.run, "audit the objects of buckets and prefixes")
+    _hash(commands.add_parser)
+    _work(commands.add_parser)
+    _rules(commands.add_parser)
+    _audit(commands.add_parser, "policy", policy.run, "print the least IAM policy for such an audit")
+    _demo(commands.add_parser)
+    return parser
+
+
+Add = Callable[..., argparse.ArgumentParser]
+
+
+def _command(add: Add, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Group:
+    parser = add(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+    parser.set_defaults(run=run)
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="more on stderr; twice for all of it")
+    return parser
+
+
+def _targets(parser: Group) -> None:
+    parser.add_argument("targets", nargs="+", metavar="s3://BUCKET[/PREFIX]", help="what to look at")
+    parser.add_argument("--versions", action="store_const", const=True, help="every version, not only the current one")
+    parser.add_argument("--start-after", metavar="KEY", help="only keys after this one")
+    parser.add_argument("--stop-at", metavar="KEY", help="only keys up to and including this one")
+
+
+def _connection(parser: Group) -> None:
+    parser.add_argument(
+        "--endpoint-url", metavar="URL", help="another S3 than AWS's; for STS and DynamoDB too, unless they have theirs"
+    )
+    parser.add_argument("--profile", metavar="NAME", help="AWS profile")
+    parser.add_argument("--region", metavar="NAME", help="the bucket's region; found out when left out")
+    parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
+
+
+def _pace(parser: Group) -> None:
+    parser.add_argument("--engine", metavar="NAME", help=f"which client makes the calls: {', '.join(ENGINES)}")
+    parser.add_argument("--concurrency", metavar="N", help="most objects in flight, or auto (the default)")
+    parser.add_argument("--max-rate", metavar="CALLS/S", help="most calls a second (2000), or unlimited")
+    parser.add_argument("--max-calls", metavar="N", help="stop before more calls than these are sent")
+
+
+def _hashing(parser: Group, *, required: bool) -> None:
+    parser.add_argument(
+        "--ledger", metavar="URI", required=required, help="where digests are kept: sqlite:PATH or dynamodb:TABLE"
+    )
+    parser.add_argument(
+        "--algorithm", dest="algorithms", metavar="NAME,..", help="digests wanted: sha256 (the default), sha1, md5"
+    )
+
+
+def _format(parser: Group) -> None:
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="how results are printed")
+
+
+def _audit(add: Add, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> None:
+    parser = _command(add, name, run, summary)
+    _targets(parser)
+    _pace(parser)
+    parser.add_argument("--only", metavar="RULE,..", help="only these rules")
+    parser.add_argument("--ignore", metavar="RULE,..", help="all rules but these")
+    parser.add_argument("--fail-on", metavar="SEVERITY", help="exit 3 from this severity on (high), or never")
+    parser.add_argument("--out", metavar="PLACE", help="where run folders go: a directory or s3://BUCKET/PREFIX")
+    _hashing(parser, required=False)
+    after = parser.add_mutually_exclusive_group()
+    after.add_argument("--queue", metavar="SQS-URL", help="send what is not hashed to this queue")
+    after.add_argument("--hash", action="store_const", const=True, help="hash what is not hashed, in this process")
+    _connection(parser)
+    if name == "audit":
+        parser.add_argument("--resume", metavar="RUN", help="go on with this interrupted run, in its folder")
+        _format(parser)
+
+
+def _hash(add: Add) -> None:
+    parser = _command(add, "hash", hashing.run, "hash what the ledger does not know, in this process")
+    _targets(parser)
+    _hashing(parser, required=True)
+    _pace(parser)
+    _connection(parser)
+    _format(parser)
+
+
+def _work(add: Add) -> None:
+    parser = _command(add, "work", work.run, "hash what the queue asks for, until it is empty")
+    parser.add_argument("--queue", metavar="SQS-URL", required=True, help="the queue that audits send to")
+    _hashing(parser, required=True)
+    parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty so long (20)")
+    parser.add_argument("--engine", metavar="NAME", help=f"which client reads: {', '.join(ENGINES)}")
+    parser.add_argument("--concurrency", metavar="N", help="most objects in flight")
+    _connection(parser)
+    _format(parser)
+
+
+def _rules(add: Add) -> None:
+    parser = _command(add, "rules", rules.run, "list the rules, or explain some")
+    parser.add_argument("ids", nargs="*", metavar="RULE", help="explain these")
+    _format(parser)
+
+
+def _demo(add: Add) -> None:
+    parser = _command(add, "demo", demo.run, "audit a bucket with planted problems on an AWS inside this process")
+    parser.add_argument(
+        "--from", dest="source", metavar="DIR", help="load these files (the standard library's sources)"
+    )
+    parser.add_argument("--engine", metavar="NAME", help=f"which client makes the calls: {', '.join(ENGINES)}")
+    parser.add_argument("--out", metavar="DIR", help="where the run folders go (./auditor-runs)")

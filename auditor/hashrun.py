@@ -1,0 +1,127 @@
+"""`auditor hash`: list a target and hash, in this process, whatever the ledger does not know yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from auditor import bucketfacts
+from auditor.calls import Caller, RetryPolicy
+from auditor.engines import ENGINES
+from auditor.engines.interface import Connection
+from auditor.fixity import Fixity, InProcessHasher
+from auditor.gather import Gathered, Reader, Stop, gather
+from auditor.ledgers.interface import Ledger
+from auditor.listing import pages
+from auditor.models import Skipped
+from auditor.pace import Permits, Rate
+from auditor.plan import Plan
+from auditor.progress import Snapshot
+from auditor.settings import Settings
+from auditor.tally import HASHING
+from auditor.target import Target
+
+DEFAULT_CONCURRENCY = 16
+
+_LISTING_ONLY = Plan((), (), (), Skipped("hashing needs no ACL"), Skipped("hashing needs no HEAD"))
+
+
+class HashRun:
+    """One pass over one target; run() gives its counts."""
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        ledger: Ledger,
+        stop: Stop,
+        watch: Callable[[Snapshot], None] | None = None,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._ledger = ledger
+        self._stop = stop
+        self._watch = watch
+        self._counts = dict.fromkeys(HASHING, 0)
+        self._started = time.monotonic()
+
+    async def run(self) -> dict[str, Any]:
+        """`{"target", "complete", "hashing", "failed", "seconds"}`; raises RunError for what dooms the run."""
+        settings, target = self._settings, self._target
+        concurrency = settings.concurrency or DEFAULT_CONCURRENCY
+        rate = Rate(settings.max_rate)
+        caller = Caller(
+            target.bucket,
+            rate=rate,
+            permits=Permits(concurrency),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        connection = Connection(
+            bucket=target.bucket,
+            region=settings.region,
+            endpoint_url=settings.endpoint_url,
+            profile=settings.profile,
+            concurrency=concurrency + 1,
+            expected_owner=settings.expected_owner,
+        )
+        with bucketfacts.open_reader(connection, caller) as reader:
+            region = await reader.region(settings.region)
+        if isinstance(region, str):
+            connection = replace(connection, region=region)
+        async with ENGINES[settings.engine](connection) as engine:
+            hasher = InProcessHasher(
+                target.bucket,
+                engine,
+                self._ledger,
+                settings.algorithms,
+                rate=rate,
+                concurrency=concurrency,
+                chunk_size=settings.chunk_mib * 1024 * 1024,
+            )
+            fixity = Fixity(target.bucket, self._ledger, settings.algorithms, hasher)
+
+            async def record(batch: list[Gathered]) -> None:
+                await self._record(fixity, batch)
+
+            ended = await gather(
+                pages(engine, caller, target),
+                Reader(engine, caller, _LISTING_ONLY, settings.algorithms),
+                caller,
+                self._stop,
+                record,
+                calls_per_object=0,
+                whole_keys=target.versions,
+            )
+        self._show(done=True)
+        return {
+            "target": target.to_dict(),
+            "complete": ended,
+            "hashing": {"algorithms": list(settings.algorithms), **self._counts},
+            "failed": hasher.failed,
+            "seconds": round(time.monotonic() - self._started, 3),
+        }
+
+    async def _record(self, fixity: Fixity, batch: list[Gathered]) -> None:
+        read = [item.evidence for item in batch if item.evidence is not None]
+        for state in await fixity.states(read):
+            if state is not None:
+                self._counts[state] += 1
+        self._show()
+
+    def _show(self, *, done: bool = False) -> None:
+        if self._watch is not None:
+            self._watch(
+                Snapshot(
+                    target=self._target.uri,
+                    listed=sum(self._counts.values()),
+                    undecided=self._counts["pending"],
+                    findings=0,
+                    throttled=0,
+                    in_flight=0,
+                    seconds=time.monotonic() - self._started,
+                    done=done,
+                )
+            )

@@ -1,0 +1,286 @@
+"""One audit of one target: bucket facts, listing, gather, judge, run folder, hashing; and what its end is called."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from auditor import bucketfacts
+from auditor.calls import Caller, RetryPolicy
+from auditor.config import accepts_rule
+from auditor.dispatch import Dispatcher
+from auditor.engines import ENGINES
+from auditor.engines.interface import Connection, Engine
+from auditor.errors import UsageError
+from auditor.fixity import Fixity, Hasher, InProcessHasher
+from auditor.gather import Reader, Stop, gather
+from auditor.judge import Judge
+from auditor.ledgers.interface import Ledger
+from auditor.listing import pages
+from auditor.models import BucketFacts
+from auditor.pace import AUTO_CEILING, Permits, Rate
+from auditor.plan import Plan, make_plan, select
+from auditor.progress import Snapshot
+from auditor.queues import Queue
+from auditor.recorder import Recorder
+from auditor.reports import html
+from auditor.reports.lines import finding_line
+from auditor.reports.summary import not_looked_at, summary
+from auditor.rules import RULES
+from auditor.runfolder import RunFolder
+from auditor.runs import State, load_state, new_run_id, read_lines
+from auditor.settings import Settings
+from auditor.stores import Store
+from auditor.tally import Tally
+from auditor.target import Target
+
+TICK_SECONDS: Final = 1.0
+HASH_CONCURRENCY: Final = 16
+AUTO_CEILING_OF: Final = {"boto3": 32}
+"""Threads cost more than tasks, so `auto` ends earlier there."""
+
+Watch = Callable[[Snapshot], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a run writes and what it asks; opened by the caller, shared by several runs."""
+
+    store: Store
+    ledger: Ledger | None = None
+    queue: Queue | None = None
+
+
+def check_output(store: Store, targets: list[Target]) -> None:
+    """Raises UsageError when the run folder would lie inside an audited bucket: that one is only ever read."""
+    for target in targets:
+        if store.bucket == target.bucket:
+            raise UsageError(f"--out {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
+
+
+class Audit:
+    """One run. Make it, then `await run()` once.
+
+    run_id: of an earlier run of the same target that is to go on; None: a new one. hop: how often it was handed on.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        places: Places,
+        stop: Stop,
+        *,
+        watch: Watch | None = None,
+        run_id: str | None = None,
+        hop: int = 0,
+    ) -> None:
+        self._settings = settings
+        self._places = places
+        self._stop = stop
+        self._watch = watch
+        self._hop = hop
+        self._resumed = run_id is not None
+        self._run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self._target = target
+        ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
+        self._rate = Rate(settings.max_rate)
+        self._caller = Caller(
+            target.bucket,
+            rate=self._rate,
+            permits=Permits(ceiling, auto=settings.concurrency is None),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        self._connection = Connection(
+            bucket=target.bucket,
+            region=settings.region,
+            endpoint_url=settings.endpoint_url,
+            profile=settings.profile,
+            concurrency=ceiling,
+            expected_owner=settings.expected_owner,
+        )
+        self._rules = select(RULES, settings.rules, settings.only, settings.ignore)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
+        self._started = time.monotonic()
+
+    async def run(self) -> dict[str, Any]:
+        """The summary, which is also in the run folder. Raises RunError; parts written so far are then in place."""
+        try:
+            state = await self._io(self._load_state)
+            facts = await self._facts()
+            plan = make_plan(self._rules, facts)
+            return await self._audit(facts, plan, state)
+        finally:
+            self._thread.shutdown(wait=True)
+
+    async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def _load_state(self) -> State | None:
+        self._places.store.check_writable()
+        if not self._resumed:
+            return None
+        state = load_state(self._places.store, self._target.bucket, self._run_id)
+        if state is not None and state.target != self._target.to_dict():
+            raise UsageError(f"run {self._run_id} is of another target, prefix or key range: start a new run")
+        return state
+
+    async def _facts(self) -> BucketFacts:
+        with bucketfacts.open_reader(self._connection, self._caller) as reader:
+            region = await reader.region(self._settings.region)
+        if isinstance(region, str):
+            self._connection = replace(self._connection, region=region)
+        with bucketfacts.open_reader(self._connection, self._caller) as reader:
+            facts = await reader.read(region)
+        pays = facts.request_payer == "Requester" and facts.owner != facts.own_id
+        self._connection = replace(self._connection, requester_pays=pays)
+        return facts
+
+    async def _audit(self, facts: BucketFacts, plan: Plan, state: State | None) -> dict[str, Any]:
+        settings, target = self._settings, self._target
+        tally = Tally.from_dict(state.tally) if state else Tally()
+        judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions)
+        folder = RunFolder(
+            self._places.store,
+            target.bucket,
+            self._run_id,
+            target=target.to_dict(),
+            tally=tally,
+            hop=self._hop,
+            state=state,
+            part_lines=settings.part_lines,
+            part_seconds=settings.part_seconds,
+        )
+        worst = html.WorstFindings()
+        async with AsyncExitStack() as stack:
+            stack.callback(folder.close)
+            await self._io(folder.prepare)
+            engine = await stack.enter_async_context(ENGINES[settings.engine](self._connection))
+            dispatcher, fixity = self._fixity(engine)
+            recorder = Recorder(
+                judge, folder, tally, fixity, dispatcher, worst, settings, self._caller.counts, self._io
+            )
+            if state is None:
+                bucket_findings = judge.bucket()
+                tally.add_findings(bucket_findings)
+                lines = [finding_line(finding) for finding in bucket_findings]
+                folder.write_findings(lines)
+                for line in lines:
+                    worst.add(line)
+            else:
+                await self._io(self._remember, worst, recorder)
+            ended = await self._gather(engine, plan, recorder, state, folder)
+            if dispatcher is not None:
+                await dispatcher.close()
+                recorder.count_queued()
+            return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
+
+    def _fixity(self, engine: Engine) -> tuple[Dispatcher | None, Fixity | None]:
+        settings, ledger = self._settings, self._places.ledger
+        if ledger is None:
+            return None, None
+        dispatcher: Dispatcher | None = None
+        hasher: Hasher | None = None
+        if self._places.queue is not None:
+            dispatcher = Dispatcher(self._places.queue, self._run_id, self._target.bucket, settings.algorithms)
+        elif settings.hash:
+            hasher = InProcessHasher(
+                self._target.bucket,
+                engine,
+                ledger,
+                settings.algorithms,
+                rate=self._rate,
+                concurrency=HASH_CONCURRENCY,
+                chunk_size=settings.chunk_mib * 1024 * 1024,
+            )
+        return dispatcher, Fixity(self._target.bucket, ledger, settings.algorithms, hasher)
+
+    def _remember(self, worst: html.WorstFindings, recorder: Recorder) -> None:
+        """What the report shows of the parts that an earlier process wrote."""
+        for line in read_lines(self._places.store, self._target.bucket, self._run_id, "findings"):
+            worst.add(line)
+        for line in read_lines(self._places.store, self._target.bucket, self._run_id, "undecided"):
+            recorder.show_undecided(line)
+
+    async def _gather(
+        self, engine: Engine, plan: Plan, recorder: Recorder, state: State | None, folder: RunFolder
+    ) -> bool:
+        target = self._target
+        if state is not None and state.start_after is not None:
+            target = replace(target, start_after=state.start_after)
+        ticker = asyncio.create_task(self._tick(recorder, folder))
+        try:
+            return await gather(
+                pages(engine, self._caller, target),
+                Reader(engine, self._caller, plan, self._settings.algorithms),
+                self._caller,
+                self._stop,
+                recorder.record,
+                calls_per_object=(plan.acl is None) + (plan.head is None),
+                whole_keys=target.versions,
+            )
+        except BaseException:
+            # What was gathered is kept. Of the last key there may be more versions to come.
+            folder.save(whole_key=not target.versions)
+            raise
+        finally:
+            ticker.cancel()
+
+    async def _tick(self, recorder: Recorder, folder: RunFolder) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            if self._watch is not None:
+                self._watch(self._snapshot(recorder))
+            await self._io(folder.tick)
+
+    def _snapshot(self, recorder: Recorder) -> Snapshot:
+        return Snapshot(
+            target=self._target.uri,
+            listed=recorder.tally.coverage["listed"],
+            undecided=recorder.tally.coverage["undecided"],
+            findings=sum(recorder.tally.findings.values()),
+            throttled=self._caller.counts["throttled"],
+            in_flight=self._caller.permits.statistics().in_use,
+            seconds=time.monotonic() - self._started,
+        )
+
+    async def _finish(
+        self, facts: BucketFacts, plan: Plan, folder: RunFolder, recorder: Recorder, ended: bool, hashing: bool
+    ) -> dict[str, Any]:
+        settings = self._settings
+        recorder.count_calls()
+        accepted = sum(
+            accepts_rule(settings.accept_undecided, item.rule, item.action, item.code) for item in plan.undecided
+        )
+        result = summary(
+            run=self._run_id,
+            out=folder.uri,
+            target=self._target.to_dict(),
+            engine=settings.engine,
+            complete=ended,
+            tally=recorder.tally,
+            rules_undecided=plan.undecided,
+            algorithms=settings.algorithms if hashing else None,
+            not_looked_at=not_looked_at(facts, self._target.to_dict(), plan.acl, plan.head),
+            seconds=time.monotonic() - self._started,
+            resume=None if ended else self._resume(folder),
+            accepted_rules=accepted,
+        )
+        worst = recorder.worst
+        page = html.render(result, worst.lines(), worst.more, recorder.shown_undecided)
+        await self._io(lambda: folder.finish(result, page, update_latest=True))
+        if self._watch is not None:
+            self._watch(replace(self._snapshot(recorder), done=True))
+        return result
+
+    def _resume(self, folder: RunFolder) -> dict[str, Any]:
+        """How to go on: the same run, after the last key that has an outcome."""
+        return {"run": self._run_id, "start_after": folder.position, "reason": self._stop.reason}

@@ -1,0 +1,120 @@
+"""The least IAM policy for what is selected: from the calls that a run makes to the actions that allow them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import botocore.session
+
+from auditor.rules.interface import Rule
+from auditor.settings import Settings
+from auditor.target import Target
+
+BUCKET_CALLS: Final = {
+    "HeadBucket": "s3:ListBucket",
+    "GetBucketAcl": "s3:GetBucketAcl",
+    "GetBucketOwnershipControls": "s3:GetBucketOwnershipControls",
+    "GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
+    "GetBucketPolicyStatus": "s3:GetBucketPolicyStatus",
+    "GetBucketPolicy": "s3:GetBucketPolicy",
+    "GetBucketVersioning": "s3:GetBucketVersioning",
+    "GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "GetBucketRequestPayment": "s3:GetBucketRequestPayment",
+}
+"""Calls on the bucket itself, by API name (Service Authorization Reference, Amazon S3)."""
+
+ACCOUNT_CALLS: Final = {
+    "ListBuckets": "s3:ListAllMyBuckets",
+    "GetPublicAccessBlock (account)": "s3:GetAccountPublicAccessBlock",
+}
+"""Calls that name no bucket. GetCallerIdentity needs no permission."""
+
+LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}
+ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
+READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
+
+STORE_OBJECT_CALLS: Final = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:Query")
+LEDGER_WRITES: Final = ("dynamodb:GetItem", "dynamodb:UpdateItem")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of each object is asked, as far as the rules alone decide it: before a bucket's settings are known."""
+
+    acl: bool
+    head: bool
+
+    @classmethod
+    def of_rules(cls, rules: Iterable[Rule]) -> Selection:
+        reads = {fact for rule in rules for fact in rule.reads}
+        return cls(acl=not reads.isdisjoint({"acl", "owner"}), head="head" in reads)
+
+
+def partition_of(region: str | None) -> str:
+    """aws, aws-cn, aws-us-gov ... of a region, by botocore's own table; aws where no region is known."""
+    if region is None:
+        return "aws"
+    return str(botocore.session.Session().get_partition_for_region(region))
+
+
+def audit_policy(targets: Sequence[Target], settings: Settings, selection: Selection, partition: str) -> dict[str, Any]:
+    """An IAM policy document that allows an audit of the targets, and nothing else."""
+    statements = [
+        _statement("Account", ACCOUNT_CALLS.values(), ["*"]),
+        *_target_statements(targets, settings, selection, partition),
+        *_output_statements(settings, partition),
+        *_fixity_statements(settings, partition),
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _target_statements(
+    targets: Sequence[Target], settings: Settings, selection: Selection, partition: str
+) -> list[dict[str, Any]]:
+    versions = any(target.versions for target in targets)
+    buckets = sorted({f"arn:{partition}:s3:::{target.bucket}" for target in targets})
+    objects = sorted({f"arn:{partition}:s3:::{target.bucket}/{_literal(target.prefix)}*" for target in targets})
+    on_objects = []
+    if selection.acl:
+        on_objects.append(ACL_CALLS[versions])
+    if selection.head or settings.hash:
+        on_objects.append(READ_CALLS[versions])
+    statements = [_statement("Bucket", [*BUCKET_CALLS.values(), LISTING_CALLS[versions]], buckets)]
+    if on_objects:
+        statements.append(_statement("Objects", on_objects, objects))
+    return statements
+
+
+def _output_statements(settings: Settings, partition: str) -> list[dict[str, Any]]:
+    if not settings.out.startswith("s3://"):
+        return []
+    bucket, _, prefix = settings.out.removeprefix("s3://").partition("/")
+    folder = f"{_literal(prefix.strip('/'))}/*" if prefix.strip("/") else "*"
+    return [
+        _statement("OutputList", ["s3:ListBucket"], [f"arn:{partition}:s3:::{bucket}"]),
+        _statement("Output", STORE_OBJECT_CALLS, [f"arn:{partition}:s3:::{bucket}/{folder}"]),
+    ]
+
+
+def _fixity_statements(settings: Settings, partition: str) -> list[dict[str, Any]]:
+    statements = []
+    if settings.queue:
+        name = settings.queue.rstrip("/").rpartition("/")[2]
+        statements.append(_statement("Queue", ["sqs:SendMessage"], [f"arn:{partition}:sqs:*:*:{name}"]))
+    if settings.ledger and settings.ledger.startswith("dynamodb:"):
+        table = settings.ledger.partition(":")[2]
+        actions = [*LEDGER_READS, *(LEDGER_WRITES if settings.hash else ())]
+        statements.append(_statement("Ledger", actions, [f"arn:{partition}:dynamodb:*:*:table/{table}"]))
+    return statements
+
+
+def _statement(sid: str, actions: Iterable[str], resources: list[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Allow", "Action": sorted(set(actions)), "Resource": resources}
+
+
+def _literal(prefix: str) -> str:
+    """The prefix for an ARN, where `*`, `?` and `$` would mean something (IAM User Guide, policy variables)."""
+    return "".join(f"${{{character}}}" if character in "*?$" else character for character in prefix)

@@ -1,0 +1,112 @@
+"""The end of the pipeline: each batch is judged, looked up in the ledger, counted, and written to the run folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from auditor.config import accepts_object
+from auditor.dispatch import Dispatcher
+from auditor.fixity import Fixity, State
+from auditor.gather import Gathered
+from auditor.judge import Judge
+from auditor.models import Evidence
+from auditor.reports.html import UNDECIDED, WorstFindings
+from auditor.reports.lines import finding_line, object_line, undecided_line
+from auditor.runfolder import RunFolder
+from auditor.settings import Settings
+from auditor.tally import CALLS, Tally
+
+_HASHED: Final = frozenset({"known", "hashed_now"})
+
+RunInThread = Callable[..., Awaitable[Any]]
+
+
+class Recorder:
+    """record() is gather's sink. The tally and the run folder move together, so that a checkpoint is exact."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        folder: RunFolder,
+        tally: Tally,
+        fixity: Fixity | None,
+        dispatcher: Dispatcher | None,
+        worst: WorstFindings,
+        settings: Settings,
+        calls: Counter[str],
+        io: RunInThread,
+    ) -> None:
+        self.tally = tally
+        self.worst = worst
+        self.shown_undecided: list[dict[str, Any]] = []
+        self._judge = judge
+        self._folder = folder
+        self._fixity = fixity
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._calls = calls
+        self._earlier_calls = dict(tally.calls)
+        self._queued = 0
+        self._io = io
+
+    async def record(self, batch: list[Gathered]) -> None:
+        """One batch, in the listing's order."""
+        read = [item.evidence for item in batch if item.evidence is not None]
+        states: list[State | None] = [None] * len(read)
+        if self._fixity is not None:
+            states = await self._fixity.states(read)
+            await self._dispatch(read, states)
+        self.count_calls()
+        following = iter(states)
+        for item in batch:
+            self.tally.delete_marker(item.step.delete_markers)
+            if item.evidence is None:
+                self._folder.passed(item.step.key)
+            elif self._write(item.evidence, next(following)):
+                await self._io(self._folder.flush)
+
+    def _write(self, evidence: Evidence, state: State | None) -> bool:
+        judgement = self._judge.object(evidence)
+        self.tally.add(judgement)
+        hashed = None
+        if state is not None:
+            self.tally.hash(state)
+            hashed = state in _HASHED
+        findings = [finding_line(finding) for finding in judgement.findings]
+        for line in findings:
+            self.worst.add(line)
+        undecided = undecided_line(judgement)
+        if undecided is not None:
+            self.show_undecided(undecided)
+            unread = [(fact.action, fact.code) for fact in evidence.unread]
+            if accepts_object(self._settings.accept_undecided, evidence.ref.key, unread):
+                self.tally.accept()
+        line = object_line(judgement, hashed, self._settings.keep_metadata)
+        return self._folder.write(line, findings, undecided)
+
+    def show_undecided(self, line: dict[str, Any]) -> None:
+        """Keep the first ones for the report."""
+        if len(self.shown_undecided) < UNDECIDED:
+            self.shown_undecided.append(line)
+
+    async def _dispatch(self, read: list[Evidence], states: list[State | None]) -> None:
+        if self._dispatcher is None:
+            return
+        for evidence, state in zip(read, states, strict=True):
+            if state == "pending":
+                await self._dispatcher.add(evidence.ref)
+        self.count_queued()
+
+    def count_queued(self) -> None:
+        """Objects are queued when SQS took them, which is some time after they were handed to the dispatcher."""
+        if self._dispatcher is None:
+            return
+        new = min(self._dispatcher.queued - self._queued, self.tally.hashing["pending"])
+        self.tally.move("pending", "queued", new)
+        self._queued += new
+
+    def count_calls(self) -> None:
+        for name in CALLS:
+            self.tally.calls[name] = self._earlier_calls[name] + self._calls[name]
