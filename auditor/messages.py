@@ -70,7 +70,7 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
     if len(objects) > MAX_OBJECTS:
         raise MessageError(f"objects has {len(objects)} entries, more than {MAX_OBJECTS}")
     return HashMessage(
-        run=text(document, "run", "run"),
+        run=plain_text(document, "run", "run"),
         bucket=bucket_name(document, "bucket", "bucket"),
         algorithms=_algorithms(document.get("algorithms")),
         tasks=tuple(_task(entry, f"objects[{index}]") for index, entry in enumerate(objects)),
@@ -106,6 +106,14 @@ def text(holder: dict[str, Any], field: str, name: str) -> str:
     return value
 
 
+def plain_text(holder: dict[str, Any], field: str, name: str) -> str:
+    """The same, of printable ASCII only: it goes into a request's header, or into the log."""
+    value = text(holder, field, name)
+    if not (value.isascii() and value.isprintable()):
+        raise MessageError(f"{name} has characters that are not printable ASCII")
+    return value
+
+
 def whole_number(holder: dict[str, Any], field: str, name: str) -> int:
     """A required whole number, 0 or more."""
     value = holder.get(field)
@@ -136,8 +144,8 @@ def _task(value: object, name: str) -> HashTask:
     versioned = entry.get("version_id") is not None
     return HashTask(
         key=text(entry, "key", f"{name}.key"),
-        version_id=text(entry, "version_id", f"{name}.version_id") if versioned else None,
-        etag=text(entry, "etag", f"{name}.etag"),
+        version_id=plain_text(entry, "version_id", f"{name}.version_id") if versioned else None,
+        etag=plain_text(entry, "etag", f"{name}.etag"),
         size=whole_number(entry, "size", f"{name}.size"),
         attempts=whole_number(entry, "attempts", f"{name}.attempts"),
     )

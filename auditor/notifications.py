@@ -18,6 +18,7 @@ from auditor.messages import (
     decode_document,
     pack,
     parse,
+    plain_text,
     text,
     whole_number,
 )
@@ -116,7 +117,7 @@ def _unquote(value: object, name: str) -> str:
 def _created(entry: dict[str, Any], name: str, etag: str, version: str) -> HashTask:
     return HashTask(
         key=text(entry, "key", f"{name}.key"),
-        version_id=text(entry, version, f"{name}.{version}") if entry.get(version) else None,
-        etag=text(entry, etag, f"{name}.{etag}").strip('"'),
+        version_id=plain_text(entry, version, f"{name}.{version}") if entry.get(version) else None,
+        etag=plain_text(entry, etag, f"{name}.{etag}").strip('"'),
         size=whole_number(entry, "size", f"{name}.size"),
     )

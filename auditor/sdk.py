@@ -11,7 +11,7 @@ from typing import Any
 from botocore import exceptions as sdk
 from botocore.config import Config
 
-from auditor.aws import check_endpoint, make_session
+from auditor.aws import check_endpoint, custom_endpoint, make_session
 from auditor.errors import UsageError
 from auditor.faults import sdk_errors
 
@@ -25,6 +25,7 @@ class ThreadedClient:
         self._client = client
         self._executor = executor
         self.region: str = client.meta.region_name
+        self.endpoint: str = client.meta.endpoint_url
 
     async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         """operation: the API's name, "BatchGetItem". Arguments and answer are the API's members."""
@@ -57,14 +58,31 @@ _METHODS = {
 
 @asynccontextmanager
 async def open_client(
-    service: str, *, threads: int, region: str | None, endpoint_url: str | None, profile: str | None
+    service: str,
+    *,
+    threads: int,
+    region: str | None,
+    endpoint_url: str | None,
+    profile: str | None,
+    fips: bool = False,
 ) -> AsyncIterator[ThreadedClient]:
-    """A client of one service, most of `threads` calls at once; endpoint None: AWS, or what the environment says."""
+    """A client of one service, most of `threads` calls at once; endpoint None: AWS, or what the environment says.
+
+    fips: ask for the FIPS endpoint, whatever the environment says.
+    """
     check_endpoint(endpoint_url)
+    config = Config(
+        connect_timeout=5,
+        read_timeout=30,
+        max_pool_connections=threads,
+        retries=_RETRIES,
+        user_agent_extra="s3-auditor",
+        use_fips_endpoint=fips or None,
+    )
     executor = ThreadPoolExecutor(threads, thread_name_prefix=service)
     loop = asyncio.get_running_loop()
     try:
-        made = await loop.run_in_executor(executor, _make, service, threads, region, endpoint_url, profile)
+        made = await loop.run_in_executor(executor, _make, service, config, region, endpoint_url, profile)
         client = ThreadedClient(made, executor)
         try:
             yield client
@@ -74,15 +92,10 @@ async def open_client(
         executor.shutdown(wait=False)
 
 
-def _make(service: str, threads: int, region: str | None, endpoint_url: str | None, profile: str | None) -> Any:
-    config = Config(
-        connect_timeout=5,
-        read_timeout=30,
-        max_pool_connections=threads,
-        retries=_RETRIES,
-        user_agent_extra="s3-auditor",
-    )
+def _make(service: str, config: Config, region: str | None, endpoint_url: str | None, profile: str | None) -> Any:
     session = make_session(profile, region)
+    if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
+        session = make_session(profile, "us-east-1")  # requests must be signed for some region
     try:
         return session.client(service, endpoint_url=endpoint_url, config=config)
     except sdk.NoRegionError as error:

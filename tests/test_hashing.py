@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
-from auditor.engines.interface import Body, ListQuery, Page, Position
 from auditor.errors import CallFailed, CredentialsError
 from auditor.hashing import (
     ALGORITHMS,
@@ -24,57 +22,9 @@ from auditor.hashing import (
     hash_patiently,
 )
 from auditor.messages import HashTask
-from auditor.models import Acl, Head
+from tests.hash_fakes import Bytes, OneObject
 
 DATA = bytes(range(256)) * 4096
-
-
-@dataclass(slots=True)
-class Bytes:
-    """A body in memory; breaks after `breaks_at` bytes, keeps the size of its largest piece."""
-
-    data: bytes
-    length: int
-    etag: str = "etag"
-    breaks_at: int | None = None
-    largest: int = 0
-
-    async def chunks(self, size: int) -> AsyncIterator[bytes]:
-        for start in range(0, len(self.data), size):
-            if self.breaks_at is not None and start >= self.breaks_at:
-                raise CallFailed("GetObject", "ConnectionError")
-            piece = self.data[start : start + size]
-            self.largest = max(self.largest, len(piece))
-            yield piece
-            await asyncio.sleep(0)
-
-
-@dataclass(slots=True)
-class OneObject:
-    """An engine that holds one body, after a number of failures; remembers how it was asked."""
-
-    body: Bytes
-    failures: list[CallFailed] = field(default_factory=list)
-    asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
-
-    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
-        self.asked.append((key, version_id, etag))
-        return self._get()
-
-    @asynccontextmanager
-    async def _get(self) -> AsyncIterator[Body]:
-        if self.failures:
-            raise self.failures.pop(0)
-        yield self.body
-
-    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
-        raise NotImplementedError
-
-    async def get_acl(self, key: str, version_id: str | None) -> Acl:
-        raise NotImplementedError
-
-    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
-        raise NotImplementedError
 
 
 def holding(data: bytes = DATA, **changes: object) -> OneObject:

@@ -116,6 +116,8 @@ def test_body_that_is_no_message(body: str, reason: str) -> None:
         (with_object(version_id=""), r"objects\[0\].version_id is not"),
         (with_object(version_id=3), r"objects\[0\].version_id is not"),
         (with_object(etag=None), r"objects\[0\].etag is not"),
+        (with_object(etag="a\r\nx-amz-evil: 1"), r"objects\[0\].etag has characters"),
+        (document(run="a\nb"), "run has characters"),
         (with_object(size=-1), r"objects\[0\].size is negative"),
         (with_object(size=1.5), r"objects\[0\].size is not a whole number"),
         (with_object(size=True), r"objects\[0\].size is not a whole number"),

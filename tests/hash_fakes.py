@@ -1,0 +1,187 @@
+"""Small working fakes of what hashing stands on: bodies, engines, a queue with its own time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+
+from auditor.engines.interface import Body, ListQuery, Page, Position
+from auditor.errors import CallFailed, QueueError
+from auditor.models import Acl, Head
+from auditor.queues import Outgoing, Queue, Received, Refused
+
+
+@dataclass(slots=True)
+class Bytes:
+    """A body in memory; breaks after `breaks_at` bytes, keeps the size of its largest piece."""
+
+    data: bytes
+    length: int
+    etag: str = "etag"
+    breaks_at: int | None = None
+    largest: int = 0
+
+    async def chunks(self, size: int) -> AsyncIterator[bytes]:
+        for start in range(0, len(self.data), size):
+            if self.breaks_at is not None and start >= self.breaks_at:
+                raise CallFailed("GetObject", "ConnectionError")
+            piece = self.data[start : start + size]
+            self.largest = max(self.largest, len(piece))
+            yield piece
+            await asyncio.sleep(0)
+
+
+class GetOnly:
+    """An engine whose GetObject is all that is ever called."""
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        raise NotImplementedError
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        raise NotImplementedError
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class OneObject(GetOnly):
+    """An engine that holds one body, after a number of failures; remembers how it was asked."""
+
+    body: Bytes
+    failures: list[CallFailed] = field(default_factory=list)
+    asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+
+    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
+        self.asked.append((key, version_id, etag))
+        return self._get()
+
+    @asynccontextmanager
+    async def _get(self) -> AsyncIterator[Body]:
+        if self.failures:
+            raise self.failures.pop(0)
+        yield self.body
+
+
+@dataclass(slots=True)
+class Store(GetOnly):
+    """A bucket's objects by key, current versions only. failures: what the next reads of a key raise.
+
+    hold: reads wait for it, when there is one. reads: keys in the order they were asked for.
+    """
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+    failures: dict[str, list[CallFailed]] = field(default_factory=dict)
+    hold: asyncio.Event | None = None
+    reads: list[str] = field(default_factory=list)
+    now: int = 0
+    most: int = 0
+
+    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
+        return self._get(key, etag)
+
+    @asynccontextmanager
+    async def _get(self, key: str, etag: str | None) -> AsyncIterator[Body]:
+        self.reads.append(key)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            if self.hold is not None:
+                await self.hold.wait()
+            if self.failures.get(key):
+                raise self.failures[key].pop(0)
+            if key not in self.objects:
+                raise CallFailed("GetObject", "NoSuchKey", 404)
+            data = self.objects[key]
+            if etag not in (None, etag_of(data)):
+                raise CallFailed("GetObject", "PreconditionFailed", 412)
+            yield Bytes(data, len(data), etag_of(data))
+        finally:
+            self.now -= 1
+
+
+def etag_of(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+@dataclass(slots=True)
+class _Waiting:
+    message: Received
+    visible_at: float
+
+
+class MemoryQueue:
+    """A queue in memory. Its time stands still but for empty receives, each of which takes as long as it may wait.
+
+    refusals: for each coming `send`, which of its entries are refused, and how. broken: raised by every call.
+    """
+
+    def __init__(self, dead_letters: MemoryQueue | None = None) -> None:
+        self.time = 0.0
+        self.sent: list[Outgoing] = []
+        self.sends = 0
+        self.hidden: list[tuple[str, int]] = []
+        self.deleted: list[str] = []
+        self.refusals: list[Callable[[Sequence[Outgoing]], Iterable[Refused]]] = []
+        self.broken: QueueError | None = None
+        self.refuses_hide = False
+        self._waiting: list[_Waiting] = []
+        self._dead_letters = dead_letters
+        self._ids = itertools.count(1)
+
+    def put(self, body: str, delay: int = 0) -> Received:
+        number = next(self._ids)
+        received = Received(f"id-{number}", f"receipt-{number}", body, 0)
+        self._waiting.append(_Waiting(received, self.time + delay))
+        return received
+
+    @property
+    def left(self) -> list[Received]:
+        """What is on the queue still, hidden or not."""
+        return [one.message for one in self._waiting]
+
+    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
+        self._check()
+        self.sends += 1
+        refused = list(self.refusals.pop(0)(entries)) if self.refusals else []
+        for entry in entries:
+            if not any(one.entry is entry for one in refused):
+                self.sent.append(entry)
+                self.put(entry.body, entry.delay)
+        return refused
+
+    async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
+        self._check()
+        await asyncio.sleep(0)
+        ready = [one for one in self._waiting if one.visible_at <= self.time][:limit]
+        if not ready:
+            self.time += wait
+        for one in ready:
+            one.visible_at = self.time + visibility
+            old = one.message
+            one.message = Received(old.id, old.receipt, old.body, old.receive_count + 1)
+        return [one.message for one in ready]
+
+    async def delete(self, receipts: Sequence[str]) -> None:
+        self._check()
+        self.deleted += receipts
+        self._waiting = [one for one in self._waiting if one.message.receipt not in receipts]
+
+    async def hide(self, receipt: str, seconds: int) -> None:
+        if self.refuses_hide:
+            raise QueueError("the queue refuses ChangeMessageVisibility")
+        self.hidden.append((receipt, seconds))
+        for one in self._waiting:
+            if one.message.receipt == receipt:
+                one.visible_at = self.time + seconds
+
+    async def dead_letter_queue(self) -> Queue | None:
+        return self._dead_letters
+
+    def _check(self) -> None:
+        if self.broken is not None:
+            raise self.broken

@@ -1,0 +1,187 @@
+"""The SQS queue, on moto's server: batches, visibility, dead letters, and failures in plain sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, cast
+from uuid import uuid4
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from auditor.errors import CallFailed, CredentialsError, QueueError, UsageError
+from auditor.queues import BATCH_BYTES, Outgoing, SqsQueue, batches, open_queue
+from auditor.sdk import ThreadedClient
+
+
+@pytest.fixture(scope="module")
+def aws_url() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def sqs(aws_url: str) -> Any:
+    return boto3.client("sqs", endpoint_url=aws_url)
+
+
+@pytest.fixture
+async def queue(sqs: Any) -> AsyncIterator[SqsQueue]:
+    url = sqs.create_queue(QueueName=f"queue-{uuid4().hex}")["QueueUrl"]
+    async with open_queue(url) as opened:
+        yield opened
+
+
+class Failing:
+    """A client whose every call fails in one way."""
+
+    region = "eu-north-1"
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    async def call(self, operation: str, **_: Any) -> dict[str, Any]:
+        raise CallFailed(operation, self._code, 400)
+
+
+async def test_more_than_a_batch_arrives_whole_and_is_deleted(queue: SqsQueue) -> None:
+    sent = [f"body-{number}" for number in range(23)]
+    assert await queue.send([Outgoing(body) for body in sent]) == []
+    bodies: list[str] = []
+    while batch := await queue.receive(10, wait=0, visibility=60):
+        bodies += [received.body for received in batch]
+        await queue.delete([received.receipt for received in batch])
+    assert sorted(bodies) == sorted(sent)
+
+
+async def test_hidden_message_comes_again_and_its_receives_are_counted(queue: SqsQueue) -> None:
+    await queue.send([Outgoing("body")])
+    (first,) = await queue.receive(10, wait=0, visibility=60)
+    assert first.receive_count == 1
+    assert await queue.receive(10, wait=0, visibility=60) == []
+    await queue.hide(first.receipt, 0)
+    (second,) = await queue.receive(10, wait=0, visibility=60)
+    assert (second.id, second.body, second.receive_count) == (first.id, "body", 2)
+
+
+async def test_delay_and_attributes_are_sent(queue: SqsQueue, sqs: Any) -> None:
+    await queue.send([Outgoing("later", delay=900), Outgoing("now", attributes={"reason": "why"})])
+    (message,) = sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])[
+        "Messages"
+    ]
+    assert message["Body"] == "now"
+    assert message["MessageAttributes"]["reason"]["StringValue"] == "why"
+
+
+async def test_dead_letter_queue_of_the_redrive_policy(queue: SqsQueue, sqs: Any) -> None:
+    assert await queue.dead_letter_queue() is None
+    dead_url = sqs.create_queue(QueueName=f"dead-{uuid4().hex}")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead_url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3})
+    sqs.set_queue_attributes(QueueUrl=queue.url, Attributes={"RedrivePolicy": policy})
+    found = await queue.dead_letter_queue()
+    assert isinstance(found, SqsQueue)
+    assert found.url.rpartition("/")[2] == dead_url.rpartition("/")[2]
+    await found.send([Outgoing("letter")])
+    assert sqs.receive_message(QueueUrl=dead_url)["Messages"][0]["Body"] == "letter"
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "AWS.SimpleQueueService.NonExistentQueue"])
+async def test_dead_letter_queue_that_may_not_be_known_is_none(code: str) -> None:
+    assert await SqsQueue("https://q/1/x", cast(ThreadedClient, Failing(code))).dead_letter_queue() is None
+
+
+async def test_queue_that_does_not_exist(aws_url: str) -> None:
+    async with open_queue(f"{aws_url}/123456789012/no-such") as queue:
+        with pytest.raises(QueueError, match=r"there is no queue at .*/no-such .*check --queue"):
+            await queue.send([Outgoing("body")])
+
+
+async def test_queue_that_cannot_be_reached() -> None:
+    async with open_queue("http://127.0.0.1:9/123456789012/name") as queue:
+        client = cast(ThreadedClient, Failing("ConnectionError"))
+        with pytest.raises(QueueError, match=r"cannot be reached \(ConnectionError\)"):
+            await SqsQueue(queue.url, client).receive(1, wait=0, visibility=1)
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("AccessDenied", r"refuses SendMessageBatch \(AccessDenied\): allow sqs:SendMessage$"),
+        ("ExpiredToken", "refuses the credentials"),
+        ("InvalidClientTokenId", "refuses the credentials"),
+        ("KmsThrottled", "fails at SendMessageBatch: KmsThrottled"),
+    ],
+)
+async def test_failure_is_one_sentence(code: str, sentence: str) -> None:
+    with pytest.raises(QueueError, match=sentence):
+        await SqsQueue("https://q/1/x", cast(ThreadedClient, Failing(code))).send([Outgoing("body")])
+
+
+async def test_without_credentials(aws_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    async with open_queue(f"{aws_url}/123456789012/name") as queue:
+        with pytest.raises(CredentialsError, match="no usable AWS credentials"):
+            await queue.send([Outgoing("body")])
+
+
+@pytest.mark.parametrize(
+    "url", ["", "name", "arn:aws:sqs:eu-north-1:1:name", "https://sqs.eu-north-1.amazonaws.com", "ftp://x/1/name"]
+)
+async def test_what_is_no_queue_url(url: str) -> None:
+    with pytest.raises(UsageError, match=r"--queue .* is not a queue's URL"):
+        async with open_queue(url):
+            pass
+
+
+async def test_fifo_queue_is_refused() -> None:
+    with pytest.raises(UsageError, match="FIFO"):
+        async with open_queue("https://sqs.eu-north-1.amazonaws.com/1/name.fifo"):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("url", "region", "host"),
+    [
+        ("https://sqs.eu-north-1.amazonaws.com/1/q", "eu-north-1", "sqs.eu-north-1.amazonaws.com"),
+        ("https://sqs-fips.us-gov-west-1.amazonaws.com/1/q", "us-gov-west-1", "sqs.us-gov-west-1.amazonaws.com"),
+        ("https://sqs-fips.us-east-2.amazonaws.com/1/q", "us-east-2", "sqs-fips.us-east-2.amazonaws.com"),
+        ("https://sqs.cn-north-1.amazonaws.com.cn/1/q", "cn-north-1", "sqs.cn-north-1.amazonaws.com.cn"),
+        ("https://eu-west-1.queue.amazonaws.com/1/q", "eu-west-1", "sqs.eu-west-1.amazonaws.com"),
+        (
+            "https://vpce-1a-2b.sqs.eu-west-1.vpce.amazonaws.com/1/q",
+            "eu-west-1",
+            "vpce-1a-2b.sqs.eu-west-1.vpce.amazonaws.com",
+        ),
+        ("http://127.0.0.1:9324/000000000000/q", "us-east-1", "127.0.0.1:9324"),
+    ],
+)
+async def test_region_and_endpoint_come_from_the_url(url: str, region: str, host: str) -> None:
+    async with open_queue(url, region="ap-south-1" if "amazonaws" in url else None) as queue:
+        assert queue.region == region
+        assert queue.endpoint.partition("//")[2] == host
+        assert queue.url == url
+
+
+async def test_custom_endpoint_takes_the_url_as_given() -> None:
+    url = "https://sqs.eu-north-1.amazonaws.com/1/q"
+    async with open_queue(url, endpoint_url="http://127.0.0.1:9324") as queue:
+        assert (queue.url, queue.endpoint, queue.region) == (url, "http://127.0.0.1:9324", "eu-north-1")
+
+
+def test_batches_keep_ten_entries_and_the_bytes_of_a_call() -> None:
+    small = [Outgoing("x")] * 23
+    assert [len(part) for part in batches(small)] == [10, 10, 3]
+    big = [Outgoing("x" * 100_000)] * 5
+    assert [len(part) for part in batches(big)] == [2, 2, 1]
+    assert [len(part) for part in batches([Outgoing("x" * (BATCH_BYTES + 1)), *small[:2]])] == [1, 2]
+
+
+def test_size_counts_utf8_and_attributes() -> None:
+    assert Outgoing("\u00e9", attributes={"ab": "c"}).size == 2 + 2 + 1 + len("String")
