@@ -1,0 +1,1 @@
+"""Lambda entries: event in, dict out; no logic."""

@@ -1,0 +1,18 @@
+"""Lambda's entry for SQS batches: our messages, and S3's notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from auditor.service import HashingService
+
+# One loop and one set of clients, for as long as the container lives.
+_runner = asyncio.Runner()
+_service = HashingService(os.environ)
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and the others of auditor.service."""
+    return _runner.run(_service.handle(event))
