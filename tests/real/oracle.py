@@ -33,7 +33,10 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What everyone got of one place. acl, head: the statuses of the bucket owner's own GetObjectAcl and HeadObject."""
+    """What everyone got of one place.
+
+    acl, head: statuses of the bucket owner's own GetObjectAcl and HeadObject, the latest version being asked without id.
+    """
 
     anonymous: Reach
     stranger: Reach
@@ -77,7 +80,7 @@ def answer(operation: Any, **parameters: Any) -> tuple[int, str, dict[str, Any]]
 
 
 def _ask_one(rgw: RgwServer, place: Place, owner: Any, other: Any, stranger: Any, nobody: Any) -> Truth:
-    here = {"Bucket": place.bucket, "Key": place.key, "VersionId": place.version_id}
+    here = {"Bucket": place.bucket, "Key": place.key, "VersionId": None if place.latest else place.version_id}
     acl_status, _, acl = answer(owner.get_object_acl, **here)
     head = status(owner.head_object, **here)
     same = {"Owner": acl["Owner"], "Grants": acl["Grants"]} if acl else None

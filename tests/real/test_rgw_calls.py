@@ -76,6 +76,7 @@ def test_bucket_without_configuration_answers(owner: Any, operation: str, expect
     assert answer(getattr(owner, operation), Bucket=ACLS) == (200, "", expected)
 
 
+@pytest.mark.usefixtures("world")
 def test_unknown_subresource_is_answered_with_a_listing(rgw: RgwServer) -> None:
     """Which is why a key with control characters makes such an answer unreadable, where another bucket's is empty."""
     with closing(rgw.client(rgw.owner)) as client:
