@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from importlib import import_module
 
 from auditor import __version__
-from auditor.cli import audit, demo, hashing, policy, rules, work
-from auditor.engines import ENGINES
 
 Group = argparse.ArgumentParser
 
@@ -22,11 +21,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"auditor {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
-    _audit(commands.add_parser, "audit", audit.run, "audit the objects of buckets and prefixes")
+    _audit(commands.add_parser, "audit", "audit the objects of buckets and prefixes")
     _hash(commands.add_parser)
     _work(commands.add_parser)
     _rules(commands.add_parser)
-    _audit(commands.add_parser, "policy", policy.run, "print the least IAM policy for such an audit")
+    _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")
     _demo(commands.add_parser)
     return parser
 
@@ -34,7 +33,13 @@ def make_parser() -> argparse.ArgumentParser:
 Add = Callable[..., argparse.ArgumentParser]
 
 
-def _command(add: Add, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Group:
+def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
+    """module: of auditor.cli, with `run(options) -> int`; imported when the command is given: it may be slow."""
+
+    def run(options: argparse.Namespace) -> int:
+        code: int = import_module(f"auditor.cli.{module or name}").run(options)
+        return code
+
     parser = add(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
     parser.set_defaults(run=run)
     parser.add_argument("-v", "--verbose", action="count", default=0, help="more on stderr; twice for all of it")
@@ -58,7 +63,7 @@ def _connection(parser: Group) -> None:
 
 
 def _pace(parser: Group) -> None:
-    parser.add_argument("--engine", metavar="NAME", help=f"which client makes the calls: {', '.join(ENGINES)}")
+    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: aioboto3, boto3")
     parser.add_argument("--concurrency", metavar="N", help="most objects in flight, or auto (the default)")
     parser.add_argument("--max-rate", metavar="CALLS/S", help="most calls a second (2000), or unlimited")
     parser.add_argument("--max-calls", metavar="N", help="stop before more calls than these are sent")
@@ -77,8 +82,8 @@ def _format(parser: Group) -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table", help="how results are printed")
 
 
-def _audit(add: Add, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> None:
-    parser = _command(add, name, run, summary)
+def _audit(add: Add, name: str, summary: str) -> None:
+    parser = _command(add, name, summary)
     _targets(parser)
     _pace(parser)
     parser.add_argument("--only", metavar="RULE,..", help="only these rules")
@@ -96,7 +101,7 @@ def _audit(add: Add, name: str, run: Callable[[argparse.Namespace], int], summar
 
 
 def _hash(add: Add) -> None:
-    parser = _command(add, "hash", hashing.run, "hash what the ledger does not know, in this process")
+    parser = _command(add, "hash", "hash what the ledger does not know, in this process", "hashing")
     _targets(parser)
     _hashing(parser, required=True)
     _pace(parser)
@@ -105,26 +110,26 @@ def _hash(add: Add) -> None:
 
 
 def _work(add: Add) -> None:
-    parser = _command(add, "work", work.run, "hash what the queue asks for, until it is empty")
+    parser = _command(add, "work", "hash what the queue asks for, until it is empty")
     parser.add_argument("--queue", metavar="SQS-URL", required=True, help="the queue that audits send to")
     _hashing(parser, required=True)
     parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty so long (20)")
-    parser.add_argument("--engine", metavar="NAME", help=f"which client reads: {', '.join(ENGINES)}")
+    parser.add_argument("--engine", metavar="NAME", help="which client reads: aioboto3, boto3")
     parser.add_argument("--concurrency", metavar="N", help="most objects in flight")
     _connection(parser)
     _format(parser)
 
 
 def _rules(add: Add) -> None:
-    parser = _command(add, "rules", rules.run, "list the rules, or explain some")
+    parser = _command(add, "rules", "list the rules, or explain some")
     parser.add_argument("ids", nargs="*", metavar="RULE", help="explain these")
     _format(parser)
 
 
 def _demo(add: Add) -> None:
-    parser = _command(add, "demo", demo.run, "audit a bucket with planted problems on an AWS inside this process")
+    parser = _command(add, "demo", "audit a bucket with planted problems on an AWS inside this process")
     parser.add_argument(
         "--from", dest="source", metavar="DIR", help="load these files (the standard library's sources)"
     )
-    parser.add_argument("--engine", metavar="NAME", help=f"which client makes the calls: {', '.join(ENGINES)}")
+    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: aioboto3, boto3")
     parser.add_argument("--out", metavar="DIR", help="where the run folders go (./auditor-runs)")

@@ -1,0 +1,75 @@
+"""`auditor work`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict
+
+from auditor.cli.context import other_endpoint, print_json, settings_of
+from auditor.engines import ENGINES
+from auditor.engines.interface import Connection, Engine
+from auditor.processing import Counts, HashSettings
+from auditor.settings import Settings, seconds
+from auditor.worker import Pace, Worker, open_processor
+
+CONCURRENCY = 16
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    idle = seconds(options.idle, "--idle")
+    counts, stopped = asyncio.run(_work(settings, idle))
+    if options.format == "json":
+        print_json(asdict(counts))
+    else:
+        sys.stdout.write(
+            f"{counts.messages:,} messages: {counts.hashed:,} objects hashed, {counts.known:,} known before,"
+            f" {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed, {counts.failed:,} failed"
+            f" ({counts.dead_lettered:,} on the dead-letter queue), {counts.resent:,} sent again\n"
+        )
+    return 4 if counts.failed or stopped else 0
+
+
+async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
+    """The counts, and whether a signal ended the work before the queue was empty."""
+    concurrency = settings.concurrency or CONCURRENCY
+
+    def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+        connection = Connection(
+            bucket=bucket,
+            region=settings.region,
+            endpoint_url=settings.endpoint_url,
+            profile=settings.profile,
+            concurrency=concurrency,
+            expected_owner=settings.expected_owner,
+        )
+        return ENGINES[settings.engine](connection)
+
+    hashing = HashSettings(
+        algorithms=settings.algorithms, concurrency=concurrency, chunk_size=settings.chunk_mib * 1024 * 1024
+    )
+    stopped = False
+    async with open_processor(
+        settings.queue or "",
+        settings.ledger or "",
+        open_engine,
+        hashing,
+        region=settings.region,
+        endpoint_url=other_endpoint("dynamodb", settings),
+        profile=settings.profile,
+    ) as processor:
+        worker = Worker(processor, Pace(messages=concurrency, idle=idle))
+
+        def caught() -> None:
+            nonlocal stopped
+            stopped = True
+            sys.stderr.write("auditor: finishing what is in hand; the rest stays on the queue\n")
+            worker.stop()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, caught)
+        return await worker.run(), stopped

@@ -1,0 +1,18 @@
+"""Lambda's entry for audits: the nightly schedule, and whoever invokes it for a prefix."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from auditor.invocation import AuditService
+
+# One loop for as long as the container lives.
+_runner = asyncio.Runner()
+_service = AuditService(os.environ)
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Event of auditor.invocation -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_OUT and others."""
+    return _runner.run(_service.handle(event, context.get_remaining_time_in_millis() / 1000))
