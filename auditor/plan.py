@@ -55,7 +55,10 @@ def bucket_fact(facts: BucketFacts, name: str) -> Any:
 
 
 def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
-    """A rule that lacks a bucket fact is undecided here, once, and dropped; one whose fact is skipped is dropped."""
+    """A rule that lacks a bucket fact is undecided here, once, and dropped; one whose fact is skipped is dropped.
+
+    With BucketOwnerEnforced so are the rules on ACLs and owners: no grant counts and the bucket's owner owns all.
+    """
     ready: list[Rule] = []
     undecided: list[RuleUndecided] = []
     for rule in rules:
@@ -65,8 +68,10 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
             undecided.append(RuleUndecided(rule.id, unread.action, unread.code))
         elif not any(isinstance(fact, Skipped) for fact in needed):
             ready.append(rule)
-    acl, head = _needs(ready, "acl"), _needs(ready, "head")
     enforced = facts.ownership == BUCKET_OWNER_ENFORCED
+    if enforced:
+        ready = [rule for rule in ready if not {"acl", "owner"}.intersection(rule.reads)]
+    acl, head = _needs(ready, "acl"), _needs(ready, "head")
     if enforced:
         acl = Skipped(ACLS_DISABLED)
     return Plan(

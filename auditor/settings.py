@@ -144,9 +144,9 @@ def severity(value: Any, source: str) -> Severity | None:
 
 
 def engine(value: Any, source: str) -> str:
-    if value not in ENGINES:
+    if not isinstance(value, str) or value not in ENGINES:
         raise UsageError(f"{source} is {str(value)[:100]!r}, which is no engine: use {' or '.join(ENGINES)}")
-    return str(value)
+    return value
 
 
 def algorithms(value: Any, source: str) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from auditor.models import ObjectRef, Severity
 from auditor.rules.interface import Hit, rule
 
 RISKS: Final = (
-    (re.compile(r"[\r\n]"), "its key holds a line break"),
-    (re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]"), "its key holds a control character"),
-    (re.compile(r"(?:\A|[/\\])\.\.(?:[/\\]|\Z)"), "its key steps up to a parent folder"),
-    (re.compile(r"\A/"), "its key begins with a slash"),
-    (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "its key holds a control of the text's direction"),
-    (re.compile(r"\A[=+\-@\t\r]"), "its key begins like a spreadsheet formula"),
+    (re.compile(r"[\r\n]"), "holds a line break"),
+    (re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]"), "holds a control character"),
+    (re.compile(r"(?:\A|[/\\])\.\.(?:[/\\]|\Z)"), "steps up to a parent folder"),
+    (re.compile(r"\A/"), "begins with a slash"),
+    (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "holds a control of the text's direction"),
+    (re.compile(r"\A[=+\-@\t\r]"), "begins like a spreadsheet formula"),
 )
 """What to look for, and what it is called; the direction controls are Unicode's property Bidi_Control."""
 
@@ -31,6 +31,6 @@ def check(ref: ObjectRef) -> Iterator[Hit]:
     Blind to: letters that look alike, zero-width characters, line separators other than CR and LF.
     Fix: copy the object to a plain key and delete this one; refuse such keys where they are made.
     """
-    for risk, message in RISKS:
-        if risk.search(ref.key):
-            yield Hit(message)
+    risks = [words for risk, words in RISKS if risk.search(ref.key)]
+    if risks:
+        yield Hit(f"its key {', '.join(risks)}")

@@ -33,12 +33,13 @@ def validate(options: Mapping[str, Any]) -> None:
 def check(head: Head, required: list[str]) -> Iterator[Hit]:
     """
     Why: retention, billing and access tools go by metadata, and pass over an object that lacks it without a word.
-    Flagged: each name of required in [rules.M01] that is not among the object's user metadata, upper or lower case.
+    Flagged: names of required in [rules.M01] that are not among the object's user metadata, upper or lower case; all
+        in one finding.
     Not flagged: a name that is there with an empty value; tags, which are not metadata.
     Blind to: entries that S3 holds but cannot deliver in a header (x-amz-missing-meta); such a name counts as missing.
     Fix: copy the object over itself with the metadata added, and set it where objects are uploaded.
     """
     present = {name.lower() for name in head.metadata}
-    for name in dict.fromkeys(name.lower() for name in required):
-        if name not in present:
-            yield Hit(f"required metadata is missing: {name}")
+    missing = [name for name in dict.fromkeys(name.lower() for name in required) if name not in present]
+    if missing:
+        yield Hit(f"required metadata is missing: {', '.join(missing)}")

@@ -38,6 +38,13 @@ def test_message_is_one_phrase_that_gives_nothing_away(rule: Rule, case: Case) -
             assert secret not in hit.message
 
 
+@pytest.mark.parametrize(("rule", "case"), CASES)
+def test_no_two_hits_share_a_fingerprint(rule: Rule, case: Case) -> None:
+    """A finding is known again by its rule, grantee and permission; two alike would be one."""
+    marks = [(hit.grantee, hit.permission) for hit in rule.check(*case.facts)]
+    assert len(marks) == len(set(marks))
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 @pytest.mark.parametrize("half", HALVES)
 def test_case_file_has_both_halves_and_no_name_twice(rule: Rule, half: str) -> None:

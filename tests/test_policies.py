@@ -1,0 +1,101 @@
+"""The printed IAM policy: exactly the actions of the calls that such an audit makes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.bucketquestions import QUESTIONS
+from auditor.policies import BUCKET_CALLS, Selection, audit_policy, partition_of
+from auditor.rules import RULES
+from auditor.settings import Settings
+from auditor.target import Target
+
+BOTH = Selection(acl=True, head=True)
+WRITES = re.compile(r":(Put|Delete|Create|Update|Restore|Replicate|Bypass|Abort)")
+
+
+def actions(policy: dict[str, Any], resource: str | None = None) -> set[str]:
+    return {
+        action
+        for statement in policy["Statement"]
+        if resource is None or resource in statement["Resource"]
+        for action in statement["Action"]
+    }
+
+
+def test_every_bucket_call_has_its_action_and_no_other() -> None:
+    assert {question.action for question in QUESTIONS} | {"HeadBucket"} == BUCKET_CALLS.keys()
+
+
+def test_nothing_in_the_audited_bucket_can_be_written() -> None:
+    settings = Settings(out="s3://reports/runs", ledger="dynamodb:digests", hash=True)
+    policy = audit_policy([Target("audited")], settings, BOTH, "aws")
+    for statement in policy["Statement"]:
+        if any("audited" in resource for resource in statement["Resource"]):
+            assert not [action for action in statement["Action"] if WRITES.search(action)]
+    assert "*" not in actions(policy)
+
+
+def test_versions_ask_for_the_version_actions_only() -> None:
+    plain = actions(audit_policy([Target("b")], Settings(), BOTH, "aws"), "arn:aws:s3:::b/*")
+    versions = actions(audit_policy([Target("b", versions=True)], Settings(), BOTH, "aws"), "arn:aws:s3:::b/*")
+    assert plain == {"s3:GetObject", "s3:GetObjectAcl"}
+    assert versions == {"s3:GetObjectVersion", "s3:GetObjectVersionAcl"}
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        ({"O02"}, Selection(acl=True, head=False)),
+        ({"E01"}, Selection(acl=False, head=True)),
+        ({"K01", "B01"}, Selection(acl=False, head=False)),
+        ({"O10"}, Selection(acl=True, head=False)),
+    ],
+)
+def test_what_no_rule_needs_is_not_granted(only: set[str], expected: Selection) -> None:
+    assert Selection.of_rules([rule for rule in RULES if rule.id in only]) == expected
+
+
+def test_a_prefix_is_taken_to_the_letter() -> None:
+    policy = audit_policy([Target("b", "a*b?c$/")], Settings(), BOTH, "aws-cn")
+    assert "arn:aws-cn:s3:::b/a${*}b${?}c${$}/*" in json.dumps(policy)
+
+
+def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
+    settings = Settings(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
+    found = actions(audit_policy([Target("b")], settings, BOTH, "aws"))
+    assert {"sqs:SendMessage", "dynamodb:BatchGetItem", "dynamodb:Query"} <= found
+    assert "dynamodb:UpdateItem" not in found
+
+
+def test_partitions_come_from_the_region() -> None:
+    assert [partition_of(region) for region in (None, "eu-west-1", "cn-north-1", "us-gov-west-1")] == [
+        "aws",
+        "aws",
+        "aws-cn",
+        "aws-us-gov",
+    ]
+
+
+def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
+    """Every S3 method that the audit's modules name is one whose action the policy knows."""
+    root = Path(__file__).parent.parent / "auditor"
+    text = "".join((root / name).read_text() for name in ("bucketfacts.py", "engines/boto3.py", "engines/requests.py"))
+    named = set(re.findall(r"(?:client|s3|control|sts)\.((?:get|head|list)_[a-z0-9_]+)", text))
+    named |= set(re.findall(r'"(list_object[a-z0-9_]+)"', text))
+    assert named == {
+        "head_bucket",
+        "list_buckets",
+        "get_caller_identity",
+        "get_public_access_block",
+        "get_object",
+        "get_object_acl",
+        "head_object",
+        "list_objects_v2",
+        "list_object_versions",
+    }

@@ -1,0 +1,66 @@
+"""Progress: what a log and a terminal are shown."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from auditor.progress import Bar, Lines, Snapshot, clock, make_progress
+
+
+def snapshot(**changes: Any) -> Snapshot:
+    values: dict[str, Any] = {
+        "target": "s3://b",
+        "listed": 1000,
+        "undecided": 1,
+        "findings": 2,
+        "throttled": 3,
+        "in_flight": 4,
+        "seconds": 10.0,
+    }
+    return Snapshot(**(values | changes))
+
+
+def test_a_log_gets_a_line_a_minute_and_one_at_the_end() -> None:
+    stream = io.StringIO()
+    lines = Lines(stream)
+    for second in range(0, 150, 10):
+        lines.update(snapshot(seconds=float(second)))
+    lines.update(snapshot(seconds=150.0, done=True))
+    lines.close()
+    assert len(stream.getvalue().splitlines()) == 3
+
+
+def test_the_last_run_gives_the_time_to_go() -> None:
+    assert snapshot(expected=3000).eta == pytest.approx(20.0)
+    assert "about 0:20 to go" in snapshot(expected=3000).words
+    assert snapshot().eta is None
+    assert snapshot(expected=500).eta is None
+    assert snapshot(seconds=0.0, expected=5).eta is None
+
+
+def test_hours_are_shown_when_there_are_any() -> None:
+    assert [clock(59), clock(61), clock(3661)] == ["0:59", "1:01", "1:01:01"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_bar_that_leaves_nothing_behind() -> None:
+    stream = Terminal()
+    progress = make_progress(stream)
+    assert isinstance(progress, Bar)
+    progress.update(snapshot(target="s3://b/[red]x"))
+    progress.update(snapshot(target="s3://b/[red]x", done=True))
+    progress.update(snapshot(target="s3://c"))
+    progress.close()
+    assert "1,000 objects" in stream.getvalue()
+    assert "[red]" in stream.getvalue()
+
+
+def test_a_file_gets_lines() -> None:
+    assert isinstance(make_progress(io.StringIO()), Lines)

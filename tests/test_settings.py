@@ -1,0 +1,102 @@
+"""Settings: which layer wins, and what each bad value says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.models import Severity
+from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
+
+
+def flags(**values: Any) -> Layer:
+    return Layer(values, lambda name: f"--{name}")
+
+
+def test_nothing_given_is_the_defaults() -> None:
+    assert resolve([]) == Settings()
+
+
+def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file() -> None:
+    file = Layer({"engine": "boto3", "max_rate": 5, "versions": True}, str)
+    environment = environment_layer({"AUDITOR_ENGINE": "aioboto3", "AUDITOR_MAX_RATE": "7"})
+    settings = resolve([flags(engine="boto3"), environment, file])
+    assert (settings.engine, settings.max_rate, settings.versions) == ("boto3", 7.0, True)
+
+
+def test_an_empty_variable_is_no_variable() -> None:
+    assert environment_layer({"AUDITOR_ENGINE": ""}).values == {}
+
+
+def test_every_setting_has_a_parser_or_is_a_table() -> None:
+    assert set(Settings.__dataclass_fields__) == PARSERS.keys() | {"rules", "accept_undecided"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("concurrency", "auto", None),
+        ("concurrency", "17", 17),
+        ("max_rate", "unlimited", None),
+        ("max_rate", "0.5", 0.5),
+        ("fail_on", "never", None),
+        ("fail_on", "low", Severity.LOW),
+        ("only", "O01, O02,", ("O01", "O02")),
+        ("only", ["O01"], ("O01",)),
+        ("algorithms", "md5,sha256,md5", ("md5", "sha256")),
+        ("versions", "yes", True),
+        ("trusted", "a,b", frozenset({"a", "b"})),
+        ("expected_owner", "123456789012", "123456789012"),
+    ],
+)
+def test_a_good_value_is_read(name: str, text: Any, value: Any) -> None:
+    assert getattr(resolve([flags(**{name: text})]), name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("engine", "warp"),
+        ("engine", ["boto3"]),
+        ("concurrency", "0"),
+        ("concurrency", "many"),
+        ("concurrency", "1001"),
+        ("concurrency", True),
+        ("concurrency", "9" * 5000),
+        ("max_rate", "0"),
+        ("max_rate", "nan"),
+        ("max_rate", "inf"),
+        ("max_calls", "-1"),
+        ("max_calls", "1.5"),
+        ("fail_on", "worst"),
+        ("only", 7),
+        ("only", [1]),
+        ("algorithms", "sha256,crc32"),
+        ("algorithms", ""),
+        ("versions", "perhaps"),
+        ("endpoint_url", "127.0.0.1:9000"),
+        ("endpoint_url", "ftp://host"),
+        ("expected_owner", "1234"),
+        ("region", ""),
+        ("chunk_mib", "none"),
+    ],
+)
+def test_a_bad_value_is_one_sentence_that_names_its_flag(name: str, text: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve([flags(**{name: text})])
+    assert f"--{name}" in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"queue": "http://127.0.0.1/q"}, {"hash": True}])
+def test_hashing_without_a_ledger_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="--ledger"):
+        resolve([flags(**given)])
+
+
+def test_queue_and_hash_together_are_refused() -> None:
+    with pytest.raises(UsageError, match="exclude"):
+        resolve([flags(queue="http://127.0.0.1/q", hash=True, ledger="sqlite:x")])
