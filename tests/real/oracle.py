@@ -35,7 +35,7 @@ class Reach:
 class Truth:
     """What everyone got of one place.
 
-    acl, head: statuses of the bucket owner's own GetObjectAcl and HeadObject; the latest version is asked without its id.
+    acl, head: statuses of the owner's own GetObjectAcl and HeadObject; the latest version is asked without its id.
     """
 
     anonymous: Reach
