@@ -35,11 +35,13 @@ from auditor.reports.lines import finding_line
 from auditor.reports.summary import not_looked_at, summary
 from auditor.rules import RULES
 from auditor.runfolder import RunFolder
-from auditor.runs import State, load_state, new_run_id, read_lines
+from auditor.runs import State, last_listed, load_state, new_run_id, read_lines, run_path, target_name
 from auditor.settings import Settings
 from auditor.stores import Store
+from auditor.stores.interface import parsed
 from auditor.tally import Tally
 from auditor.target import Target
+from auditor.text import visible
 
 TICK_SECONDS: Final = 1.0
 HASH_CONCURRENCY: Final = 16
@@ -110,6 +112,7 @@ class Audit:
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
+        self._expected: int | None = None
 
     async def run(self) -> dict[str, Any]:
         """The summary, which is also in the run folder. Raises RunError; parts written so far are then in place."""
@@ -125,13 +128,26 @@ class Audit:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
     def _load_state(self) -> State | None:
-        self._places.store.check_writable()
+        store = self._places.store
+        store.check_writable()
+        if self._target.whole:
+            self._expected = last_listed(store, self._target.bucket, target_name(self._target.to_dict()))
         if not self._resumed:
             return None
+        folder = run_path(self._target.bucket, self._run_id)
+        if not store.list(f"{folder}/"):
+            raise UsageError(f"there is no run {self._run_id} of {self._target.bucket} at {store.uri()}: check --out")
+        if self._is_complete(store, folder):
+            raise UsageError(f"run {self._run_id} is complete: there is nothing to resume")
         state = load_state(self._places.store, self._target.bucket, self._run_id)
         if state is not None and state.target != self._target.to_dict():
             raise UsageError(f"run {self._run_id} is of another target, prefix or key range: start a new run")
         return state
+
+    @staticmethod
+    def _is_complete(store: Store, folder: str) -> bool:
+        path = f"{folder}/summary.json"
+        return bool(parsed(store.get(path) or b"{}", store.uri(path)).get("complete"))
 
     async def _facts(self) -> BucketFacts:
         with bucketfacts.open_reader(self._connection, self._caller) as reader:
@@ -243,13 +259,14 @@ class Audit:
 
     def _snapshot(self, recorder: Recorder) -> Snapshot:
         return Snapshot(
-            target=self._target.uri,
+            target=visible(self._target.uri),
             listed=recorder.tally.coverage["listed"],
             undecided=recorder.tally.coverage["undecided"],
             findings=sum(recorder.tally.findings.values()),
             throttled=self._caller.counts["throttled"],
             in_flight=self._caller.permits.statistics().in_use,
             seconds=time.monotonic() - self._started,
+            expected=self._expected,
         )
 
     async def _finish(

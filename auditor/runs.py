@@ -115,6 +115,16 @@ def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> Non
     store.update_json(f"{bucket_path(bucket)}/latest.json", change)
 
 
+def last_listed(store: Store, bucket: str, name: str) -> int | None:
+    """How many objects the latest complete run of the target called `name` listed; None where it cannot be told."""
+    try:
+        latest = json.loads(store.get(f"{bucket_path(bucket)}/latest.json") or b"")
+        summary = json.loads(store.get(f"{run_path(bucket, latest['runs'][name])}/summary.json") or b"")
+        return int(summary["coverage"]["listed"])
+    except (ValueError, KeyError, TypeError, OutputError, UsageError):
+        return None  # it only makes an estimate
+
+
 def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[dict[str, Any]]:
     """The run's lines of one kind, in order. kind: objects, findings or undecided.
 

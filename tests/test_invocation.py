@@ -1,0 +1,106 @@
+"""The audit as a function: events as they come, and what the deadline does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.invocation import AuditService, read_event
+from auditor.runs import read_lines
+from auditor.stores import open_store
+from tests.servers.stub import StubServer
+from tests.servers.stub_faults import latency
+
+SCHEDULE = {
+    "version": "0",
+    "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
+    "detail-type": "Scheduled Event",
+    "source": "aws.events",
+    "account": "123456789012",
+    "time": "2026-01-02T03:04:05Z",
+    "region": "eu-west-1",
+    "resources": [],
+    "detail": {},
+}
+
+
+def environ(stub: StubServer, out: Path, **more: str) -> Mapping[str, str]:
+    return {
+        "AUDITOR_BUCKETS": "audited",
+        "AUDITOR_ENDPOINT_URL": stub.url,
+        "AUDITOR_OUT": str(out),
+        "AUDITOR_FAIL_ON": "never",
+        **more,
+    }
+
+
+@pytest.mark.parametrize("event", [{}, SCHEDULE])
+def test_an_empty_event_and_a_schedule_mean_every_configured_bucket(event: dict[str, Any]) -> None:
+    invocation = read_event(event, {"AUDITOR_BUCKETS": "one,s3://two/prefix/"})
+    assert [target.uri for target in invocation.targets] == ["s3://one", "s3://two/prefix/"]
+
+
+def test_an_event_wins_over_the_environment() -> None:
+    event = {"bucket": "bbb", "prefix": "p/", "engine": "boto3", "versions": True, "max_rate": 10, "only": ["O01"]}
+    invocation = read_event(event, {"AUDITOR_ENGINE": "aioboto3", "AUDITOR_BUCKETS": "one"})
+    target = invocation.targets[0]
+    assert (target.bucket, target.prefix, target.versions) == ("bbb", "p/", True)
+    assert (invocation.settings.engine, invocation.settings.max_rate) == ("boto3", 10.0)
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        ({"bukket": "b"}, "bukket"),
+        ({"bucket": "b", "out": "s3://elsewhere"}, "out"),
+        ({"bucket": "b", "endpoint_url": "http://127.0.0.1:1"}, "endpoint_url"),
+        ({"prefix": "p/"}, "prefix"),
+        ({"bucket": 7}, "bucket"),
+        ({"bucket": "bbb", "prefix": ["p"]}, "prefix"),
+        ({"bucket": "bbb", "engine": "warp"}, "engine"),
+        ({"bucket": "bbb", "engine": {"a": 1}}, "engine"),
+        ({"bucket": "bbb", "hop": -1}, "hop"),
+        ({"bucket": "bbb", "hop": "1"}, "hop"),
+        ({"bucket": "bbb", "run": 5}, "run"),
+        ({"run": "20260102T030405Z-0a1b2c"}, "bucket"),
+        ([], "object"),
+        ({}, "AUDITOR_BUCKETS"),
+    ],
+)
+def test_an_event_that_means_nothing_is_refused_by_name(event: Any, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        read_event(event, {})
+
+
+async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "a.txt", b"x", acl="public-read")
+    answer = await AuditService(environ(stub, tmp_path)).handle(SCHEDULE, 900.0)
+    (summary,) = answer["runs"]
+    assert summary["complete"]
+    assert summary["coverage"]["listed"] == 1
+    assert summary["verdicts"]["exposed"] == 1
+
+
+async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    for number in range(60):
+        stub.put("audited", f"{number:03}", b"x")
+    stub.faults = [latency(0.05)]
+    service = AuditService(environ(stub, tmp_path, AUDITOR_CONCURRENCY="1"))
+    (first,) = (await service.handle({"bucket": "audited"}, 3.0))["runs"]
+    assert not first["complete"]
+    assert first["coverage"]["listed"] < 60
+    stub.faults = []
+    event = {"bucket": "audited", "run": first["run"], "start_after": first["resume"]["start_after"], "hop": 1}
+    (second,) = (await service.handle(event, 900.0))["runs"]
+    assert second["complete"]
+    assert second["run"] == first["run"]
+    assert second["coverage"]["listed"] == 60
+    with open_store(str(tmp_path)) as store:
+        keys = [line["key"] for line in read_lines(store, "audited", first["run"], "objects")]
+    assert keys == [f"{number:03}" for number in range(60)]
