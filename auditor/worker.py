@@ -43,17 +43,20 @@ class Pace:
 
 
 class Worker:
-    """Receives, processes, deletes. run() once; stop() from anywhere in the same loop."""
+    """Receives, processes, deletes. run() once; stop() from anywhere in the same loop.
+
+    counts: so far. in_hand: messages that are worked on now.
+    """
 
     def __init__(
         self, processor: Processor, pace: Pace | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.counts = Counts()
+        self.in_hand = 0
         self._processor = processor
         self._queue = processor.queue
         self._pace = pace or Pace()
         self._clock = clock
-        self._in_hand = 0
         self._freed = asyncio.Event()
         self._stopping = False
         self._quiet_since = 0.0
@@ -72,7 +75,7 @@ class Worker:
         async with task_group() as group:
             while not self._stopping and await self._room():
                 for received in await self._receive():
-                    self._in_hand += 1
+                    self.in_hand += 1
                     group.create_task(self._handle(received))
         if self._doom is not None:
             raise self._doom
@@ -80,15 +83,15 @@ class Worker:
 
     async def _room(self) -> bool:
         """Wait for room for a message; False when it is time to end."""
-        while self._in_hand >= self._pace.messages:
+        while self.in_hand >= self._pace.messages:
             self._freed.clear()
             await self._freed.wait()
         return not self._stopping
 
     async def _receive(self) -> list[Received]:
-        room = min(BATCH, self._pace.messages - self._in_hand)
+        room = min(BATCH, self._pace.messages - self.in_hand)
         left = self._quiet_since + self._pace.idle - self._clock()
-        wait = self._pace.poll if self._in_hand else max(0, min(self._pace.poll, math.ceil(left)))
+        wait = self._pace.poll if self.in_hand else max(0, min(self._pace.poll, math.ceil(left)))
         try:
             batch = await self._queue.receive(room, wait=wait, visibility=self._pace.visibility)
         except AuditorError as error:
@@ -98,7 +101,7 @@ class Worker:
             for received in batch:
                 await leave(self._queue, received, 0)
             return []
-        if not batch and not self._in_hand and self._clock() >= self._quiet_since + self._pace.idle:
+        if not batch and not self.in_hand and self._clock() >= self._quiet_since + self._pace.idle:
             self.stop()
         return batch
 
@@ -110,7 +113,7 @@ class Worker:
                 self._give_up(processed.doom)
             await self._finish(received, processed)
         finally:
-            self._in_hand -= 1
+            self.in_hand -= 1
             self._freed.set()
 
     async def _with_heartbeat(self, received: Received) -> Processed:

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from auditor.engines.interface import Body, ListQuery, Page, Position
-from auditor.errors import CallFailed, QueueError
+from auditor.engines.interface import Body, Engine, ListQuery, Page, Position
+from auditor.errors import BucketError, CallFailed, QueueError
+from auditor.messages import HashMessage, HashTask, encode
 from auditor.models import Acl, Head
 from auditor.queues import Outgoing, Queue, Received, Refused
 
@@ -115,9 +116,12 @@ class _Waiting:
 
 
 class MemoryQueue:
-    """A queue in memory. Its time stands still but for empty receives, each of which takes as long as it may wait.
+    """A queue in memory, with a time of its own.
 
+    Only an empty receive takes time: it waits for the next message, as long as it may. While messages are in hand
+    (`busy`) it gives the loop a turn instead, and no time passes.
     refusals: for each coming `send`, which of its entries are refused, and how. broken: raised by every call.
+    on_receive: called in each receive.
     """
 
     def __init__(self, dead_letters: MemoryQueue | None = None) -> None:
@@ -129,8 +133,10 @@ class MemoryQueue:
         self.refusals: list[Callable[[Sequence[Outgoing]], Iterable[Refused]]] = []
         self.broken: QueueError | None = None
         self.refuses_hide = False
+        self.on_receive: Callable[[], None] = lambda: None
+        self.busy: Callable[[], bool] = lambda: False
         self._waiting: list[_Waiting] = []
-        self._dead_letters = dead_letters
+        self.dead_letters = dead_letters
         self._ids = itertools.count(1)
 
     def put(self, body: str, delay: int = 0) -> Received:
@@ -157,9 +163,14 @@ class MemoryQueue:
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
         self._check()
         await asyncio.sleep(0)
-        ready = [one for one in self._waiting if one.visible_at <= self.time][:limit]
-        if not ready:
-            self.time += wait
+        self.on_receive()
+        ready = self._ready()
+        if not ready and self.busy():
+            await asyncio.sleep(0.001)
+        elif not ready:
+            self.time = min([self.time + wait, *(one.visible_at for one in self._waiting)])
+            ready = self._ready()
+        ready = ready[:limit]
         for one in ready:
             one.visible_at = self.time + visibility
             old = one.message
@@ -180,8 +191,37 @@ class MemoryQueue:
                 one.visible_at = self.time + seconds
 
     async def dead_letter_queue(self) -> Queue | None:
-        return self._dead_letters
+        return self.dead_letters
+
+    def _ready(self) -> list[_Waiting]:
+        return [one for one in self._waiting if one.visible_at <= self.time]
 
     def _check(self) -> None:
         if self.broken is not None:
             raise self.broken
+
+
+class Buckets:
+    """Opens the store of each bucket that exists."""
+
+    def __init__(self, **stores: Store) -> None:
+        self.stores = stores
+
+    @asynccontextmanager
+    async def __call__(self, bucket: str) -> AsyncIterator[Engine]:
+        if bucket not in self.stores:
+            raise BucketError(f"there is no bucket named {bucket!r}")
+        yield self.stores[bucket]
+
+
+async def no_pause(_: float) -> None:
+    await asyncio.sleep(0)
+
+
+def message_of(store: Store, *keys: str, attempts: int = 0, bucket: str = "bucket") -> str:
+    """A queue message that asks for SHA-256 of the keys, as the store has them now."""
+    tasks = [
+        HashTask(key, None, etag_of(store.objects.get(key, b"")), len(store.objects.get(key, b"")), attempts)
+        for key in keys
+    ]
+    return encode(HashMessage("run", bucket, ("sha256",), tuple(tasks)))

@@ -1,0 +1,224 @@
+"""The hashing function, as Lambda calls it: real SQS, DynamoDB and S3 answers from moto's server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from auditor.errors import LedgerError, UsageError
+from auditor.ledgers.dynamodb import create_table
+from auditor.messages import HashMessage, HashTask, encode
+from auditor.processing import HashSettings
+from auditor.service import HashingService, hash_settings
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Where everything is, and the function's environment for it."""
+
+    url: str
+    environ: dict[str, str]
+    bucket: str
+
+    def client(self, service: str) -> Any:
+        return boto3.client(service, endpoint_url=self.url)
+
+    def task(self, key: str, data: bytes) -> HashTask:
+        put = self.client("s3").put_object(Bucket=self.bucket, Key=key, Body=data)
+        return HashTask(key, None, put["ETag"].strip('"'), len(data))
+
+    def message(self, *tasks: HashTask) -> str:
+        return encode(HashMessage("run", self.bucket, ("sha256",), tasks))
+
+    def items(self) -> list[dict[str, Any]]:
+        table = self.environ["AUDITOR_LEDGER"].removeprefix("dynamodb:")
+        found: list[dict[str, Any]] = self.client("dynamodb").scan(TableName=table)["Items"]
+        return found
+
+    def letters(self) -> list[dict[str, Any]]:
+        url = self.environ["AUDITOR_DEAD_LETTER_QUEUE"]
+        answer = self.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
+        return list(answer.get("Messages", []))
+
+    def received(self, *bodies: str) -> dict[str, Any]:
+        """Send the bodies, receive them, and wrap them as Lambda's event source mapping does."""
+        sqs, url = self.client("sqs"), self.environ["AUDITOR_QUEUE"]
+        for body in bodies:
+            sqs.send_message(QueueUrl=url, MessageBody=body)
+        answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
+        return {"Records": [as_record(message) for message in answer["Messages"]]}
+
+
+def as_record(message: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message.get("Attributes", {}),
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+    }
+
+
+@pytest.fixture(scope="module")
+def aws_url() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+async def cloud(aws_url: str, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", aws_url)
+    name = uuid4().hex
+    sqs = boto3.client("sqs", endpoint_url=aws_url)
+    boto3.client("s3", endpoint_url=aws_url).create_bucket(Bucket=name)
+    await create_table(name, endpoint_url=aws_url)
+    environ = {
+        "AUDITOR_QUEUE": sqs.create_queue(QueueName=name)["QueueUrl"],
+        "AUDITOR_DEAD_LETTER_QUEUE": sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"],
+        "AUDITOR_LEDGER": f"dynamodb:{name}",
+    }
+    return Cloud(aws_url, environ, name)
+
+
+@pytest.fixture(params=["aioboto3", "boto3"])
+async def service(request: pytest.FixtureRequest, cloud: Cloud) -> AsyncIterator[HashingService]:
+    made = HashingService(cloud.environ | {"AUDITOR_ENGINE": request.param})
+    yield made
+    await made.close()
+
+
+async def test_batch_is_hashed_into_the_ledger(service: HashingService, cloud: Cloud) -> None:
+    small, large = cloud.task("a key/+%41", b"small"), cloud.task("large", bytes(3 * MIB))
+    event = cloud.received(cloud.message(small, large))
+    assert await service.handle(event) == {"batchItemFailures": []}
+    assert {item["pk"]["S"]: item["sha256"]["S"] for item in cloud.items()} == {
+        f"{cloud.bucket}/a key/+%41": hashlib.sha256(b"small").hexdigest(),
+        f"{cloud.bucket}/large": hashlib.sha256(bytes(3 * MIB)).hexdigest(),
+    }
+
+
+async def test_one_bad_message_never_fails_its_neighbours(service: HashingService, cloud: Cloud) -> None:
+    good = [cloud.message(cloud.task(f"key-{number}", b"data")) for number in range(3)]
+    event = cloud.received(good[0], "malformed", good[1], good[2])
+    assert await service.handle(event) == {"batchItemFailures": []}
+    assert len(cloud.items()) == 3
+    (letter,) = cloud.letters()
+    assert letter["Body"] == "malformed"
+    assert letter["MessageAttributes"]["reason"]["StringValue"] == "the body is not JSON"
+
+
+async def test_message_that_cannot_be_put_away_is_reported_and_comes_again_soon(cloud: Cloud) -> None:
+    environ = {name: value for name, value in cloud.environ.items() if name != "AUDITOR_DEAD_LETTER_QUEUE"}
+    service = HashingService(environ)
+    try:
+        event = cloud.received(cloud.message(cloud.task("key", b"data")), "malformed")
+        bad = next(record["messageId"] for record in event["Records"] if record["body"] == "malformed")
+        assert await service.handle(event) == {"batchItemFailures": [{"itemIdentifier": bad}]}
+        assert len(cloud.items()) == 1
+    finally:
+        await service.close()
+
+
+async def test_same_event_twice_is_known_the_second_time(service: HashingService, cloud: Cloud) -> None:
+    event = cloud.received(cloud.message(cloud.task("key", b"data")))
+    await service.handle(event)
+    cloud.client("s3").delete_object(Bucket=cloud.bucket, Key="key")
+    assert await service.handle(event) == {"batchItemFailures": []}
+    assert len(cloud.items()) == 1
+
+
+async def test_object_of_a_bucket_that_is_not_there_is_sent_again(service: HashingService, cloud: Cloud) -> None:
+    body = encode(HashMessage("run", "no-such-bucket-here", ("sha256",), (HashTask("key", None, "etag", 1),)))
+    assert await service.handle(cloud.received(body)) == {"batchItemFailures": []}
+    attributes = cloud.client("sqs").get_queue_attributes(
+        QueueUrl=cloud.environ["AUDITOR_QUEUE"], AttributeNames=["All"]
+    )
+    assert attributes["Attributes"]["ApproximateNumberOfMessagesDelayed"] == "1"
+
+
+async def test_event_that_is_no_sqs_batch(cloud: Cloud) -> None:
+    with pytest.raises(UsageError, match="takes SQS batches only"):
+        await HashingService(cloud.environ).handle({"bucket": "x"})
+
+
+@pytest.mark.parametrize("name", ["AUDITOR_QUEUE", "AUDITOR_LEDGER"])
+async def test_missing_setting_is_named(cloud: Cloud, name: str) -> None:
+    environ = {key: value for key, value in cloud.environ.items() if key != name}
+    with pytest.raises(UsageError, match=f"{name} is not set"):
+        await HashingService(environ).handle({"Records": []})
+
+
+async def test_unknown_engine_is_named(cloud: Cloud) -> None:
+    with pytest.raises(UsageError, match=r"AUDITOR_ENGINE 'curl' .* aioboto3, boto3"):
+        await HashingService(cloud.environ | {"AUDITOR_ENGINE": "curl"}).handle({"Records": []})
+
+
+async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_event(cloud: Cloud) -> None:
+    name = uuid4().hex
+    service = HashingService(cloud.environ | {"AUDITOR_LEDGER": f"dynamodb:{name}"})
+    try:
+        with pytest.raises(LedgerError, match="does not exist"):
+            await service.handle({"Records": []})
+        await create_table(name)
+        assert await service.handle({"Records": []}) == {"batchItemFailures": []}
+    finally:
+        await service.close()
+
+
+def test_settings_have_defaults_and_are_read() -> None:
+    assert hash_settings({}) == HashSettings(algorithms=("sha256",), chunk_size=20 * MIB)
+    read = hash_settings({"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"})
+    assert read == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AUDITOR_ALGORITHMS", ""),
+        ("AUDITOR_ALGORITHMS", "sha256,crc32"),
+        ("AUDITOR_CHUNK_MIB", "0"),
+        ("AUDITOR_CHUNK_MIB", "-1"),
+        ("AUDITOR_CHUNK_MIB", "a lot"),
+        ("AUDITOR_CHUNK_MIB", "9" * 30),
+    ],
+)
+def test_wrong_setting_is_named(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        hash_settings({name: value})
+
+
+def test_handler_lives_through_several_events_of_one_process(cloud: Cloud) -> None:
+    events = [cloud.received(cloud.message(cloud.task(f"key-{number}", b"data"))) for number in range(2)]
+    program = (
+        "import json, sys\n"
+        "from handlers.hashing import handler\n"
+        "for event in json.load(sys.stdin): print(json.dumps(handler(event, None)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        input=json.dumps(events),
+        env=os.environ | cloud.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, '{"batchItemFailures": []}\n' * 2), done.stderr
+    assert len(cloud.items()) == 2
