@@ -15,7 +15,7 @@ from botocore import xform_name
 
 from auditor import aws
 from auditor.bucketquestions import QUESTIONS, Question, Reply, access_block_of
-from auditor.calls import Caller
+from auditor.calls import UNREADABLE, Caller
 from auditor.engines import replies
 from auditor.engines.interface import Connection
 from auditor.errors import BucketError, CallFailed
@@ -70,7 +70,7 @@ class BucketReader:
         except CallFailed as failure:
             if absent and failure.code in absent:
                 return absent[failure.code]
-            return Unread(action, failure.code)
+            return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
 
     async def region(self, explicit: str | None) -> str | Unread | Skipped:
         """The bucket's region (HeadBucket's x-amz-bucket-region, which comes with refusals too).

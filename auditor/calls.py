@@ -19,6 +19,8 @@ Kind = Literal["list", "acl", "head", "bucket", "get"]
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 20.0
+UNREADABLE: Final = "500"
+UNREADABLE_ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Caller:
             try:
                 return await self._once(kind, action, attempt, beyond_budget)
             except CallFailed as failure:
-                pause = self._pause(failure, tries, started)
+                pause = self._pause(kind, failure, tries, started)
                 if pause is None:
                     self._raise_doom(failure)
                     raise
@@ -109,9 +111,11 @@ class Caller:
         elif not is_transient(failure):
             self.permits.answered(seconds)
 
-    def _pause(self, failure: CallFailed, tries: int, started: float) -> float | None:
+    def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float) -> float | None:
         """Seconds until the next attempt, or None when there is to be none."""
-        if not is_transient(failure) or tries >= self._retry.attempts:
+        # botocore calls a body that it cannot read a bare 500; servers that do not know a question answer so for ever.
+        unreadable = kind == "bucket" and failure.code == UNREADABLE
+        if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):
             return None
         pause = self._dice.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (tries - 1)))
         late = self._clock() + pause - started > self._retry.seconds
