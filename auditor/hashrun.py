@@ -66,6 +66,7 @@ class HashRun:
             profile=settings.profile,
             concurrency=concurrency + 1,
             expected_owner=settings.expected_owner,
+            requester_pays=settings.requester_pays,
         )
         with bucketfacts.open_reader(connection, caller) as reader:
             region = await reader.region(settings.region)

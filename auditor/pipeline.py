@@ -108,6 +108,7 @@ class Audit:
             profile=settings.profile,
             concurrency=ceiling,
             expected_owner=settings.expected_owner,
+            requester_pays=settings.requester_pays,
         )
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
@@ -156,8 +157,8 @@ class Audit:
             self._connection = replace(self._connection, region=region)
         with bucketfacts.open_reader(self._connection, self._caller) as reader:
             facts = await reader.read(region)
-        pays = facts.request_payer == "Requester" and facts.owner != facts.own_id
-        self._connection = replace(self._connection, requester_pays=pays)
+        if facts.request_payer == "Requester" and facts.owner != facts.own_id:
+            self._connection = replace(self._connection, requester_pays=True)
         return facts
 
     async def _audit(self, facts: BucketFacts, plan: Plan, state: State | None) -> dict[str, Any]:

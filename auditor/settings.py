@@ -56,6 +56,7 @@ class Settings:
     profile: str | None = None
     region: str | None = None
     expected_owner: str | None = None
+    requester_pays: bool = False
     trusted: frozenset[str] = frozenset()
     keep_metadata: bool = False
     accept_undecided: tuple[Acceptance, ...] = ()
@@ -185,6 +186,7 @@ PARSERS: Final[dict[str, Parse]] = {
     "profile": text,
     "region": text,
     "expected_owner": account,
+    "requester_pays": flag,
     "trusted": lambda value, source: frozenset(words(value, source)),
     "keep_metadata": flag,
     "buckets": words,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 
 import pytest
 
-from tests.documents import PAGES, ROOT
+from auditor.config import read
+from auditor.settings import PARSERS, resolve
+from tests.documents import PAGES, ROOT, cli_page
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -14,3 +17,13 @@ def test_the_page_is_what_the_code_says(name: str) -> None:
     if name == "docs/cli.md" and sys.version_info >= (3, 13):
         pytest.skip("argparse lays help out otherwise from 3.13 on; the page is that of 3.11 and 3.12")
     assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run make docs"
+
+
+def test_the_configuration_page_shows_a_file_that_works() -> None:
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    example = page.partition("```toml\n")[2].partition("```")[0]
+    layer, tables = read(tomllib.loads(example), "auditor.toml")
+    settings = resolve([layer], tables)
+    assert settings.rules["M01"]["required"] == ["owner", "retention"]
+    for name in PARSERS:
+        assert name in page or f"--{name.replace('_', '-')}" in cli_page() or name == "algorithms"

@@ -59,6 +59,12 @@ def _connection(parser: Group) -> None:
     )
     parser.add_argument("--profile", metavar="NAME", help="AWS profile")
     parser.add_argument("--region", metavar="NAME", help="the bucket's region; found out when left out")
+    parser.add_argument(
+        "--expected-owner", metavar="ACCOUNT", help="fail unless this account (12 digits) owns the bucket"
+    )
+    parser.add_argument(
+        "--requester-pays", action="store_const", const=True, help="pay for the requests (Requester Pays buckets)"
+    )
     parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
 
 

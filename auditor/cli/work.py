@@ -46,6 +46,7 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
             profile=settings.profile,
             concurrency=concurrency,
             expected_owner=settings.expected_owner,
+            requester_pays=settings.requester_pays,
         )
         return ENGINES[settings.engine](connection)
 
