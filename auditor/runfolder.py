@@ -142,6 +142,18 @@ class RunFolder:
             self._in_versions = object_line["version_id"] is not None
             return self._written(key)
 
+    @property
+    def position(self) -> str | None:
+        """The last key written or passed: every key up to it has its lines."""
+        return self._mark.key
+
+    def passed(self, key: str) -> None:
+        """The run is past `key`, though nothing was written for it: only delete markers, counted in the tally, are."""
+        with self._lock:
+            if self._due and key != self._mark.key:
+                self._end_part(self._mark)
+            self._mark = _Mark(key, self._tally.copy())
+
     def write_findings(self, lines: Iterable[dict[str, Any]]) -> bool:
         """Take findings that belong to no object. True as for write()."""
         with self._lock:

@@ -106,14 +106,16 @@ def _listed(label: str, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _fold(text: str, columns: int) -> Iterator[str]:
-    """The text in lines of that many columns, broken at spaces where there are any."""
-    while width(text) > columns:
-        fits = len(shorten(text, columns)) - 1
+    """The text in lines of at most that many columns, broken at spaces where there are any."""
+    indent = ""
+    while width(indent + text) > columns:
+        fits = len(shorten(text, columns - len(indent))) - 1
         space = text.rfind(" ", 1, fits + 1)
         cut = space if space > 0 else fits
-        yield text[:cut]
-        text = "  " + (text[cut + 1 :] if space > 0 else text[cut:])
-    yield text
+        yield indent + text[:cut]
+        text = text[cut:].removeprefix(" ")
+        indent = "  "
+    yield indent + text
 
 
 def _line(label: str, text: str) -> str:

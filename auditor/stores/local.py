@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 from builtins import list as List  # noqa: N812 - the store has a method of that name
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -74,18 +73,7 @@ class LocalStore:
     def put_file(self, path: str, local: Path) -> None:
         target = self._place(path)
         with output_errors(target):
-            try:
-                _commit(local, target)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                copy = _hidden(target)
-                try:
-                    shutil.copyfile(local, copy)
-                    _commit(copy, target)
-                finally:
-                    copy.unlink(missing_ok=True)
-                local.unlink()
+            _commit(local, target)
 
     def get(self, path: str) -> bytes | None:
         target = self._root / checked(path)

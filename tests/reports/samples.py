@@ -1,0 +1,80 @@
+"""Judgements and summaries to report on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.models import (
+    ALL_USERS,
+    Acl,
+    Evidence,
+    Finding,
+    Grant,
+    Head,
+    Judgement,
+    ObjectRef,
+    Severity,
+    Skipped,
+    Unread,
+    Verdict,
+)
+from auditor.reports.summary import not_looked_at, summary
+from auditor.tally import Tally
+
+OWNER = "a0" * 32
+RUN = "20260102T030405Z-0a1b2c"
+
+
+def target(**changes: Any) -> dict[str, Any]:
+    whole = {"bucket": "audited", "prefix": "", "versions": False, "start_after": None, "stop_at": None}
+    return whole | changes
+
+
+def finding(key: str | None, rule: str = "O02", severity: Severity = Severity.HIGH) -> Finding:
+    return Finding("f" * 32, rule, severity, key, None, ALL_USERS, "READ", "anyone on the internet can read it")
+
+
+def judged(key: str, *findings: Finding, version_id: str | None = None, **changes: Any) -> Judgement:
+    """An audited, private object, but for the changes of its evidence."""
+    ref = ObjectRef(key, "e" * 32, 3, "2026-01-02T03:04:05Z", version_id, owner=OWNER)
+    facts: dict[str, Any] = {
+        "acl": Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),)),
+        "head": Head(etag="e" * 32, content_length=3, metadata={"team": "x", "build": "7"}),
+    }
+    return Judgement(Evidence(ref, **(facts | changes)), Verdict.PRIVATE, findings, ())
+
+
+def denied(key: str) -> Judgement:
+    evidence = judged(
+        key, acl=Unread("GetObjectAcl", "AccessDenied"), head=Skipped("no selected rule needs it")
+    ).evidence
+    return Judgement(evidence, Verdict.UNKNOWN, (), ("O02", "O01", "O02"))
+
+
+def gone(key: str) -> Judgement:
+    return Judgement(judged(key, acl=Unread("GetObjectAcl", "NoSuchKey"), vanished=True).evidence, None, (), ())
+
+
+def tally_of(*judgements: Judgement) -> Tally:
+    tally = Tally()
+    for judgement in judgements:
+        tally.add(judgement)
+    return tally
+
+
+def sample_summary(tally: Tally | None = None, **changes: Any) -> dict[str, Any]:
+    """Of a complete run that found what the tally says, nothing by default."""
+    aim = changes.pop("target", target())
+    values: dict[str, Any] = {
+        "run": RUN,
+        "out": f"runs/bucket=audited/run={RUN}",
+        "target": aim,
+        "engine": "boto3",
+        "complete": True,
+        "tally": tally or Tally(),
+        "rules_undecided": (),
+        "algorithms": None,
+        "not_looked_at": not_looked_at(None, aim),
+        "seconds": 12.345,
+    }
+    return summary(**(values | changes))

@@ -1,0 +1,123 @@
+"""The lines of a run folder are those of the contract, whatever the key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+
+from auditor.models import ALL_USERS, Acl, Finding, Grant, Head, Judgement, Severity, Skipped, Unread, Verdict
+from auditor.reports.lines import encode_line, finding_line, fingerprint, object_line, undecided_line
+from tests.odd_keys import ODD_KEYS
+from tests.reports.samples import OWNER, denied, finding, gone, judged
+
+MEMBERS = [
+    "key", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "acl", "head", "outcome", "changed",
+    "verdict", "rules", "hashed",
+]  # fmt: skip
+
+
+def test_audited_object() -> None:
+    judgement = judged("k", finding("k", "O05"), finding("k"), finding("k"), version_id="v1")
+    line = object_line(judgement, hashed=True)
+    assert list(line) == MEMBERS
+    assert line["acl"] == {"owner": OWNER, "grants": [{"grantee": OWNER, "permission": "FULL_CONTROL"}]}
+    assert line["version_id"] == "v1"
+    assert line["outcome"] == "audited"
+    assert line["verdict"] == "private"
+    assert line["rules"] == ["O02", "O05"]
+    assert line["hashed"] is True
+
+
+def test_head_has_every_member_and_null_where_absent() -> None:
+    head = object_line(judged("k"), None)["head"]
+    assert set(head) == {field.name for field in fields(Head)}
+    assert head["content_length"] == 3
+    assert head["server_side_encryption"] is None
+
+
+def test_metadata_names_only_unless_asked() -> None:
+    assert object_line(judged("k"), None)["head"]["metadata"] == ["build", "team"]
+    kept = object_line(judged("k"), None, keep_metadata=True)["head"]["metadata"]
+    assert kept == {"build": "7", "team": "x"}
+
+
+def test_facts_that_are_not_there() -> None:
+    line = object_line(judged("k", acl=Skipped("ACLs are disabled"), head=Unread("HeadObject", "403")), None)
+    assert line["acl"] == {"skipped": "ACLs are disabled"}
+    assert line["head"] == {"unread": {"action": "HeadObject", "code": "403"}}
+    assert line["outcome"] == "undecided"
+
+
+def test_vanished_object_has_no_verdict() -> None:
+    line = object_line(replace(gone("k"), verdict=Verdict.PRIVATE), None)
+    assert line["outcome"] == "vanished"
+    assert line["verdict"] is None
+
+
+def test_finding_has_the_members_of_the_contract() -> None:
+    line = finding_line(Finding("f" * 32, "O02", Severity.HIGH, "k", None, ALL_USERS, "READ", "anyone"))
+    assert line == {
+        "fingerprint": "f" * 32,
+        "rule": "O02",
+        "severity": "high",
+        "key": "k",
+        "version_id": None,
+        "grantee": ALL_USERS,
+        "permission": "READ",
+        "message": "anyone",
+    }
+    assert json.loads(encode_line(line)) == line
+
+
+def test_undecided_line_only_for_the_undecided() -> None:
+    assert undecided_line(denied("k")) == {
+        "key": "k",
+        "version_id": None,
+        "unread": [{"action": "GetObjectAcl", "code": "AccessDenied"}],
+        "rules": ["O01", "O02"],
+    }
+    assert undecided_line(judged("k")) is None
+    assert undecided_line(gone("k")) is None
+
+
+@pytest.mark.parametrize("key", [*ODD_KEYS.values(), "\udcff lone", "a\ud800"], ids=ascii)
+def test_odd_keys_come_back_unchanged_from_one_line(key: str) -> None:
+    data = encode_line(object_line(judged(key), None))
+    assert data.count(b"\n") == 1
+    assert data.endswith(b"\n")
+    assert json.loads(data)["key"] == key
+
+
+def test_unicode_is_written_as_it_is() -> None:
+    assert encode_line({"key": "é"}) == '{"key":"é"}\n'.encode()
+
+
+def test_fingerprint_is_stable_for_ever() -> None:
+    assert fingerprint("b", "k", "O02", ALL_USERS, "READ") == "f697c8f34e14ef3456cb50ba7714dc29"
+    assert fingerprint("b", None, "B01", None, None) == "778a06d09c8a510deda0298a4056fabd"
+
+
+def test_fingerprint_depends_on_each_part() -> None:
+    parts = [
+        ("b", "k", "O02", "g", "READ"),
+        ("c", "k", "O02", "g", "READ"),
+        ("b", "l", "O02", "g", "READ"),
+        ("b", None, "O02", "g", "READ"),
+        ("b", "k", "O04", "g", "READ"),
+        ("b", "k", "O02", "h", "READ"),
+        ("b", "k", "O02", "g", "WRITE"),
+        ("b", "k", "O02", "g", None),
+        ("b", "\udcff", "O02", "g", "READ"),
+    ]
+    seen = {fingerprint(*part) for part in parts} | {fingerprint(*parts[0], version_id="null")}
+    assert len(seen) == len(parts) + 1
+    assert all(len(mark) == 32 for mark in seen)
+
+
+def test_grants_keep_their_order() -> None:
+    acl = Acl(OWNER, (Grant("z", "READ"), Grant("a", "WRITE")))
+    line = object_line(Judgement(judged("k", acl=acl).evidence, Verdict.SHARED, (), ()), False)
+    assert [grant["grantee"] for grant in line["acl"]["grants"]] == ["z", "a"]
+    assert line["hashed"] is False

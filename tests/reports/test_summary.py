@@ -1,0 +1,152 @@
+"""The summary of the contract, its exit code, and what the run did not look at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped
+from auditor.reports.summary import exit_code, holes, not_looked_at
+from auditor.tally import Tally
+from tests.reports.samples import denied, finding, gone, judged, sample_summary, tally_of, target
+
+MEMBERS = {
+    "run", "out", "target", "engine", "complete", "coverage", "verdicts", "findings", "rules_undecided", "hashing",
+    "calls", "not_looked_at", "seconds", "resume",
+}  # fmt: skip
+LOST = RuleUndecided("B01", "GetBucketAcl", "AccessDenied")
+
+
+def test_members_and_numbers_of_the_contract() -> None:
+    tally = tally_of(judged("a", finding("a")), denied("b"), gone("c"))
+    tally.hash("known")
+    tally.hash("pending")
+    made = sample_summary(tally, algorithms=["sha256"], rules_undecided=[LOST], resume={"start_after": "c"})
+    assert set(made) >= MEMBERS
+    assert set(made["coverage"]) == {"listed", "audited", "vanished", "undecided", "delete_markers"}
+    assert made["hashing"] == {
+        "algorithms": ["sha256"], "known": 1, "hashed_now": 0, "queued": 0, "unhashable": 0, "pending": 1,
+    }  # fmt: skip
+    assert set(made["calls"]) == {"list", "head", "acl", "retried", "throttled"}
+    assert made["rules_undecided"] == [{"rule": "B01", "action": "GetBucketAcl", "code": "AccessDenied"}]
+    assert made["unread"] == [{"action": "GetObjectAcl", "code": "AccessDenied", "count": 1}]
+    assert made["seconds"] == 12.3
+    assert json.loads(json.dumps(made)) == made
+
+
+def test_without_a_ledger_hashing_is_null() -> None:
+    assert sample_summary()["hashing"] is None
+
+
+def test_counts_that_do_not_add_up_make_no_summary() -> None:
+    tally = tally_of(judged("a"))
+    tally.coverage["audited"] = 0
+    with pytest.raises(AssertionError, match="do not add up"):
+        sample_summary(tally)
+
+
+def test_later_counts_do_not_change_a_summary() -> None:
+    tally = tally_of(judged("a"))
+    made = sample_summary(tally)
+    tally.add(judged("b"))
+    assert made["coverage"]["listed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("severity", "fail_on", "code"),
+    [
+        (Severity.CRITICAL, Severity.HIGH, 3),
+        (Severity.HIGH, Severity.HIGH, 3),
+        (Severity.MEDIUM, Severity.HIGH, 0),
+        (Severity.INFO, Severity.INFO, 3),
+        (Severity.HIGH, Severity.CRITICAL, 0),
+        (Severity.CRITICAL, None, 0),
+    ],
+)
+def test_findings_against_the_severity_that_fails(severity: Severity, fail_on: Severity | None, code: int) -> None:
+    assert exit_code(sample_summary(tally_of(judged("a", finding("a", severity=severity)))), fail_on) == code
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, []),
+        ({"complete": False}, ["the listing did not reach its end"]),
+        ({"tally": tally_of(denied("a"))}, ["1 object undecided"]),
+        ({"rules_undecided": [LOST, LOST]}, ["2 rules undecided"]),
+        ({"rules_undecided": [LOST, LOST], "accepted_rules": 1}, ["1 rule undecided"]),
+        ({"rules_undecided": [LOST], "accepted_rules": 1}, []),
+    ],
+)
+def test_holes_and_those_accepted(changes: dict[str, Any], words: list[str]) -> None:
+    made = sample_summary(**changes)
+    assert holes(made) == words
+    assert exit_code(made, Severity.HIGH) == (4 if words else 0)
+
+
+def test_hole_outranks_findings() -> None:
+    assert exit_code(sample_summary(tally_of(denied("a"), judged("b", finding("b")))), Severity.LOW) == 4
+
+
+def test_accepted_object_stays_counted_and_hides_no_other() -> None:
+    tally = tally_of(denied("a"), judged("b", finding("b")))
+    tally.accept()
+    made = sample_summary(tally)
+    assert made["coverage"]["undecided"] == 1
+    assert made["accepted"] == {"undecided": 1, "rules": 0}
+    assert exit_code(made, Severity.HIGH) == 3
+    tally.add(denied("c"))
+    assert exit_code(sample_summary(tally), Severity.HIGH) == 4
+
+
+def facts(**changes: Any) -> BucketFacts:
+    known: dict[str, Any] = {
+        "bucket": "audited", "region": "us-east-1", "owner": "o", "own_id": "o", "account": "111122223333",
+        "ownership": "ObjectWriter", "public_access_block": Skipped("x"), "account_public_access_block": Skipped("y"),
+        "acl": Skipped("z"), "policy_is_public": False, "policy": "", "versioning": "Never",
+        "encryption": Skipped("w"), "request_payer": "BucketOwner",
+    }  # fmt: skip
+    return BucketFacts(**(known | changes))
+
+
+def test_what_is_never_looked_at_is_always_said() -> None:
+    words = " ".join(not_looked_at(facts(), target(versions=True)))
+    for word in ("IAM", "access points", "CloudFront", "presigned", "KMS", "tags", "organization"):
+        assert word in words
+
+
+def test_versions_prefix_and_range() -> None:
+    words = not_looked_at(facts(), target(prefix="a\nb", start_after="m", stop_at="\u202ez"))
+    assert any("--versions" in item for item in words)
+    assert "keys that do not begin with a\\nb" in words
+    assert "keys up to and including m" in words
+    assert "keys after \\u202ez" in words
+    whole = not_looked_at(facts(), target(versions=True))
+    assert not any("versions other" in item or item.startswith("keys ") for item in whole)
+
+
+def test_what_was_skipped_is_said_with_its_reason() -> None:
+    words = not_looked_at(
+        facts(account_public_access_block=Skipped("a custom endpoint has none")),
+        target(),
+        acl=Skipped("ACLs are disabled"),
+        head=Skipped("no selected rule needs it"),
+    )
+    assert "ACLs of the objects: ACLs are disabled" in words
+    assert "metadata, headers and encryption of the objects: no selected rule needs it" in words
+    assert "public access block of the account: a custom endpoint has none" in words
+
+
+def test_what_was_asked_is_not_among_them() -> None:
+    words = not_looked_at(facts(), target())
+    assert not any(item.startswith(("ACLs of the objects", "metadata", "policy of the bucket")) for item in words)
+
+
+def test_bucket_whose_settings_were_not_read() -> None:
+    assert "the bucket's own settings" in not_looked_at(None, target())
+
+
+def test_empty_run_is_complete_and_fails_nothing() -> None:
+    assert exit_code(sample_summary(Tally()), Severity.INFO) == 0
