@@ -23,7 +23,8 @@ p.state{padding:.6rem .8rem;border-left:.4rem solid #2a7a3b}p.hole{border-color:
 .scroll{overflow-x:auto}table{border-collapse:collapse;min-width:min(100%,20rem)}
 th,td{text-align:left;vertical-align:top;padding:.25rem .8rem .25rem 0;border-bottom:1px solid #8886}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-code{background:#8882;font:.875em/1.4 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate}
+code{font:.875em/1.4 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate}
+code{background:#8882}
 .critical,.high{font-weight:700;color:#c22}.medium{color:#b60}
 .bar{display:flex;height:.8rem;margin:.5rem 0}.bar span{min-width:1px}
 .audited{background:#2a7a3b}.undecided{background:#c22}.vanished{background:#888}
