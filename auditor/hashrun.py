@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from auditor import bucketfacts
 from auditor.calls import Caller, RetryPolicy
-from auditor.engines import ENGINES
 from auditor.engines.interface import Connection
 from auditor.fixity import Fixity, InProcessHasher
 from auditor.gather import Gathered, Reader, Stop, gather
+from auditor.home import open_at_home
 from auditor.ledgers.interface import Ledger
 from auditor.listing import pages
 from auditor.models import Skipped
@@ -68,11 +66,7 @@ class HashRun:
             expected_owner=settings.expected_owner,
             requester_pays=settings.requester_pays,
         )
-        with bucketfacts.open_reader(connection, caller) as reader:
-            region = await reader.region(settings.region)
-        if isinstance(region, str):
-            connection = replace(connection, region=region)
-        async with ENGINES[settings.engine](connection) as engine:
+        async with open_at_home(settings.engine, connection) as engine:
             hasher = InProcessHasher(
                 target.bucket,
                 engine,

@@ -6,18 +6,15 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.config import load
 from auditor.errors import UsageError
 from auditor.gather import Stop
-from auditor.ledgers import open_ledger
-from auditor.pipeline import Audit, Places, check_output
-from auditor.queues import open_queue
+from auditor.pipeline import Audit
+from auditor.places import open_places
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
-from auditor.stores import open_store
 from auditor.target import Target, parse_target
 
 log = logging.getLogger(__name__)
@@ -126,15 +123,7 @@ class AuditService:
     async def _audit(self, invocation: Invocation, stop: Stop) -> list[dict[str, Any]]:
         settings = invocation.settings
         summaries: list[dict[str, Any]] = []
-        async with AsyncExitStack() as stack:
-            store = stack.enter_context(await asyncio.to_thread(open_store, settings.out))
-            check_output(store, list(invocation.targets))
-            ledger = queue = None
-            if settings.ledger:
-                ledger = await stack.enter_async_context(open_ledger(settings.ledger))
-            if settings.queue:
-                queue = await stack.enter_async_context(open_queue(settings.queue))
-            places = Places(store=store, ledger=ledger, queue=queue)
+        async with open_places(settings, invocation.targets) as places:
             for target in invocation.targets:
                 if stop:
                     log.error("not reached before the deadline: %d targets", len(invocation.targets) - len(summaries))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,13 +22,12 @@ from auditor.errors import UsageError
 from auditor.fixity import Fixity, Hasher, InProcessHasher
 from auditor.gather import Reader, Stop, gather
 from auditor.judge import Judge
-from auditor.ledgers.interface import Ledger
 from auditor.listing import pages
 from auditor.models import BucketFacts
 from auditor.pace import AUTO_CEILING, Permits, Rate
+from auditor.places import Places
 from auditor.plan import Plan, make_plan, select
 from auditor.progress import Snapshot
-from auditor.queues import Queue
 from auditor.recorder import Recorder
 from auditor.reports import html
 from auditor.reports.lines import finding_line
@@ -41,6 +40,7 @@ from auditor.stores import Store
 from auditor.stores.interface import parsed
 from auditor.tally import Tally
 from auditor.target import Target
+from auditor.tasks import task_group
 from auditor.text import visible
 
 TICK_SECONDS: Final = 1.0
@@ -49,22 +49,6 @@ AUTO_CEILING_OF: Final = {"boto3": 32}
 """Threads cost more than tasks, so `auto` ends earlier there."""
 
 Watch = Callable[[Snapshot], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """Where a run writes and what it asks; opened by the caller, shared by several runs."""
-
-    store: Store
-    ledger: Ledger | None = None
-    queue: Queue | None = None
-
-
-def check_output(store: Store, targets: list[Target]) -> None:
-    """Raises UsageError when the run folder would lie inside an audited bucket: that one is only ever read."""
-    for target in targets:
-        if store.bucket == target.bucket:
-            raise UsageError(f"--out {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
 
 
 class Audit:
@@ -194,10 +178,15 @@ class Audit:
                     worst.add(line)
             else:
                 await self._io(self._remember, worst, recorder)
-            ended = await self._gather(engine, plan, recorder, state, folder)
-            if dispatcher is not None:
-                await dispatcher.close()
-                recorder.count_queued()
+            try:
+                ended = await self._gather(engine, plan, recorder, state, folder)
+                if dispatcher is not None:
+                    await dispatcher.close()
+                    recorder.count_queued()
+            except BaseException:
+                # What was gathered is kept. Of the last key there may be more versions to come.
+                folder.save(whole_key=not target.versions)
+                raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
 
     def _fixity(self, engine: Engine) -> tuple[Dispatcher | None, Fixity | None]:
@@ -233,9 +222,9 @@ class Audit:
         target = self._target
         if state is not None and state.start_after is not None:
             target = replace(target, start_after=state.start_after)
-        ticker = asyncio.create_task(self._tick(recorder, folder))
-        try:
-            return await gather(
+        async with task_group() as group:
+            ticker = group.create_task(self._tick(recorder, folder))
+            ended = await gather(
                 pages(engine, self._caller, target),
                 Reader(engine, self._caller, plan, self._settings.algorithms),
                 self._caller,
@@ -244,12 +233,8 @@ class Audit:
                 calls_per_object=(plan.acl is None) + (plan.head is None),
                 whole_keys=target.versions,
             )
-        except BaseException:
-            # What was gathered is kept. Of the last key there may be more versions to come.
-            folder.save(whole_key=not target.versions)
-            raise
-        finally:
             ticker.cancel()
+        return ended
 
     async def _tick(self, recorder: Recorder, folder: RunFolder) -> None:
         while True:

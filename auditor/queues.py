@@ -169,9 +169,14 @@ class SqsQueue:
 async def open_queue(
     url: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> AsyncIterator[SqsQueue]:
-    """The queue of a URL. Its region is the URL's own; a URL that is not AWS's is its own endpoint."""
+    """The queue of a URL, asked at that URL's own host, in its own region.
+
+    Where the host is one of AWS's, AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL say where to ask instead.
+    """
     host, own_region = _parse(url)
-    endpoint = await asyncio.to_thread(custom_endpoint, "sqs", endpoint_url, profile)  # it reads files
+    endpoint = endpoint_url
+    if endpoint is None and own_region is not None:
+        endpoint = await asyncio.to_thread(custom_endpoint, "sqs", None, profile)  # it reads files
     if endpoint is None and (own_region is None or "vpce" in host):
         parts = urlsplit(url)
         endpoint = f"{parts.scheme}://{parts.netloc}"

@@ -11,6 +11,7 @@ from auditor.engines import DEFAULT_ENGINE, ENGINES
 from auditor.engines.interface import Connection, Engine
 from auditor.errors import UsageError
 from auditor.hashing import CHUNK_SIZE, MIB
+from auditor.home import open_at_home
 from auditor.messages import ALGORITHMS
 from auditor.processing import HashSettings, Processor, leave
 from auditor.queues import Received
@@ -53,7 +54,7 @@ class HashingService:
             raise UsageError(f"AUDITOR_ENGINE {name!r} is not an engine: there are {', '.join(ENGINES)}")
 
         def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
-            return ENGINES[name](Connection(bucket=bucket, concurrency=settings.concurrency))
+            return open_at_home(name, Connection(bucket=bucket, concurrency=settings.concurrency))
 
         opening = open_processor(
             _required(environ, "AUDITOR_QUEUE"),

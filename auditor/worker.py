@@ -163,15 +163,16 @@ async def open_processor(
     endpoint_url: str | None = None,
     profile: str | None = None,
 ) -> AsyncIterator[Processor]:
-    """Everything that processing needs, opened, and closed at the end. Without dead_letter_url the queue is asked."""
+    """Everything that processing needs, opened, and closed at the end.
+
+    dead_letter_url: without it the queue is asked. endpoint_url: the ledger's; a queue's URL names its own host.
+    """
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        queue = await enter(open_queue(queue_url, region=region, endpoint_url=endpoint_url, profile=profile))
+        queue = await enter(open_queue(queue_url, region=region, profile=profile))
         dead_letters: Queue | None
         if dead_letter_url:
-            dead_letters = await enter(
-                open_queue(dead_letter_url, region=region, endpoint_url=endpoint_url, profile=profile)
-            )
+            dead_letters = await enter(open_queue(dead_letter_url, region=region, profile=profile))
         else:
             dead_letters = await queue.dead_letter_queue()
         ledger = await enter(open_ledger(ledger_uri, region=region, endpoint_url=endpoint_url, profile=profile))

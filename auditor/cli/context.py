@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from auditor import aws
 from auditor.config import load
 from auditor.gather import Stop
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
@@ -36,12 +35,6 @@ def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
         for uri in options.targets
     ]
     return list(dict.fromkeys(targets))
-
-
-def other_endpoint(service: str, settings: Settings) -> str | None:
-    """Where DynamoDB is: its own setting, else where --endpoint-url points, so that a local S3 keeps all local."""
-    own = aws.custom_endpoint(service, None, settings.profile)
-    return own or settings.endpoint_url
 
 
 def stop_on_signals(stop: Stop) -> None:

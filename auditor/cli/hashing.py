@@ -7,11 +7,12 @@ import asyncio
 import sys
 from typing import Any
 
-from auditor.cli.context import other_endpoint, print_json, settings_of, stop_on_signals, targets_of
+from auditor.cli.context import print_json, settings_of, stop_on_signals, targets_of
 from auditor.errors import RunError
 from auditor.gather import Stop
 from auditor.hashrun import HashRun
 from auditor.ledgers import open_ledger
+from auditor.places import ledger_endpoint
 from auditor.progress import make_progress
 from auditor.settings import Settings
 from auditor.target import Target
@@ -31,7 +32,7 @@ async def _hash_all(targets: list[Target], settings: Settings, output: str) -> i
         async with open_ledger(
             settings.ledger or "",
             region=settings.region,
-            endpoint_url=other_endpoint("dynamodb", settings),
+            endpoint_url=ledger_endpoint(settings),
             profile=settings.profile,
         ) as ledger:
             for target in targets:

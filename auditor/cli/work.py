@@ -9,9 +9,10 @@ import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 
-from auditor.cli.context import other_endpoint, print_json, settings_of
-from auditor.engines import ENGINES
+from auditor.cli.context import print_json, settings_of
 from auditor.engines.interface import Connection, Engine
+from auditor.home import open_at_home
+from auditor.places import ledger_endpoint
 from auditor.processing import Counts, HashSettings
 from auditor.settings import Settings, seconds
 from auditor.worker import Pace, Worker, open_processor
@@ -48,7 +49,7 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
             expected_owner=settings.expected_owner,
             requester_pays=settings.requester_pays,
         )
-        return ENGINES[settings.engine](connection)
+        return open_at_home(settings.engine, connection)
 
     hashing = HashSettings(
         algorithms=settings.algorithms, concurrency=concurrency, chunk_size=settings.chunk_mib * 1024 * 1024
@@ -60,7 +61,7 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
         open_engine,
         hashing,
         region=settings.region,
-        endpoint_url=other_endpoint("dynamodb", settings),
+        endpoint_url=ledger_endpoint(settings),
         profile=settings.profile,
     ) as processor:
         worker = Worker(processor, Pace(messages=concurrency, idle=idle))

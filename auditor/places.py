@@ -1,0 +1,69 @@
+"""Where a run writes and what it asks: its store, its ledger and its queue, opened together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from auditor import aws
+from auditor.errors import UsageError
+from auditor.ledgers import open_ledger
+from auditor.ledgers.interface import Ledger
+from auditor.queues import Queue, open_queue
+from auditor.settings import Settings
+from auditor.stores import Store, open_store
+from auditor.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Shared by the runs of one command or event."""
+
+    store: Store
+    ledger: Ledger | None = None
+    queue: Queue | None = None
+
+
+@asynccontextmanager
+async def open_places(settings: Settings, targets: Sequence[Target]) -> AsyncIterator[Places]:
+    """Everything that the settings name. Raises UsageError when the store lies in an audited bucket."""
+    async with AsyncExitStack() as stack:
+        store = stack.enter_context(
+            await asyncio.to_thread(
+                open_store,
+                settings.out,
+                endpoint_url=settings.endpoint_url,
+                profile=settings.profile,
+                region=settings.region,
+            )
+        )
+        check_output(store, targets)
+        ledger = queue = None
+        if settings.ledger is not None:
+            ledger = await stack.enter_async_context(
+                open_ledger(
+                    settings.ledger,
+                    region=settings.region,
+                    endpoint_url=ledger_endpoint(settings),
+                    profile=settings.profile,
+                )
+            )
+        if settings.queue is not None:
+            queue = await stack.enter_async_context(
+                open_queue(settings.queue, region=settings.region, profile=settings.profile)
+            )
+        yield Places(store=store, ledger=ledger, queue=queue)
+
+
+def ledger_endpoint(settings: Settings) -> str | None:
+    """Where DynamoDB is: its own setting, else where --endpoint-url points, so that a local S3 keeps all local."""
+    return aws.custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
+
+
+def check_output(store: Store, targets: Sequence[Target]) -> None:
+    """Raises UsageError when the run folder would lie inside an audited bucket: that one is only ever read."""
+    for target in targets:
+        if store.bucket == target.bucket:
+            raise UsageError(f"--out {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
