@@ -76,11 +76,26 @@ def make_client(service: str, connection: Connection, *, endpoint_url: str | Non
     session = make_session(connection.profile, connection.region)
     region = connection.region or session.region_name or "us-east-1"
     try:
-        return session.client(
-            service,
-            region_name=region,
-            endpoint_url=endpoint_url,
-            config=Config(**client_options(connection, attempts=attempts)),
+        return without_redirects(
+            session.client(
+                service,
+                region_name=region,
+                endpoint_url=endpoint_url,
+                config=Config(**client_options(connection, attempts=attempts)),
+            )
         )
     except (sdk.BotoCoreError, ValueError) as error:
         raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
+
+
+def without_redirects(client: Any) -> Any:
+    """The client, with one request a call: left alone, botocore asks for the bucket's region and sends the call again.
+
+    It does so for S3 only, and after every HEAD that ends in 400, which is every object under SSE-C.
+    """
+    client.meta.events.register("before-call.s3", _redirected)
+    return client
+
+
+def _redirected(params: dict[str, Any], **_: Any) -> None:
+    params["context"].setdefault("s3_redirect", {})["redirected"] = True

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import aiohttp
 from botocore import exceptions as sdk
+from botocore.parsers import ResponseParserError
+from urllib3 import exceptions as http
 
 from auditor.errors import AuditorError, BucketError, CallFailed, CredentialsError, RunError, UsageError
 
@@ -96,6 +98,7 @@ _LOST = (
     sdk.HTTPClientError,
     sdk.IncompleteReadError,
     aiohttp.ClientError,
+    http.HTTPError,  # the body of an error answer is read outside of botocore's own net
     OSError,
 )
 _NO_CREDENTIALS = (
@@ -106,7 +109,7 @@ _NO_CREDENTIALS = (
     sdk.SSOError,
     sdk.LoginError if hasattr(sdk, "LoginError") else sdk.SSOError,
 )
-_TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, asyncio.TimeoutError, TimeoutError)
+_TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, http.TimeoutError, asyncio.TimeoutError, TimeoutError)
 
 
 def from_client_error(action: str, error: Any) -> CallFailed:
@@ -135,7 +138,7 @@ def translate(action: str, error: Exception) -> Exception:
         )
     if isinstance(error, _TIMEOUTS):
         return CallFailed(action, "Timeout", message=str(error)[:500])
-    if isinstance(error, sdk.ResponseParserError):
+    if isinstance(error, ResponseParserError):
         return CallFailed(action, "BrokenReply", message=str(error)[:500])
     if isinstance(error, _LOST):
         return CallFailed(action, "ConnectionError", message=str(error)[:500])

@@ -84,7 +84,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
             endpoint_url=connection.endpoint_url,
             config=AioConfig(**aws.client_options(connection)),
         )
-        client = await opening.__aenter__()
+        client = aws.without_redirects(await opening.__aenter__())
     except sdk.ProfileNotFound as error:
         raise aws.profile_missing(connection.profile) from error
     except (sdk.BotoCoreError, ValueError) as error:

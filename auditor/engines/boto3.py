@@ -59,7 +59,8 @@ class Boto3Engine:
 
     async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
         arguments = self._requests.head(key, version_id, checksum)
-        return replies.head(await self._run("HeadObject", self._client.head_object, **arguments))
+        reply = await self._run("HeadObject", self._client.head_object, **arguments)
+        return replies.head(reply, replies.from_latin_1)
 
     @asynccontextmanager
     async def get(self, key: str, version_id: str | None, etag: str | None) -> AsyncIterator[Boto3Body]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus
@@ -51,12 +51,13 @@ def _grant(action: str, grant: Reply) -> Grant:
     return Grant(str(name), str(required(action, grant, "Permission")))
 
 
-_HEAD_TEXT = {
+_HEAD_MEMBERS = {
     "content_type": "ContentType",
     "content_encoding": "ContentEncoding",
     "content_disposition": "ContentDisposition",
     "content_language": "ContentLanguage",
     "cache_control": "CacheControl",
+    "expires": "ExpiresString",
     "missing_meta": "MissingMeta",
     "version_id": "VersionId",
     "storage_class": "StorageClass",
@@ -82,17 +83,34 @@ _HEAD_TEXT = {
 }
 
 
-def head(reply: Reply) -> Head:
-    """HeadObject. `Expires` is taken as S3 sent it, for a date that nobody can parse is still a fact."""
-    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    members = {name: reply.get(member) for name, member in _HEAD_TEXT.items()}
+def as_sent(text: str) -> str:
+    """A header as it was sent, but for the blanks around it, which mean nothing (RFC 9110)."""
+    return text.strip(" \t")
+
+
+def from_latin_1(text: str) -> str:
+    """A header that http.client has read as Latin-1, as the UTF-8 that it is."""
+    if text.isascii():
+        return as_sent(text)
+    try:
+        return as_sent(text.encode("latin-1").decode())
+    except UnicodeError:
+        return as_sent(text)
+
+
+def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
+    """HeadObject. `Expires` is taken as S3 sent it, for a date that nobody can parse is still a fact.
+
+    text: makes of a header, as the SDK gives it, what S3 sent.
+    """
+    found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
+    members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
     return Head(
         etag=unquoted(required("HeadObject", reply, "ETag")),
         content_length=int(required("HeadObject", reply, "ContentLength")),
         last_modified=_iso_or_none(reply.get("LastModified")),
         object_lock_retain_until_date=_iso_or_none(reply.get("ObjectLockRetainUntilDate")),
-        expires=headers.get("expires"),
-        metadata={str(name).lower(): str(value) for name, value in reply.get("Metadata", {}).items()},
+        metadata={str(name).lower(): text(str(value)) for name, value in reply.get("Metadata", {}).items()},
         **members,
     )
 
