@@ -8,13 +8,14 @@ from html import escape
 from itertools import count
 from typing import Any, Final
 
-from auditor.models import Severity
+from auditor.models import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY, Severity
 from auditor.reports.summary import holes
 from auditor.text import harmless, visible
 
 FINDINGS: Final = 1_000
 UNDECIDED: Final = 200
 _RANK: Final = {severity.value: rank for rank, severity in enumerate(Severity)}
+_GROUPS: Final = frozenset({ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY})
 _STYLE: Final = """
 :root{color-scheme:light dark}
 body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:0 auto;padding:1rem}
@@ -143,7 +144,7 @@ def _findings(summary: Mapping[str, Any], findings: Iterable[Mapping[str, Any]],
             _text(line["rule"]),
             "the bucket" if line["key"] is None else _code(line["key"]) + _version(line),
             _text(line["message"]),
-            _code(line["grantee"]),
+            _grantee(line["grantee"]),
             _text(line["permission"]),
         )
         for line in findings
@@ -153,6 +154,12 @@ def _findings(summary: Mapping[str, Any], findings: Iterable[Mapping[str, Any]],
         yield from _table(head, rows)
     if more:
         yield f"<p>And {more:,} more in the run folder, below <code>findings/</code>.</p>"
+
+
+def _grantee(grantee: str | None) -> str:
+    """S3's own groups by the last word of their URI, which is the one that counts; the run folder has it whole."""
+    known = grantee in _GROUPS
+    return _code(grantee.rpartition("/")[2] if known and grantee else grantee)
 
 
 def _version(line: Mapping[str, Any]) -> str:
