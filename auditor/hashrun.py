@@ -20,6 +20,7 @@ from auditor.progress import Snapshot
 from auditor.settings import Settings
 from auditor.tally import HASHING
 from auditor.target import Target
+from auditor.text import visible
 
 DEFAULT_CONCURRENCY = 16
 
@@ -110,13 +111,10 @@ class HashRun:
         if self._watch is not None:
             self._watch(
                 Snapshot(
-                    target=self._target.uri,
-                    listed=sum(self._counts.values()),
-                    undecided=self._counts["pending"],
-                    findings=0,
-                    throttled=0,
-                    in_flight=0,
+                    what=visible(self._target.uri),
+                    objects=sum(self._counts.values()),
                     seconds=time.monotonic() - self._started,
+                    detail=f"{self._counts['hashed_now']:,} hashed now, {self._counts['pending']:,} failed",
                     done=done,
                 )
             )

@@ -185,7 +185,7 @@ class Audit:
                     recorder.count_queued()
             except BaseException:
                 # What was gathered is kept. Of the last key there may be more versions to come.
-                folder.save(whole_key=not target.versions)
+                await self._io(lambda: folder.save(whole_key=not target.versions))
                 raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
 
@@ -244,14 +244,13 @@ class Audit:
             await self._io(folder.tick)
 
     def _snapshot(self, recorder: Recorder) -> Snapshot:
+        tally = recorder.tally
         return Snapshot(
-            target=visible(self._target.uri),
-            listed=recorder.tally.coverage["listed"],
-            undecided=recorder.tally.coverage["undecided"],
-            findings=sum(recorder.tally.findings.values()),
-            throttled=self._caller.counts["throttled"],
-            in_flight=self._caller.permits.statistics().in_use,
+            what=visible(self._target.uri),
+            objects=tally.coverage["listed"],
             seconds=time.monotonic() - self._started,
+            detail=f"{sum(tally.findings.values()):,} findings, {tally.coverage['undecided']:,} undecided,"
+            f" {self._caller.counts['throttled']:,} throttled",
             expected=self._expected,
         )
 

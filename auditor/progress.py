@@ -11,38 +11,37 @@ SECONDS_BETWEEN_LINES: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A run at one moment. expected: objects of the last complete run of this target, None where there was none."""
+    """Long work at one moment. what: what is worked on, safe to print. objects: how many are done. detail: more counts.
 
-    target: str
-    listed: int
-    undecided: int
-    findings: int
-    throttled: int
-    in_flight: int
+    expected: how many there were the last time, None where nobody knows. done: this is the end.
+    """
+
+    what: str
+    objects: int
     seconds: float
+    detail: str = ""
     expected: int | None = None
     done: bool = False
 
     @property
     def rate(self) -> float:
         """Objects a second since the start."""
-        return self.listed / self.seconds if self.seconds > 0 else 0.0
+        return self.objects / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def eta(self) -> float | None:
-        """Seconds to go, as far as the last run can tell."""
-        if not self.expected or not self.rate or self.listed >= self.expected:
+        """Seconds to go, as far as the last time can tell."""
+        if not self.expected or not self.rate or self.objects >= self.expected:
             return None
-        return (self.expected - self.listed) / self.rate
+        return (self.expected - self.objects) / self.rate
 
     @property
     def words(self) -> str:
         """One line: counts only, never a key."""
-        parts = [f"{self.listed:,} objects", f"{self.rate:,.0f}/s"]
+        parts = [f"{self.objects:,} objects", f"{self.rate:,.0f}/s"]
         if self.eta is not None:
             parts.append(f"about {clock(self.eta)} to go")
-        parts += [f"{self.findings:,} findings", f"{self.undecided:,} undecided", f"{self.throttled:,} throttled"]
-        return ", ".join(parts)
+        return ", ".join([*parts, self.detail] if self.detail else parts)
 
 
 def clock(seconds: float) -> str:
@@ -69,7 +68,7 @@ class Lines:
             self._last = 0.0
         if snapshot.done or snapshot.seconds - self._last >= SECONDS_BETWEEN_LINES:
             self._last = 0.0 if snapshot.done else snapshot.seconds
-            self._stream.write(f"{snapshot.target}: {snapshot.words}\n")
+            self._stream.write(f"{snapshot.what}: {snapshot.words}\n")
             self._stream.flush()
 
     def close(self) -> None:
@@ -93,8 +92,8 @@ class Bar:
     def update(self, snapshot: Snapshot) -> None:
         if self._task is None:
             self._bar.start()
-            self._task = self._bar.add_task(snapshot.target, total=snapshot.expected, words="")
-        self._bar.update(self._task, completed=snapshot.listed, words=snapshot.words)
+            self._task = self._bar.add_task(snapshot.what, total=snapshot.expected, words="")
+        self._bar.update(self._task, completed=snapshot.objects, words=snapshot.words)
         if snapshot.done:
             self._bar.remove_task(self._task)
             self.close()

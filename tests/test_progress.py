@@ -12,13 +12,10 @@ from auditor.progress import Bar, Lines, Snapshot, clock, make_progress
 
 def snapshot(**changes: Any) -> Snapshot:
     values: dict[str, Any] = {
-        "target": "s3://b",
-        "listed": 1000,
-        "undecided": 1,
-        "findings": 2,
-        "throttled": 3,
-        "in_flight": 4,
+        "what": "s3://b",
+        "objects": 1000,
         "seconds": 10.0,
+        "detail": "2 findings",
     }
     return Snapshot(**(values | changes))
 
@@ -54,9 +51,9 @@ def test_a_terminal_gets_a_bar_that_leaves_nothing_behind() -> None:
     stream = Terminal()
     progress = make_progress(stream)
     assert isinstance(progress, Bar)
-    progress.update(snapshot(target="s3://b/[red]x"))
-    progress.update(snapshot(target="s3://b/[red]x", done=True))
-    progress.update(snapshot(target="s3://c"))
+    progress.update(snapshot(what="s3://b/[red]x"))
+    progress.update(snapshot(what="s3://b/[red]x", done=True))
+    progress.update(snapshot(what="s3://c"))
     progress.close()
     assert "1,000 objects" in stream.getvalue()
     assert "[red]" in stream.getvalue()

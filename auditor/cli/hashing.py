@@ -16,6 +16,7 @@ from auditor.places import ledger_endpoint
 from auditor.progress import make_progress
 from auditor.settings import Settings
 from auditor.target import Target
+from auditor.text import visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,9 +56,9 @@ def _print(counts: dict[str, Any], output: str) -> None:
         print_json(counts)
         return
     hashing = counts["hashing"]
-    target = counts["target"]
+    uri = f"s3://{counts['target']['bucket']}/{counts['target']['prefix']}"
     sys.stdout.write(
-        f"s3://{target['bucket']}/{target['prefix']!r}: {hashing['hashed_now']:,} hashed now,"
+        f"{visible(uri)}: {hashing['hashed_now']:,} hashed now,"
         f" {hashing['known']:,} known before, {hashing['unhashable']:,} cannot be hashed,"
         f" {counts['failed']:,} failed, complete: {'yes' if counts['complete'] else 'NO'}\n"
     )

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import signal
 import sys
+import time
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 
@@ -14,6 +15,7 @@ from auditor.engines.interface import Connection, Engine
 from auditor.home import open_at_home
 from auditor.places import ledger_endpoint
 from auditor.processing import Counts, HashSettings
+from auditor.progress import Progress, Snapshot, make_progress
 from auditor.settings import Settings, seconds
 from auditor.worker import Pace, Worker, open_processor
 
@@ -74,4 +76,25 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
 
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, caught)
-        return await worker.run(), stopped
+        progress = make_progress()
+        ticker = asyncio.create_task(_show(worker, progress))
+        try:
+            return await worker.run(), stopped
+        finally:
+            ticker.cancel()
+            progress.close()
+
+
+async def _show(worker: Worker, progress: Progress) -> None:
+    started = time.monotonic()
+    while True:
+        await asyncio.sleep(1.0)
+        counts = worker.counts
+        progress.update(
+            Snapshot(
+                what="the queue",
+                objects=counts.hashed + counts.known + counts.superseded + counts.unhashable,
+                seconds=time.monotonic() - started,
+                detail=f"{counts.messages:,} messages, {counts.failed:,} failed, {counts.resent:,} sent again",
+            )
+        )
