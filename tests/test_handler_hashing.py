@@ -7,14 +7,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from auditor.errors import LedgerError, UsageError
 from auditor.ledgers.dynamodb import create_table
@@ -73,28 +72,19 @@ def as_record(message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def aws_url() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-async def cloud(aws_url: str, monkeypatch: pytest.MonkeyPatch) -> Cloud:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", aws_url)
+async def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
     name = uuid4().hex
-    sqs = boto3.client("sqs", endpoint_url=aws_url)
-    boto3.client("s3", endpoint_url=aws_url).create_bucket(Bucket=name)
-    await create_table(name, endpoint_url=aws_url)
+    sqs = boto3.client("sqs", endpoint_url=moto_url)
+    boto3.client("s3", endpoint_url=moto_url).create_bucket(Bucket=name)
+    await create_table(name, endpoint_url=moto_url)
     environ = {
         "AUDITOR_QUEUE": sqs.create_queue(QueueName=name)["QueueUrl"],
         "AUDITOR_DEAD_LETTER_QUEUE": sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"],
         "AUDITOR_LEDGER": f"dynamodb:{name}",
     }
-    return Cloud(aws_url, environ, name)
+    return Cloud(moto_url, environ, name)
 
 
 @pytest.fixture(params=["aioboto3", "boto3"])

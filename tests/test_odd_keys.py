@@ -1,4 +1,4 @@
-"""Which odd keys moto holds truly is a fact that other tests stand on; a newer moto may change it."""
+"""Which odd keys moto_url holds truly is a fact that other tests stand on; a newer moto_url may change it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,14 @@ from urllib.parse import unquote_plus
 
 import pytest
 from botocore.exceptions import ClientError
-from moto.server import ThreadedMotoServer
 
 from tests.odd_keys import MOTO_LISTS_NO_VERSIONS, MOTO_SERVES, ODD_KEYS
 from tests.servers.clients import client
 
 
-@pytest.fixture(scope="module")
-def moto() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-def s3(moto: str) -> Iterator[Any]:
-    made = client("s3", moto)
+def s3(moto_url: str) -> Iterator[Any]:
+    made = client("s3", moto_url)
     yield made
     made.close()
 

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, cast
 from uuid import uuid4
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from auditor.errors import CallFailed, CredentialsError, QueueError, UsageError
 from auditor.queues import BATCH_BYTES, Outgoing, SqsQueue, batches, open_queue
 from auditor.sdk import ThreadedClient
 
 
-@pytest.fixture(scope="module")
-def aws_url() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-def sqs(aws_url: str) -> Any:
-    return boto3.client("sqs", endpoint_url=aws_url)
+def sqs(moto_url: str) -> Any:
+    return boto3.client("sqs", endpoint_url=moto_url)
 
 
 @pytest.fixture
@@ -96,8 +86,8 @@ async def test_dead_letter_queue_that_may_not_be_known_is_none(code: str) -> Non
     assert await SqsQueue("https://q/1/x", cast(ThreadedClient, Failing(code))).dead_letter_queue() is None
 
 
-async def test_queue_that_does_not_exist(aws_url: str) -> None:
-    async with open_queue(f"{aws_url}/123456789012/no-such") as queue:
+async def test_queue_that_does_not_exist(moto_url: str) -> None:
+    async with open_queue(f"{moto_url}/123456789012/no-such") as queue:
         with pytest.raises(QueueError, match=r"there is no queue at .*/no-such .*check --queue"):
             await queue.send([Outgoing("body")])
 
@@ -123,10 +113,10 @@ async def test_failure_is_one_sentence(code: str, sentence: str) -> None:
         await SqsQueue("https://q/1/x", cast(ThreadedClient, Failing(code))).send([Outgoing("body")])
 
 
-async def test_without_credentials(aws_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_credentials(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    async with open_queue(f"{aws_url}/123456789012/name") as queue:
+    async with open_queue(f"{moto_url}/123456789012/name") as queue:
         with pytest.raises(CredentialsError, match="no usable AWS credentials"):
             await queue.send([Outgoing("body")])
 

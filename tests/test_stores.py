@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto.server import ThreadedMotoServer
 
 from auditor.aws import make_client
 from auditor.engines.interface import Connection
@@ -27,15 +26,6 @@ from tests.reports.samples import RUN, target
 
 ROOT = Path(__file__).parents[1]
 Json = dict[str, Any] | None
-
-
-@pytest.fixture(scope="module")
-def moto_url() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
 
 
 @pytest.fixture

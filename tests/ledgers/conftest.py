@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from auditor.ledgers import open_ledger
 from auditor.ledgers.dynamodb import create_table
@@ -17,22 +16,12 @@ from auditor.ledgers.interface import Ledger
 Open = Callable[[], AbstractAsyncContextManager[Ledger]]
 
 
-@pytest.fixture(scope="module")
-def aws_url() -> Iterator[str]:
-    """moto's server: DynamoDB among others."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture(params=["sqlite", "dynamodb"])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Opens one and the same ledger, as often as it is called."""
     if request.param == "sqlite":
         return lambda: open_ledger(f"sqlite:{tmp_path / 'ledger.db'}")
-    url = request.getfixturevalue("aws_url")
+    url = request.getfixturevalue("moto_url")
     table = f"ledger-{uuid4().hex}"
     await create_table(table, endpoint_url=url)
     return lambda: open_ledger(f"dynamodb:{table}", endpoint_url=url)

@@ -48,38 +48,38 @@ def item(sk: str, digest: str = "00") -> dict[str, Any]:
     return {"pk": {"S": "b/k"}, "sk": {"S": sk}, "size": {"N": "1"}, "hashed_at": {"S": "t"}, "sha256": {"S": digest}}
 
 
-async def test_missing_table_is_named_at_the_start(aws_url: str) -> None:
+async def test_missing_table_is_named_at_the_start(moto_url: str) -> None:
     with pytest.raises(LedgerError, match=r"table 'no-such' in us-east-1 does not exist: make it"):
-        async with open_ledger("dynamodb:no-such", endpoint_url=aws_url):
+        async with open_ledger("dynamodb:no-such", endpoint_url=moto_url):
             pass
 
 
-async def test_table_with_other_keys(aws_url: str) -> None:
-    boto3.client("dynamodb", endpoint_url=aws_url).create_table(
+async def test_table_with_other_keys(moto_url: str) -> None:
+    boto3.client("dynamodb", endpoint_url=moto_url).create_table(
         TableName="other-keys",
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
         KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
     )
     with pytest.raises(LedgerError, match="its keys must be pk and sk"):
-        async with open_ledger("dynamodb:other-keys", endpoint_url=aws_url):
+        async with open_ledger("dynamodb:other-keys", endpoint_url=moto_url):
             pass
 
 
-async def test_table_is_made_once_and_left_as_it_is(aws_url: str) -> None:
-    await create_table("made-twice", endpoint_url=aws_url)
-    async with open_ledger("dynamodb:made-twice", endpoint_url=aws_url) as ledger:
+async def test_table_is_made_once_and_left_as_it_is(moto_url: str) -> None:
+    await create_table("made-twice", endpoint_url=moto_url)
+    async with open_ledger("dynamodb:made-twice", endpoint_url=moto_url) as ledger:
         await ledger.record(ENTRY)
-    await create_table("made-twice", endpoint_url=aws_url)
-    async with open_ledger("dynamodb:made-twice", endpoint_url=aws_url) as ledger:
+    await create_table("made-twice", endpoint_url=moto_url)
+    async with open_ledger("dynamodb:made-twice", endpoint_url=moto_url) as ledger:
         assert await ledger.known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
 
 
-async def test_item_is_laid_out_as_the_contract_says(aws_url: str) -> None:
-    await create_table("layout", endpoint_url=aws_url)
-    async with open_ledger("dynamodb:layout", endpoint_url=aws_url) as ledger:
+async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
+    await create_table("layout", endpoint_url=moto_url)
+    async with open_ledger("dynamodb:layout", endpoint_url=moto_url) as ledger:
         await ledger.record(ENTRY)
-    (stored,) = boto3.client("dynamodb", endpoint_url=aws_url).scan(TableName="layout")["Items"]
+    (stored,) = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
     assert stored == {
         "pk": {"S": "b/k"},
         "sk": {"S": "null#e"},
