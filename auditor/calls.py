@@ -50,6 +50,8 @@ class Caller:
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.permits = permits
+        self.calls_per_object = 0
+        """What each object in flight may still need; a listing leaves it that much of the budget."""
         self._bucket = bucket
         self._rate = rate
         self._retry = retry or RetryPolicy()
@@ -64,6 +66,10 @@ class Caller:
     def budget_left(self) -> int | None:
         """How many calls may still be sent; None: no limit."""
         return None if self._max_calls is None else max(0, self._max_calls - self._sent)
+
+    def short_of(self, calls: int) -> bool:
+        """The budget has fewer calls left than these."""
+        return self.budget_left is not None and self.budget_left < calls
 
     async def call(
         self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], *, beyond_budget: bool = False
@@ -87,7 +93,8 @@ class Caller:
             self.counts["retried"] += 1
 
     async def _once(self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], beyond_budget: bool) -> T:
-        if self.budget_left == 0 and not beyond_budget:
+        aside = self.calls_per_object * self.permits.statistics().in_use if kind == "list" else 0
+        if not beyond_budget and self.short_of(1 + aside):
             raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")
         self._sent += 1
         await self._rate.take()

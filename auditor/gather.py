@@ -94,7 +94,10 @@ class Reader:
     async def _head_refused(self, acl: Acl | Unread | Skipped, answered_at: float) -> Unread:
         """A 400 has no body: with the ACL read it means SSE-C; else a call with a body tells expired credentials."""
         if not isinstance(acl, Acl) and self._caller.answered_at <= answered_at:
-            await self._caller.call("list", "ListObjectsV2", self._probe)
+            try:
+                await self._caller.call("list", "ListObjectsV2", self._probe)
+            except CallFailed:  # it told nothing: a listing of versions needs no right to list objects
+                return Unread("HeadObject", "400")
         return Unread("HeadObject", "400" if isinstance(acl, Unread) else "SSE-C")
 
     async def _probe(self) -> object:
@@ -193,7 +196,7 @@ class _Run:
         self._caller = caller
         self._stop = stop
         self._sink = sink
-        self._calls_per_object = calls_per_object
+        caller.calls_per_object = calls_per_object
         self._whole_keys = whole_keys
         self._listed: asyncio.Queue[list[Listed] | None] = asyncio.Queue(1)
         self._started: asyncio.Queue[tuple[Listed, asyncio.Task[Evidence] | None] | None] = asyncio.Queue(window)
@@ -223,10 +226,9 @@ class _Run:
             if page is None:
                 return not self._stop
             for step in page:
-                if step.key != last and self._must_stop():
+                if not await self._start(group, step, same_key=step.key == last):
                     return False
                 last = step.key
-                await self._start(group, step)
 
     async def _next_page(self) -> list[Listed] | None:
         if self._whole_keys:
@@ -235,19 +237,25 @@ class _Run:
             return None
         return await self._stop.race(self._listed.get())
 
-    def _must_stop(self) -> bool:
-        budget = self._caller.budget_left
-        if budget is not None and budget < self._calls_per_object * (1 + self._caller.permits.statistics().in_use):
-            self._stop.set("the limit of --max-calls was reached")
-        return bool(self._stop)
-
-    async def _start(self, group: asyncio.TaskGroup, step: Listed) -> None:
+    async def _start(self, group: asyncio.TaskGroup, step: Listed, *, same_key: bool) -> bool:
+        """False: the run stops before this step. The budget is looked at last, with the permit in hand."""
         if step.ref is None:
+            if self._stop and not same_key:
+                return False
             await self._started.put((step, None))
-            return
+            return True
         await self._caller.permits.acquire()
+        if self._must_stop() and not same_key:
+            self._caller.permits.release()
+            return False
         task = group.create_task(self._read(step.ref))
         await self._started.put((step, task))
+        return True
+
+    def _must_stop(self) -> bool:
+        if self._caller.short_of(self._caller.calls_per_object * self._caller.permits.statistics().in_use):
+            self._stop.set("the limit of --max-calls was reached")
+        return bool(self._stop)
 
     async def _read(self, ref: ObjectRef) -> Evidence:
         try:
