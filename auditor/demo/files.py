@@ -1,0 +1,123 @@
+"""The files that the demo loads: Python's own sources, or the user's, always the same ones in the same order."""
+
+from __future__ import annotations
+
+import os
+import platform
+import stat
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from auditor.errors import UsageError
+
+MOST_FILES: Final = 1600
+ENOUGH_FILES: Final = 1500
+MOST_BYTES: Final = 64 * 1024 * 1024
+LARGEST: Final = 1024 * 1024
+"""Bytes of one file: all of them lie in memory."""
+
+PREFIX: Final = "files/"
+_LONGEST_KEY: Final = 1024
+_SKIPPED_FOLDERS: Final = frozenset({"site-packages", "dist-packages", "__pycache__", ".git"})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file and the key that it gets."""
+
+    key: str
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is loaded. origin: where it is from, for people. left_out: files that were seen and are not loaded."""
+
+    sources: tuple[Source, ...]
+    origin: str
+    left_out: int = 0
+
+
+def choose(folder: str | None) -> Choice:
+    """Files below `folder`, or Python's own. Raises UsageError where there are none."""
+    if folder is None:
+        return _python()
+    root = Path(folder).expanduser()
+    if not root.is_dir():
+        raise UsageError(f"--from {folder[:200]!r} is not a directory: name one that holds files")
+    picker = _Picker()
+    picker.pick(_walk(root, frozenset()), root, PREFIX)
+    if not picker.sources:
+        raise UsageError(f"--from {folder[:200]!r} holds no files that the demo could load: name another directory")
+    return Choice(tuple(picker.sources), f"files from {root.name or root}", picker.left_out)
+
+
+def _python() -> Choice:
+    """The standard library; where it comes without its tests, the sources of the installed packages besides."""
+    picker = _Picker()
+    paths = sysconfig.get_paths()
+    library = Path(paths["stdlib"])
+    picker.pick(_python_sources(library), library, f"{PREFIX}stdlib/")
+    version = platform.python_version()
+    origin = f"source files of Python {version}'s standard library"
+    if len(picker.sources) < ENOUGH_FILES:
+        packages = Path(paths["purelib"])
+        picker.pick(_python_sources(packages), packages, f"{PREFIX}packages/")
+        origin = f"source files of Python {version} and its packages"
+    if not picker.sources:
+        raise UsageError(f"there are no Python sources in {library}: give files with --from DIR")
+    return Choice(tuple(picker.sources), origin)
+
+
+def _python_sources(root: Path) -> Iterator[Path]:
+    return (path for path in _walk(root, _SKIPPED_FOLDERS) if path.suffix == ".py")
+
+
+def _walk(root: Path, skipped: frozenset[str]) -> Iterator[Path]:
+    """Every file below root, in the order of names; links to folders are not followed."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in skipped)
+        for name in sorted(names):
+            yield Path(folder, name)
+
+
+class _Picker:
+    """Takes files until there are enough."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self.left_out = 0
+        self._bytes = 0
+
+    def pick(self, paths: Iterable[Path], root: Path, prefix: str) -> None:
+        for path in paths:
+            if len(self.sources) == MOST_FILES:
+                self.left_out += 1
+                continue
+            self._take(path, prefix + path.relative_to(root).as_posix())
+
+    def _take(self, path: Path, key: str) -> None:
+        size = _size(path)
+        if size is None or size > LARGEST or self._bytes + size > MOST_BYTES or not _plain(key):
+            self.left_out += 1
+            return
+        self._bytes += size
+        self.sources.append(Source(key, path, size))
+
+
+def _size(path: Path) -> int | None:
+    """Bytes of a regular file that can be read."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) and os.access(path, os.R_OK) else None
+
+
+def _plain(key: str) -> bool:
+    """No finding on a loaded file may be true: a name that K01 could flag, or that is no text, stays out."""
+    return key.isprintable() and "\\" not in key and len(key.encode()) <= _LONGEST_KEY

@@ -1,0 +1,139 @@
+"""What the demo says on stdout: plain text of at most 100 columns, about one screen, safe to print. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.demo.compare import Comparison, Row, where
+from auditor.demo.files import Choice
+from auditor.demo.plants import DECOYS, NOT_PLANTED
+from auditor.demo.world import BUCKET, Loaded
+from auditor.processing import Counts
+from auditor.text import harmless, shorten, visible, width
+
+COLUMNS: Final = 100
+_LABEL: Final = 12
+_WIDTHS: Final = (7, 12, 9, 35)
+"""Columns of found, rules, verdict and what; the key has the rest."""
+_HEADER: Final = ("found", "rules", "verdict", "what was planted", "where")
+
+Summary = Mapping[str, Any]
+
+
+def opening(engine: str) -> str:
+    text = (
+        "auditor audits every object of an S3 bucket: who can reach it, how it is protected, and that its bytes are"
+        f" what they were. This is all of it on an AWS inside this process (moto), with the engine {engine}."
+        " No account is used, and nothing leaves this machine."
+    )
+    return textwrap.fill(text, COLUMNS) + "\n\n"
+
+
+def loading(choice: Choice, loaded: Loaded, problems: int, seconds: float) -> str:
+    size = loaded.size / (1024 * 1024)
+    lines = [
+        f"{len(choice.sources):,} {shorten(visible(choice.origin), 60)}",
+        f"+ {problems} planted problems and {len(DECOYS)} decoys, which look wrong and are not",
+        f"= {loaded.objects:,} objects, {size:,.1f} MiB, in s3://{BUCKET}, {seconds:,.1f} s",
+    ]
+    if choice.left_out:
+        lines.append(
+            f"({choice.left_out:,} files left out: too many, too large, unreadable, or with an unprintable name)"
+        )
+    return _section("1 Load", lines)
+
+
+def first_audit(summary: Summary) -> str:
+    coverage = summary["coverage"]
+    calls = sum(summary["calls"][name] for name in ("list", "head", "acl"))
+    outcomes = " + ".join(f"{coverage[name]:,} {name}" for name in ("audited", "vanished", "undecided"))
+    complete = "complete" if summary["complete"] else "NOT COMPLETE"
+    lines = [
+        f"{coverage['listed']:,} listed = {outcomes}: {complete}, {calls:,} calls, {summary['seconds']:,} s",
+        f"who can reach them: {_counts(summary['verdicts'])}",
+        f"findings: {_counts(summary['findings'])}",
+    ]
+    return _section("2 Audit", lines)
+
+
+def comparing(comparison: Comparison) -> str:
+    """The table of what was planted, and what was said of it."""
+    rows = [_row(_HEADER), *(_row(_cells(row)) for row in comparison.rows)]
+    rows.append(f"{_found(comparison)} on {comparison.clean:,} clean objects")
+    rows.append(f"not planted: {', '.join(NOT_PLANTED)} (foreign owners), for this AWS knows one owner only")
+    return _section("3 Compare", rows)
+
+
+def _found(comparison: Comparison) -> str:
+    alarms = len(comparison.false_alarms)
+    return (
+        f"{comparison.problems} of {len(comparison.rows)} planted problems found,"
+        f" {alarms or 'no'} false alarm{'s' if alarms > 1 else ''}"
+    )
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    plant = row.planted
+    return (
+        "MISSED" if row.missed else "yes",
+        " ".join(plant.rules) or "-",
+        plant.verdict.value if plant.verdict else "-",
+        plant.what,
+        where(plant.key),
+    )
+
+
+def _row(cells: Sequence[str]) -> str:
+    padded = [cell + " " * (size - width(cell)) for cell, size in zip(cells, _WIDTHS, strict=False)]
+    return "".join(padded) + cells[-1]
+
+
+def hashing(first: Summary, work: Counts, seconds: float) -> str:
+    line = (
+        f"{first['hashing']['queued']:,} queued on SQS, {work.hashed:,} read and hashed by the worker,"
+        f" digests in DynamoDB, {seconds:,.1f} s"
+    )
+    return _section("4 Hash", [line])
+
+
+def second_audit(summary: Summary) -> str:
+    hashed = summary["hashing"]
+    line = (
+        f"{hashed['known']:,} of {summary['coverage']['listed']:,} known as hashed, {hashed['queued']:,} queued,"
+        f" {hashed['pending']:,} left to hash, {summary['seconds']:,} s"
+    )
+    return _section("5 Again", [line])
+
+
+def closing(first: Summary, comparison: Comparison, second: Summary, seconds: float, *, right: bool) -> str:
+    """first, second: the two audits; the first one's report is shown. right: nothing differs from what must be."""
+    folder = str(first["out"])
+    left = second["hashing"]["pending"] + second["hashing"]["queued"]
+    result = f"{_found(comparison)}, {left or 'nothing'} left to hash, {seconds:,.0f} s in all"
+    lines = [
+        ("Result", result if right else f"NOT AS IT MUST BE (stderr says why): {result}"),
+        ("Report", visible(str(Path(folder) / "report.html"))),
+        ("Run folder", visible(folder)),
+        ("Next", "a bucket of yours; it is only ever read, with your own credentials:"),
+        ("", "make run BUCKET=s3://my-bucket"),
+        ("", "auditor audit s3://my-bucket --ledger sqlite:digests.db --hash"),
+    ]
+    # The paths are there to be copied: they are never cut.
+    return "\n" + "".join(f"{label:<{_LABEL}}{text}\n" for label, text in lines)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
+
+
+def _section(label: str, lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in _labelled(label, lines))
+
+
+def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{label:<{_LABEL}}{shorten(harmless(line), COLUMNS - _LABEL)}"
+        label = ""

@@ -1,0 +1,152 @@
+"""The demo from beginning to end: load, audit, compare, hash, audit again; each step is shown when it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+import time
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.demo import report
+from auditor.demo.aws import REGION, Clients, Import, demo_aws, make_queue
+from auditor.demo.compare import Comparison, audit_differences, compare, hashing_differences
+from auditor.demo.files import Choice, choose
+from auditor.demo.plants import METADATA, PLANTED
+from auditor.demo.steps import Steps
+from auditor.demo.world import BUCKET, load
+from auditor.engines import ENGINES
+from auditor.engines.interface import Connection, Engine
+from auditor.gather import Stop
+from auditor.ledgers.dynamodb import create_table
+from auditor.pipeline import Audit
+from auditor.places import Places, open_places
+from auditor.processing import Counts, HashSettings
+from auditor.progress import make_progress
+from auditor.runs import read_lines
+from auditor.settings import Settings
+from auditor.stores import Store, open_store
+from auditor.target import Target
+from auditor.worker import Pace, Worker, open_processor
+
+NAME: Final = "auditor-demo"
+"""Of the queue and of the ledger's table."""
+IN_HAND: Final = 16
+"""Objects that the worker has in hand at once."""
+QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
+
+
+def run_tour(source: str | None, engine: str, out: str, *, load_module: Import = importlib.import_module) -> list[str]:
+    """Run it; what is not as it must be, in sentences. source: a directory of files to load, None: Python's own.
+
+    Prints each step on stdout, its progress on stderr. Raises UsageError for a directory without files, for an --out
+    that is not a directory, and where moto is missing.
+    """
+    started = time.monotonic()
+    choice = choose(source)
+    with open_store(out) as store:
+        store.check_writable()  # before the work, not after it
+    with demo_aws(BUCKET, load_module) as clients:
+        _show(report.opening(engine))
+        objects = _load(clients, choice)
+        settings = Settings(
+            engine=engine,
+            out=out,
+            ledger=f"dynamodb:{NAME}",
+            queue=make_queue(clients.sqs, NAME),
+            region=REGION,
+            rules={"M01": {"required": [METADATA]}},
+        )
+        seen = asyncio.run(_Tour(settings).run())
+    differences = seen.differences(objects)
+    _show(report.closing(seen.first, seen.comparison, seen.second, time.monotonic() - started, right=not differences))
+    return differences
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _load(clients: Clients, choice: Choice) -> int:
+    started = time.monotonic()
+    with Steps("loading", "objects") as steps:
+        loaded = load(clients.s3, choice, steps.update)
+    _show(report.loading(choice, loaded, len(PLANTED), time.monotonic() - started))
+    return loaded.objects
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the tour came to: the two summaries, what the worker did in between, planted against found."""
+
+    first: dict[str, Any]
+    comparison: Comparison
+    work: Counts
+    second: dict[str, Any]
+
+    def differences(self, objects: int) -> list[str]:
+        """objects: how many were loaded."""
+        return [
+            *audit_differences(self.first, objects),
+            *self.comparison.differences,
+            *hashing_differences(self.first["hashing"], self.work, self.second["hashing"]),
+            *audit_differences(self.second, objects),
+        ]
+
+
+class _Tour:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._target = Target(BUCKET)
+
+    async def run(self) -> Seen:
+        await create_table(NAME, region=REGION)
+        async with open_places(self._settings, [self._target]) as places:
+            first = await self._audit(places)
+            _show(report.first_audit(first))
+            comparison = await asyncio.to_thread(_compare, places.store, first["run"])
+            _show(report.comparing(comparison))
+            work = await self._work(first)
+            second = await self._audit(places)
+            _show(report.second_audit(second))
+        return Seen(first, comparison, work, second)
+
+    async def _audit(self, places: Places) -> dict[str, Any]:
+        progress = make_progress()
+        try:
+            return await Audit(self._target, self._settings, places, Stop(), watch=progress.update).run()
+        finally:
+            progress.close()
+
+    async def _work(self, first: dict[str, Any]) -> Counts:
+        started = time.monotonic()
+        hashing = HashSettings(algorithms=self._settings.algorithms, concurrency=IN_HAND)
+        async with open_processor(
+            self._settings.queue or "", self._settings.ledger or "", self._open_engine, hashing, region=REGION
+        ) as processor:
+            worker = Worker(processor, QUIET)
+            with Steps("hashing", "objects") as steps:
+                watch = asyncio.create_task(_watch(worker, steps, first["hashing"]["queued"]))
+                try:
+                    counts = await worker.run()
+                finally:
+                    watch.cancel()
+        _show(report.hashing(first, counts, time.monotonic() - started))
+        return counts
+
+    def _open_engine(self, bucket: str) -> AbstractAsyncContextManager[Engine]:
+        return ENGINES[self._settings.engine](Connection(bucket=bucket, region=REGION, concurrency=IN_HAND))
+
+
+def _compare(store: Store, run: str) -> Comparison:
+    findings, objects = (read_lines(store, BUCKET, run, kind) for kind in ("findings", "objects"))
+    return compare(PLANTED, findings, objects)
+
+
+async def _watch(worker: Worker, steps: Steps, total: int) -> None:
+    while True:
+        steps.update(worker.counts.hashed, total)
+        await asyncio.sleep(0.5)
