@@ -103,8 +103,9 @@ class Bar:
         self._bar.stop()
 
 
-def make_progress(stream: TextIO = sys.stderr) -> Progress:
-    """What fits the stream; a terminal without rich gets lines too."""
+def make_progress(stream: TextIO | None = None) -> Progress:
+    """What fits the stream (stderr); a terminal without rich gets lines too."""
+    stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:
             from rich import console, progress
