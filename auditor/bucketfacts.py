@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
@@ -198,7 +199,8 @@ def _without_account_host(request: Any, **_: Any) -> None:
 
 @contextmanager
 def open_reader(connection: Connection, caller: Caller) -> Iterator[BucketReader]:
-    """A reader with a few threads of its own."""
+    """A reader with a few threads of its own, and a connection for each."""
+    connection = replace(connection, concurrency=THREADS)
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-bucket")
     try:
         yield BucketReader(connection, caller, pool)
