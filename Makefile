@@ -8,7 +8,7 @@ ENGINE ?= aioboto3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-real check docs format lock bench-memory clean
+.PHONY: help install run test test-real test-package check docs format lock bench-memory clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,10 +33,13 @@ else
 endif
 
 test: install ## the tests that need no server but our own
-	@$(BIN)/python -m pytest -q --ignore=tests/real $(ARGS)
+	@$(BIN)/python -m pytest -q --ignore=tests/real --ignore=tests/packaging $(ARGS)
 
 test-real: install ## the tests against Ceph RGW, a server that enforces ACLs (skipped where radosgw is missing)
 	@$(BIN)/python -m pytest -q tests/real $(ARGS)
+
+test-package: install ## the built wheel in an environment of its own
+	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
 
 check: install ## what CI runs: format, lint, types, documents in step, tests
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format"; exit 1; }
