@@ -156,17 +156,22 @@ class BucketReader:
         return Skipped(NO_ACCOUNT_ID) if self._custom and isinstance(found, Unread) else found
 
     async def _account_block(
-        self, account: str | Unread | Skipped, owner: str | Unread | Skipped, own_id: str | Unread | Skipped
+        self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
     ) -> PublicAccessBlock | Unread | Skipped:
-        """The account's block; only the bucket owner's own account can be asked."""
+        """The account's block; only the caller's own can be asked, and it speaks of the caller's own buckets only."""
         action = "GetPublicAccessBlock"
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
         if self._custom and not endpoint:
             return Skipped(NO_ACCOUNT_LEVEL)
         if not isinstance(account, str):
             return account
-        if isinstance(owner, str) and isinstance(own_id, str) and owner != own_id:
-            return Unread(action, "ForeignAccount")
+        # S3 itself has checked the expected owner; without one, the canonical IDs must be known to be the same.
+        if account != self._connection.expected_owner:
+            for fact in (owner, own_id):
+                if isinstance(fact, Unread):
+                    return fact
+            if owner != own_id:
+                return Unread(action, "ForeignAccount")
         control = await self._client("s3control", endpoint_url=endpoint)
         if endpoint:
             control.meta.events.register("before-send.s3-control", _without_account_host)
