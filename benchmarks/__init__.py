@@ -1,0 +1,1 @@
+"""What the product costs, measured; run by hand and by `make bench-*`."""
