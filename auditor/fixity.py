@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import binascii
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime
+from concurrent.futures import Executor
 from typing import Final, Literal, Protocol
 
 from auditor.engines.interface import Engine
+from auditor.errors import DigestConflict
 from auditor.hashing import Failed, Hashed, Permits, Unhashable, hash_many, hash_patiently
-from auditor.ledgers.interface import Entry, Ledger
+from auditor.ledgers.interface import Ledger
 from auditor.messages import HashTask
 from auditor.models import ARCHIVED_CLASSES, Evidence, Head, ObjectRef, Unread
 from auditor.pace import Rate
+
+log = logging.getLogger(__name__)
 
 State = Literal["known", "hashed_now", "queued", "unhashable", "pending"]
 
@@ -108,7 +112,8 @@ def _archived(ref: ObjectRef, head: Head | None) -> bool:
 class InProcessHasher:
     """Hashes here and now (`--hash`, `auditor hash`), several objects at once in bounded memory.
 
-    failed: how many could not be hashed; each of them stays pending.
+    executor: where large chunks are hashed. failed: how many could not be hashed, or have another digest than the
+    ledger remembers; each of them stays pending.
     """
 
     def __init__(
@@ -121,6 +126,7 @@ class InProcessHasher:
         rate: Rate,
         concurrency: int,
         chunk_size: int,
+        executor: Executor,
     ) -> None:
         self._bucket = bucket
         self._rate = rate
@@ -129,6 +135,7 @@ class InProcessHasher:
         self._algorithms = tuple(algorithms)
         self._permits = Permits(concurrency, max(4 * chunk_size, 64 * 1024 * 1024))
         self._chunk_size = chunk_size
+        self._executor = executor
         self.failed = 0
 
     async def take(self, refs: Sequence[ObjectRef]) -> list[State]:
@@ -145,22 +152,26 @@ class InProcessHasher:
         return [states[ref.key, ref.version_id] for ref in refs]
 
     async def _hash(self, task: HashTask) -> State:
-        await self._rate.take()
-        result = await hash_patiently(self._engine, task, self._algorithms, chunk_size=self._chunk_size)
+        result = await hash_patiently(
+            self._engine,
+            task,
+            self._algorithms,
+            chunk_size=self._chunk_size,
+            executor=self._executor,
+            turn=self._rate.take,
+        )
         if isinstance(result, Hashed):
-            await self._ledger.record(
-                Entry(
-                    bucket=self._bucket,
-                    key=task.key,
-                    version_id=task.version_id,
-                    etag=task.etag,
-                    size=task.size,
-                    digests=result.digests,
-                    hashed_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                )
-            )
-            return "hashed_now"
+            return await self._record(result)
         if isinstance(result, Unhashable):
             return "unhashable"
         self.failed += isinstance(result, Failed)
         return "pending"
+
+    async def _record(self, hashed: Hashed) -> State:
+        try:
+            await self._ledger.record(hashed.entry(self._bucket))
+        except DigestConflict as error:  # of this object alone: the others are none the worse for it
+            log.error("%s", error)
+            self.failed += 1
+            return "pending"
+        return "hashed_now"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import random
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 from auditor.engines.interface import Body, Engine
 from auditor.errors import BucketError, CallFailed
 from auditor.faults import doom, is_gone, is_transient
+from auditor.ledgers.interface import Entry
 from auditor.messages import ALGORITHMS as ALGORITHMS
 from auditor.messages import HashTask
 from auditor.tasks import task_group
@@ -31,6 +34,19 @@ class Hashed:
 
     task: HashTask
     digests: Mapping[str, str]
+
+    def entry(self, bucket: str) -> Entry:
+        """What the ledger is to remember of it, as of now."""
+        task, now = self.task, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Entry(
+            bucket=bucket,
+            key=task.key,
+            version_id=task.version_id,
+            etag=task.etag,
+            size=task.size,
+            digests=self.digests,
+            hashed_at=now,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +124,7 @@ async def hash_object(
     """Read the object once and digest it with every algorithm.
 
     What befalls this object is a value; only CredentialsError, which would befall all, is raised.
-    executor: where large chunks are hashed (hashlib lets go of the GIL); None: the loop's default one.
+    executor: where large chunks are hashed (hashlib lets go of the GIL); None: on the loop, which waits meanwhile.
     """
     # The null version can be overwritten under its own name, so its ETag is asked for as well.
     pinned = task.version_id not in (None, "null")
@@ -151,7 +167,7 @@ async def _digest(
     count = 0
     async for chunk in body.chunks(chunk_size):
         count += len(chunk)
-        if len(chunk) <= _INLINE:
+        if executor is None or len(chunk) <= _INLINE:
             _update(hashes, chunk)
         else:
             await loop.run_in_executor(executor, _update, hashes, chunk)
@@ -168,6 +184,15 @@ def _update(hashes: Mapping[str, Any], chunk: bytes) -> None:
         state.update(chunk)
 
 
+def hash_threads() -> ThreadPoolExecutor:
+    """Threads for large chunks, one a core; to be shut down by whoever asked for them."""
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="auditor-hash")
+
+
+async def _at_once() -> None:
+    """Nothing to wait for."""
+
+
 async def hash_patiently(
     engine: Engine,
     task: HashTask,
@@ -176,10 +201,15 @@ async def hash_patiently(
     attempts: int = IN_PLACE_ATTEMPTS,
     chunk_size: int = CHUNK_SIZE,
     executor: Executor | None = None,
+    turn: Callable[[], Awaitable[None]] = _at_once,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Result:
-    """hash_object, tried again while the failure is a passing one, after a jittered and growing pause."""
+    """hash_object, tried again while the failure is a passing one, after a jittered and growing pause.
+
+    turn: awaited before each attempt.
+    """
     for attempt in range(1, attempts + 1):
+        await turn()
         result = await hash_object(engine, task, algorithms, chunk_size=chunk_size, executor=executor)
         if not (isinstance(result, Failed) and result.retryable) or attempt == attempts:
             break

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from auditor.calls import Caller, RetryPolicy
-from auditor.engines.interface import Connection
+from auditor.engines.interface import Engine
 from auditor.fixity import Fixity, InProcessHasher
 from auditor.gather import Gathered, Reader, Stop, gather
-from auditor.home import open_at_home
+from auditor.hashing import MIB, hash_threads
+from auditor.home import connection_to, open_at_home
 from auditor.ledgers.interface import Ledger
 from auditor.listing import pages
 from auditor.models import Skipped
@@ -43,54 +45,28 @@ class HashRun:
         self._ledger = ledger
         self._stop = stop
         self._watch = watch
+        self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
         self._counts = dict.fromkeys(HASHING, 0)
         self._started = time.monotonic()
 
     async def run(self) -> dict[str, Any]:
         """`{"target", "complete", "hashing", "failed", "seconds"}`; raises RunError for what dooms the run."""
         settings, target = self._settings, self._target
-        concurrency = settings.concurrency or DEFAULT_CONCURRENCY
         rate = Rate(settings.max_rate)
-        caller = Caller(
-            target.bucket,
-            rate=rate,
-            permits=Permits(concurrency),
-            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
-            max_calls=settings.max_calls,
-        )
-        connection = Connection(
-            bucket=target.bucket,
-            region=settings.region,
-            endpoint_url=settings.endpoint_url,
-            profile=settings.profile,
-            concurrency=concurrency + 1,
-            expected_owner=settings.expected_owner,
-            requester_pays=settings.requester_pays,
-        )
-        async with open_at_home(settings.engine, connection) as engine:
-            hasher = InProcessHasher(
-                target.bucket,
-                engine,
-                self._ledger,
-                settings.algorithms,
-                rate=rate,
-                concurrency=concurrency,
-                chunk_size=settings.chunk_mib * 1024 * 1024,
-            )
-            fixity = Fixity(target.bucket, self._ledger, settings.algorithms, hasher)
-
-            async def record(batch: list[Gathered]) -> None:
-                await self._record(fixity, batch)
-
-            ended = await gather(
-                pages(engine, caller, target),
-                Reader(engine, caller, _LISTING_ONLY, settings.algorithms),
-                caller,
-                self._stop,
-                record,
-                calls_per_object=0,
-                whole_keys=target.versions,
-            )
+        connection = connection_to(target.bucket, settings, self._concurrency + 1)  # one for the listing
+        with hash_threads() as executor:
+            async with open_at_home(settings.engine, connection) as engine:
+                hasher = InProcessHasher(
+                    target.bucket,
+                    engine,
+                    self._ledger,
+                    settings.algorithms,
+                    rate=rate,
+                    concurrency=self._concurrency,
+                    chunk_size=settings.chunk_mib * MIB,
+                    executor=executor,
+                )
+                ended = await self._hash(engine, rate, hasher)
         self._show(done=True)
         return {
             "target": target.to_dict(),
@@ -99,6 +75,27 @@ class HashRun:
             "failed": hasher.failed,
             "seconds": round(time.monotonic() - self._started, 3),
         }
+
+    async def _hash(self, engine: Engine, rate: Rate, hasher: InProcessHasher) -> bool:
+        """List the target and hash what is not known; True when the listing reached its end."""
+        settings, target = self._settings, self._target
+        caller = Caller(
+            target.bucket,
+            rate=rate,
+            permits=Permits(self._concurrency),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        fixity = Fixity(target.bucket, self._ledger, settings.algorithms, hasher)
+        return await gather(
+            pages(engine, caller, target),
+            Reader(engine, caller, _LISTING_ONLY, settings.algorithms),
+            caller,
+            self._stop,
+            partial(self._record, fixity),
+            calls_per_object=0,
+            whole_keys=target.versions,
+        )
 
     async def _record(self, fixity: Fixity, batch: list[Gathered]) -> None:
         read = [item.evidence for item in batch if item.evidence is not None]

@@ -1,4 +1,4 @@
-"""Opening an engine in the bucket's own region, for those who are given nothing but the bucket's name."""
+"""How a bucket is reached, and an engine opened in its own region for those who know nothing but its name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,20 @@ from auditor.calls import Caller
 from auditor.engines import ENGINES
 from auditor.engines.interface import Connection, Engine
 from auditor.pace import Permits, Rate
+from auditor.settings import Settings
+
+
+def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
+    """How the settings say that a bucket is to be reached."""
+    return Connection(
+        bucket=bucket,
+        region=settings.region,
+        endpoint_url=settings.endpoint_url,
+        profile=settings.profile,
+        concurrency=concurrency,
+        expected_owner=settings.expected_owner,
+        requester_pays=settings.requester_pays,
+    )
 
 
 @asynccontextmanager

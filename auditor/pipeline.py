@@ -17,10 +17,12 @@ from auditor.calls import Caller, RetryPolicy
 from auditor.config import accepts_rule
 from auditor.dispatch import Dispatcher
 from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Engine
+from auditor.engines.interface import Engine
 from auditor.errors import UsageError
 from auditor.fixity import Fixity, Hasher, InProcessHasher
 from auditor.gather import Reader, Stop, gather
+from auditor.hashing import MIB, hash_threads
+from auditor.home import connection_to
 from auditor.judge import Judge
 from auditor.listing import pages
 from auditor.models import BucketFacts
@@ -85,15 +87,7 @@ class Audit:
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
-        self._connection = Connection(
-            bucket=target.bucket,
-            region=settings.region,
-            endpoint_url=settings.endpoint_url,
-            profile=settings.profile,
-            concurrency=ceiling,
-            expected_owner=settings.expected_owner,
-            requester_pays=settings.requester_pays,
-        )
+        self._connection = connection_to(target.bucket, settings, ceiling)
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
@@ -165,7 +159,7 @@ class Audit:
             stack.callback(folder.close)
             await self._io(folder.prepare)
             engine = await stack.enter_async_context(ENGINES[settings.engine](self._connection))
-            dispatcher, fixity = self._fixity(engine)
+            dispatcher, fixity = self._fixity(engine, stack)
             recorder = Recorder(
                 judge, folder, tally, fixity, dispatcher, worst, settings, self._caller.counts, self._io
             )
@@ -189,7 +183,7 @@ class Audit:
                 raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
 
-    def _fixity(self, engine: Engine) -> tuple[Dispatcher | None, Fixity | None]:
+    def _fixity(self, engine: Engine, stack: AsyncExitStack) -> tuple[Dispatcher | None, Fixity | None]:
         settings, ledger = self._settings, self._places.ledger
         if ledger is None:
             return None, None
@@ -204,8 +198,9 @@ class Audit:
                 ledger,
                 settings.algorithms,
                 rate=self._rate,
-                concurrency=HASH_CONCURRENCY,
-                chunk_size=settings.chunk_mib * 1024 * 1024,
+                concurrency=min(HASH_CONCURRENCY, self._connection.concurrency),
+                chunk_size=settings.chunk_mib * MIB,
+                executor=stack.enter_context(hash_threads()),
             )
         return dispatcher, Fixity(self._target.bucket, ledger, settings.algorithms, hasher)
 

@@ -8,7 +8,6 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Final
 
 from auditor.dispatch import deliver
@@ -27,7 +26,7 @@ from auditor.hashing import (
     hash_many,
     hash_patiently,
 )
-from auditor.ledgers.interface import Entry, Ledger
+from auditor.ledgers.interface import Ledger
 from auditor.letters import dead_letters, log_failures, malformed
 from auditor.messages import ALGORITHMS, HashMessage, HashTask, encode, pack
 from auditor.models import ObjectRef
@@ -208,20 +207,10 @@ class Processor:
                 work.failed.append(result)
 
     async def _record(self, work: _Work, result: Hashed) -> None:
-        task = result.task
-        entry = Entry(
-            bucket=work.message.bucket,
-            key=task.key,
-            version_id=task.version_id,
-            etag=task.etag,
-            size=task.size,
-            digests=result.digests,
-            hashed_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        )
         try:
-            await self._ledger.record(entry)
+            await self._ledger.record(result.entry(work.message.bucket))
         except DigestConflict:
-            work.failed.append(Failed(task, "DigestConflict", retryable=False))
+            work.failed.append(Failed(result.task, "DigestConflict", retryable=False))
         else:
             work.counts += Counts(hashed=1)
 

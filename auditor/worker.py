@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import time
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from auditor.enginepool import EnginePool, OpenEngine
 from auditor.errors import AuditorError, QueueError
+from auditor.hashing import hash_threads
 from auditor.ledgers import open_ledger
 from auditor.processing import Counts, HashSettings, Processed, Processor, leave
 from auditor.queues import BATCH, Queue, Received, open_queue
@@ -176,7 +175,7 @@ async def open_processor(
         else:
             dead_letters = await queue.dead_letter_queue()
         ledger = await enter(open_ledger(ledger_uri, region=region, endpoint_url=endpoint_url, profile=profile))
-        executor = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hash")
+        executor = hash_threads()
         stack.callback(executor.shutdown, wait=False)
         engines = await enter(EnginePool(open_engine))
         yield Processor(queue, dead_letters, ledger, engines, settings, executor=executor)

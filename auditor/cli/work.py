@@ -11,8 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 
 from auditor.cli.context import print_json, settings_of
-from auditor.engines.interface import Connection, Engine
-from auditor.home import open_at_home
+from auditor.engines.interface import Engine
+from auditor.hashing import MIB
+from auditor.home import connection_to, open_at_home
 from auditor.places import ledger_endpoint
 from auditor.processing import Counts, HashSettings
 from auditor.progress import Progress, Snapshot, make_progress
@@ -42,20 +43,9 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
     concurrency = settings.concurrency or CONCURRENCY
 
     def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
-        connection = Connection(
-            bucket=bucket,
-            region=settings.region,
-            endpoint_url=settings.endpoint_url,
-            profile=settings.profile,
-            concurrency=concurrency,
-            expected_owner=settings.expected_owner,
-            requester_pays=settings.requester_pays,
-        )
-        return open_at_home(settings.engine, connection)
+        return open_at_home(settings.engine, connection_to(bucket, settings, concurrency))
 
-    hashing = HashSettings(
-        algorithms=settings.algorithms, concurrency=concurrency, chunk_size=settings.chunk_mib * 1024 * 1024
-    )
+    hashing = HashSettings(algorithms=settings.algorithms, concurrency=concurrency, chunk_size=settings.chunk_mib * MIB)
     stopped = False
     async with open_processor(
         settings.queue or "",

@@ -1,0 +1,136 @@
+"""Hashing in the audit's own process: one object's trouble stays its own, and the ceilings hold."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import CallFailed
+from auditor.fixity import Fixity, InProcessHasher
+from auditor.hashing import MIB
+from auditor.ledgers import open_ledger
+from auditor.ledgers.interface import Entry, Ledger
+from auditor.models import Evidence, ObjectRef, Skipped
+from auditor.pace import Rate
+from tests.hash_fakes import Store, etag_of
+from tests.pipeline_runs import audit
+from tests.servers.clients import BUCKET
+from tests.servers.stub import StubServer
+
+NOT_ASKED = Skipped("not asked")
+
+
+@pytest.fixture
+async def ledger() -> AsyncIterator[Ledger]:
+    async with open_ledger("sqlite::memory:") as opened:
+        yield opened
+
+
+class CountedRate(Rate):
+    """No ceiling; counts its turns."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.turns = 0
+
+    async def take(self) -> None:
+        self.turns += 1
+
+
+def hasher_of(store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: Rate | None = None) -> InProcessHasher:
+    return InProcessHasher(
+        "bucket",
+        store,
+        ledger,
+        ("sha256", "sha1"),
+        rate=rate or Rate(None),
+        concurrency=2,
+        chunk_size=1024,
+        executor=executor,
+    )
+
+
+def evidence_of(store: Store, key: str) -> Evidence:
+    data = store.objects[key]
+    return Evidence(ObjectRef(key, etag_of(data), len(data), "2026-01-02T03:04:05Z"), NOT_ASKED, NOT_ASKED)
+
+
+async def remember(ledger: Ledger, store: Store, key: str, digest: str, bucket: str = "bucket") -> None:
+    data = store.objects[key]
+    await ledger.record(
+        Entry(
+            bucket=bucket,
+            key=key,
+            version_id=None,
+            etag=etag_of(data),
+            size=len(data),
+            digests={"sha256": digest},
+            hashed_at="2026-01-02T03:04:05Z",
+        )
+    )
+
+
+async def test_object_whose_digest_differs_from_the_ledger_stays_pending_and_its_neighbours_are_hashed(
+    ledger: Ledger,
+) -> None:
+    store = Store({"a": b"a", "b": b"b"})
+    await remember(ledger, store, "a", "0" * 64)
+    with ThreadPoolExecutor(1) as executor:
+        hasher = hasher_of(store, ledger, executor)
+        states = await Fixity("bucket", ledger, ("sha256", "sha1"), hasher).states(
+            [evidence_of(store, key) for key in ("a", "b")]
+        )
+    assert states == ["pending", "hashed_now"]
+    assert hasher.failed == 1
+    (known,) = await ledger.known("bucket", [evidence_of(store, "a").ref], ("sha256",))
+    assert known == {"sha256": "0" * 64}
+
+
+async def test_every_attempt_waits_for_its_turn(ledger: Ledger) -> None:
+    store = Store({"a": b"a"}, failures={"a": [CallFailed("GetObject", "SlowDown", 503)]})
+    rate = CountedRate()
+    with ThreadPoolExecutor(1) as executor:
+        states = await hasher_of(store, ledger, executor, rate).take([evidence_of(store, "a").ref])
+    assert states == ["hashed_now"]
+    assert rate.turns == len(store.reads) == 2
+
+
+async def test_large_chunks_are_hashed_in_the_given_threads_and_in_no_others(ledger: Ledger) -> None:
+    store = Store({"a": bytes(MIB)})
+    default = ThreadPoolExecutor(1)
+    default.shutdown()
+    asyncio.get_running_loop().set_default_executor(default)  # whoever uses it fails
+    with ThreadPoolExecutor(1) as executor:
+        hasher = InProcessHasher(
+            "bucket",
+            store,
+            ledger,
+            ("sha256",),
+            rate=Rate(None),
+            concurrency=2,
+            chunk_size=MIB,
+            executor=executor,
+        )
+        assert await hasher.take([evidence_of(store, "a").ref]) == ["hashed_now"]
+    (known,) = await ledger.known("bucket", [evidence_of(store, "a").ref], ("sha256",))
+    assert known == {"sha256": hashlib.sha256(store.objects["a"]).hexdigest()}
+
+
+async def test_concurrency_is_the_ceiling_of_hashing_too(stub: StubServer, ledger: Ledger, tmp_path: Path) -> None:
+    for number in range(4):
+        stub.put(BUCKET, f"{number:02}", None, size=16 * MIB)  # more than sockets hold: its answer lasts
+    at_once: list[int] = []
+
+    def watch(operation: str, key: str, nth: int) -> None:
+        if operation == "GetObject":
+            at_once.append(stub.in_flight)
+
+    stub.faults = [watch]
+    result = await audit(stub, tmp_path, ledger=ledger, hash=True, engine="boto3", concurrency=1, only=("K01",))
+    assert result.summary["hashing"]["hashed_now"] == 4
+    assert at_once == [1, 1, 1, 1]
