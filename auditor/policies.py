@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import botocore.session
+from botocore.exceptions import UnknownRegionError
 
 from auditor.rules.interface import Rule
 from auditor.settings import Settings
@@ -36,8 +37,8 @@ ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
 READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 
 STORE_OBJECT_CALLS: Final = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
-LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:Query")
-LEDGER_WRITES: Final = ("dynamodb:GetItem", "dynamodb:UpdateItem")
+LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
+LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,11 @@ class Selection:
 
 
 def partition_of(region: str | None) -> str:
-    """aws, aws-cn, aws-us-gov ... of a region, by botocore's own table; aws where no region is known."""
-    if region is None:
+    """aws, aws-cn, aws-us-gov ... of a region, by botocore's own table; aws for None and for what is none of AWS's."""
+    try:
+        return str(botocore.session.Session().get_partition_for_region(region)) if region else "aws"
+    except UnknownRegionError:
         return "aws"
-    return str(botocore.session.Session().get_partition_for_region(region))
 
 
 def audit_policy(targets: Sequence[Target], settings: Settings, selection: Selection, partition: str) -> dict[str, Any]:

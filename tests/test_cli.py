@@ -257,6 +257,16 @@ def test_policy_is_a_policy_document(run: Run) -> None:
     assert "arn:aws-cn:s3:::bucket/prefix/*" in resources
 
 
+@pytest.mark.parametrize(("region", "partition"), [("us-gov-west-1", "aws-us-gov"), ("default", "aws")])
+def test_policy_is_of_the_environments_partition(
+    run: Run, monkeypatch: pytest.MonkeyPatch, region: str, partition: str
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+    code, out, _ = run("policy", "s3://bucket")
+    assert code == 0
+    assert f'"arn:{partition}:s3:::bucket/*"' in out
+
+
 def test_nothing_but_results_goes_to_stdout(run: Run, stub: StubServer) -> None:
     stub.put("audited", "a", b"x")
     _, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, "--format", "json", "-v")

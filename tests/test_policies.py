@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from auditor.bucketquestions import QUESTIONS
-from auditor.policies import BUCKET_CALLS, Selection, audit_policy, partition_of
+from auditor.ledgers.dynamodb import DynamoLedger
+from auditor.ledgers.interface import Entry
+from auditor.models import ObjectRef
+from auditor.policies import BUCKET_CALLS, LEDGER_READS, LEDGER_WRITES, Selection, audit_policy, partition_of
 from auditor.rules import RULES
+from auditor.sdk import ThreadedClient
 from auditor.settings import Settings
 from auditor.target import Target
 
@@ -69,17 +73,42 @@ def test_a_prefix_is_taken_to_the_letter() -> None:
 def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
     settings = Settings(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
     found = actions(audit_policy([Target("b")], settings, BOTH, "aws"))
-    assert {"sqs:SendMessage", "dynamodb:BatchGetItem", "dynamodb:Query"} <= found
+    assert {action for action in found if not action.startswith("s3:")} == {"sqs:SendMessage", *LEDGER_READS}
     assert "dynamodb:UpdateItem" not in found
 
 
 def test_partitions_come_from_the_region() -> None:
-    assert [partition_of(region) for region in (None, "eu-west-1", "cn-north-1", "us-gov-west-1")] == [
+    regions = (None, "default", "eu-west-1", "cn-north-1", "us-gov-west-1")
+    assert [partition_of(region) for region in regions] == [
+        "aws",
         "aws",
         "aws",
         "aws-cn",
         "aws-us-gov",
     ]
+
+
+async def test_the_ledger_makes_the_calls_that_the_policy_allows_and_no_others() -> None:
+    sent: list[str] = []
+
+    class Client(ThreadedClient):
+        region = "eu-west-1"
+
+        def __init__(self) -> None:
+            """Holds nothing."""
+
+        async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+            sent.append(f"dynamodb:{operation}")
+            return {"Items": [], "Responses": {}}
+
+    ledger = DynamoLedger("digests", Client())
+    await ledger.probe()  # what opening it does
+    await ledger.known("b", [ObjectRef("key", "etag", 1, "2026-01-02T03:04:05Z")], ["sha256"])
+    assert set(sent) == set(LEDGER_READS)
+    await ledger.record(
+        Entry(bucket="b", key="key", version_id=None, etag="etag", size=1, digests={"sha256": "00"}, hashed_at="")
+    )
+    assert set(sent) == {*LEDGER_READS, *LEDGER_WRITES}
 
 
 def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
