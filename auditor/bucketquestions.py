@@ -41,6 +41,8 @@ def _is_public(reply: Reply) -> bool:
 
 def _policy(reply: Reply) -> str:
     text = str(replies.required("GetBucketPolicy", reply, "Policy"))
+    if not text.strip():  # that there is none is said by NoSuchBucketPolicy, never by nothing
+        raise CallFailed("GetBucketPolicy", "Malformed", 200, "no document")
     try:
         parse_policy(text)
     except ValueError as error:
@@ -63,6 +65,10 @@ def _encryption(reply: Reply) -> Encryption:
 
 
 def _versioning(reply: Reply) -> str:
+    """An empty document means that it was never on; no document at all means nothing."""
+    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    if headers.get("content-length") == "0":
+        raise CallFailed("GetBucketVersioning", "Malformed", 200, "no document")
     return str(reply.get("Status") or "Never")
 
 

@@ -1,0 +1,31 @@
+"""Facts of an ordinary bucket for tests of what is made of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from auditor.models import Acl, BucketFacts, Encryption, Grant, PublicAccessBlock, Skipped
+
+OWNER: Final = "a0" * 32
+CLOSED: Final = PublicAccessBlock(True, True, True, True)
+
+
+def facts(**changes: Any) -> BucketFacts:
+    """A bucket of ours with nothing wrong; changes: fields of BucketFacts."""
+    ordinary: dict[str, Any] = {
+        "bucket": "audited",
+        "region": "us-east-1",
+        "owner": OWNER,
+        "own_id": OWNER,
+        "account": "111122223333",
+        "ownership": "ObjectWriter",
+        "public_access_block": CLOSED,
+        "account_public_access_block": Skipped("there is none"),
+        "acl": Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),)),
+        "policy_is_public": False,
+        "policy": "",
+        "versioning": "Never",
+        "encryption": Encryption("AES256"),
+        "request_payer": "BucketOwner",
+    }
+    return BucketFacts(**ordinary | changes)
