@@ -121,7 +121,16 @@ class Audit:
         state = load_state(self._places.store, self._target.bucket, self._run_id)
         if state is not None and state.target != self._target.to_dict():
             raise UsageError(f"run {self._run_id} is of another target, prefix or key range: start a new run")
+        if state is not None and state.asked != self._asked():
+            raise UsageError(
+                f"run {self._run_id} was begun with other rules, or with or without a ledger, or for other algorithms:"
+                " resume it with the same flags, or start a new run"
+            )
         return state
+
+    def _asked(self) -> dict[str, Any]:
+        hashing = None if self._places.ledger is None else list(self._settings.algorithms)
+        return {"rules": [rule.id for rule in self._rules], "algorithms": hashing}
 
     @staticmethod
     def _is_complete(store: Store, folder: str) -> bool:
@@ -148,6 +157,7 @@ class Audit:
             target.bucket,
             self._run_id,
             target=target.to_dict(),
+            asked=self._asked(),
             tally=tally,
             hop=self._hop,
             state=state,

@@ -62,8 +62,9 @@ class RunFolder:
     between, so that each checkpoint's tally is that of its lines. A part ends between two keys only, never between two
     versions of one.
 
-    target: the summary's own dict. tally: the run's, shared with the caller. state: where a killed or handed-on run
-    goes on; its tally is the caller's to restore. part_seconds: longest time a part with lines stays open.
+    target: the summary's own dict. asked: as State has it. tally: the run's, shared with the caller. state: where a
+    killed or handed-on run goes on; its tally is the caller's to restore. part_seconds: longest time a part with lines
+    stays open.
     """
 
     load_state = staticmethod(load_state)
@@ -76,6 +77,7 @@ class RunFolder:
         range_id: str = UNDIVIDED,
         *,
         target: Mapping[str, Any],
+        asked: Mapping[str, Any] | None = None,
         tally: Tally,
         hop: int = 0,
         state: State | None = None,
@@ -90,6 +92,7 @@ class RunFolder:
         self._bucket = bucket
         self._range_id = range_id
         self._target = dict(target)
+        self._asked = dict(asked or {})
         self._tally = tally
         self._hop = hop
         self._part_lines = part_lines
@@ -275,6 +278,7 @@ class RunFolder:
         state = State(
             run=self.run_id,
             target=self._target,
+            asked=self._asked,
             next_part=next_part,
             start_after=mark.key,
             hop=self._hop,

@@ -62,10 +62,14 @@ def target_name(target: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A checkpoint: parts below next_part are in place and hold every object up to start_after (None: none yet)."""
+    """A checkpoint: parts below next_part are in place and hold every object up to start_after (None: none yet).
+
+    asked: what the run asks of each object; nothing else may go on with it, or its counts would speak of two audits.
+    """
 
     run: str
     target: Mapping[str, Any]
+    asked: Mapping[str, Any]
     next_part: int
     start_after: str | None
     hop: int
