@@ -64,9 +64,7 @@ async def audit(
     **settings: Any,
 ) -> Result:
     """Audit the stub's bucket into a folder below `out`, and check everything that must hold of any run."""
-    told = Settings(
-        **{"endpoint_url": stub.url, "out": str(out), "max_rate": None, "concurrency": 16, "ledger": "x", **settings}
-    )
+    told = Settings(**{"endpoint_url": stub.url, "out": str(out), "max_rate": None, "concurrency": 16, **settings})
     places = Places(store=LocalStore(out), ledger=ledger)
     aim = target or Target(BUCKET, versions=told.versions)
     summary = await Audit(aim, told, places, Stop() if stop is None else stop, run_id=resume).run()

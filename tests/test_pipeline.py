@@ -12,6 +12,7 @@ import pytest
 
 from auditor.engines import ENGINES
 from auditor.gather import Stop
+from auditor.ledgers import open_ledger
 from auditor.models import BUCKET_OWNER_ENFORCED
 from auditor.plan import ACLS_DISABLED, NOT_NEEDED
 from auditor.target import Target
@@ -22,6 +23,7 @@ from tests.servers.samples import SAMPLES, sample_bucket, sample_kind
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import (
     ACCESS_DENIED,
+    CUT,
     INTERNAL_ERROR,
     RESET,
     SLOW_DOWN,
@@ -340,6 +342,33 @@ class TestOnlyWhatIsNeeded:
         assert "O09" in result.line("k")["rules"]
         assert "O09" not in result.undecided[0]["rules"]
         assert "O02" in result.undecided[0]["rules"]
+
+
+class TestHashing:
+    async def test_every_object_is_in_one_of_five_states(
+        self, stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str
+    ) -> None:
+        kinds = [sample_kind(number) for number in range(COUNT)]
+        unhashable = sum(kind in {"archived", "sse-c", "denied-head"} for kind in kinds)
+        async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+            asked = await audit(stub, tmp_path, engine=engine, ledger=ledger)
+            assert stub.count("GetObject") == 0
+            hashed = await audit(stub, tmp_path, engine=engine, ledger=ledger, hash=True)
+            again = await audit(stub, tmp_path, engine=engine, ledger=ledger, hash=True)
+        states = {"algorithms": ["sha256"], "known": 0, "hashed_now": 0, "queued": 0, "unhashable": unhashable}
+        assert asked.summary["hashing"] == {**states, "pending": COUNT - unhashable}
+        assert hashed.summary["hashing"] == {**states, "hashed_now": COUNT - unhashable, "pending": 0}
+        assert again.summary["hashing"] == {**states, "known": COUNT - unhashable, "pending": 0}
+        assert stub.count("GetObject") == COUNT - unhashable
+        assert {line["hashed"] for line in again.objects if line["outcome"] == "audited"} == {True, False}
+
+    async def test_under_faults_too(self, stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str) -> None:
+        stub.faults = [random_faults(0.3, seed=5, kinds=(INTERNAL_ERROR, CUT), operations={"GetObject"})]
+        async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+            await audit(stub, tmp_path, engine=engine, ledger=ledger, hash=True)
+            stub.faults = []
+            result = await audit(stub, tmp_path, engine=engine, ledger=ledger, hash=True)
+        assert result.summary["hashing"]["pending"] == 0
 
 
 class TestEnds:
