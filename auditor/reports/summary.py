@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped
+from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped, Unread
 from auditor.tally import Tally
 from auditor.text import visible
 
@@ -41,7 +41,7 @@ def summary(
     resume: Mapping[str, Any] | None = None,
     accepted_rules: int = 0,
 ) -> dict[str, Any]:
-    """The summary of CONTRACTS.md, and "rules", "unread" (both worst first) and "accepted" beside it.
+    """What summary.json holds; "rules" and "unread" worst first.
 
     out: URI of the run folder. target: bucket, prefix, versions, start_after, stop_at. algorithms: those wanted, None
     without a ledger. accepted_rules: how many of rules_undecided the configuration accepts. Raises AssertionError when
@@ -144,6 +144,8 @@ def _unasked(facts: BucketFacts | None, acl: Skipped | None, head: Skipped | Non
         value = getattr(facts, item.name)
         if isinstance(value, Skipped) and item.name in _FACTS:
             words.append(f"{_FACTS[item.name]}: {visible(value.reason)}")
+        elif isinstance(value, Unread) and item.name in _FACTS:
+            words.append(f"{_FACTS[item.name]}, which could not be read: {visible(f'{value.action} {value.code}')}")
     return words
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped
+from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped, Unread
 from auditor.reports.summary import exit_code, holes, not_looked_at
 from auditor.tally import Tally
 from tests.reports.samples import denied, finding, gone, judged, sample_summary, tally_of, target
@@ -137,6 +137,11 @@ def test_what_was_skipped_is_said_with_its_reason() -> None:
     assert "ACLs of the objects: ACLs are disabled" in words
     assert "metadata, headers and encryption of the objects: no selected rule needs it" in words
     assert "public access block of the account: a custom endpoint has none" in words
+
+
+def test_setting_that_could_not_be_read_is_said_though_no_rule_needs_it() -> None:
+    words = not_looked_at(facts(policy=Unread("GetBucketPolicy", "AccessDenied")), target())
+    assert "policy of the bucket, which could not be read: GetBucketPolicy AccessDenied" in words
 
 
 def test_what_was_asked_is_not_among_them() -> None:
