@@ -12,7 +12,7 @@ from auditor.errors import AuditorError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code of CONTRACTS (0 to 4). Every failure is one sentence on stderr."""
+    """Run one command; its exit code, 0 to 4. Every failure is one sentence on stderr."""
     options = make_parser().parse_args(arguments)
     logging.basicConfig(
         stream=sys.stderr,
