@@ -10,6 +10,8 @@ import importlib
 import json
 import logging
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ HOST: Final = "127.0.0.1"
 REGION: Final = "us-east-1"
 UPLOADS: Final = 8
 """Uploads at once, and the size of the clients' pools."""
+LAST_CALLS_SECONDS: Final = 5.0
 
 _CLEARED: Final = ("AWS_", "AUDITOR_", "MOTO_")
 _QUIET: Final = ("werkzeug", "moto")
@@ -51,7 +54,8 @@ def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iter
         connection = Connection(bucket=bucket, region=REGION, concurrency=UPLOADS)
         s3, sqs = (aws.make_client(service, connection) for service in ("s3", "sqs"))
         try:
-            yield Clients(s3, sqs)
+            with _last_calls():
+                yield Clients(s3, sqs)
         finally:
             s3.close()
             sqs.close()
@@ -103,6 +107,22 @@ def _server(load_module: Import) -> Iterator[str]:
         yield f"http://{host}:{port}"
     finally:
         server.stop()
+
+
+@contextmanager
+def _last_calls() -> Iterator[None]:
+    """Wait for the threads that were started within: after Ctrl-C each ends with the call that it is in.
+
+    Without the server that call would be tried again and again, and hold up the end of the process.
+    """
+    before = set(threading.enumerate())
+    try:
+        yield
+    finally:
+        deadline = time.monotonic() + LAST_CALLS_SECONDS
+        for thread in set(threading.enumerate()) - before:
+            if not thread.daemon:
+                thread.join(max(0.0, deadline - time.monotonic()))
 
 
 @contextmanager

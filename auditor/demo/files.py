@@ -6,7 +6,7 @@ import os
 import platform
 import stat
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,10 +42,13 @@ class Choice:
     left_out: int = 0
 
 
-def choose(folder: str | None) -> Choice:
-    """Files below `folder`, or Python's own. Raises UsageError where there are none."""
+def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice:
+    """Files below `folder`, or Python's own. Raises UsageError where there are none.
+
+    paths: where Python's own lie, as sysconfig.get_paths() gives them.
+    """
     if folder is None:
-        return _python()
+        return _python(paths or sysconfig.get_paths())
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise UsageError(f"--from {folder[:200]!r} is not a directory: name one that holds files")
@@ -56,10 +59,9 @@ def choose(folder: str | None) -> Choice:
     return Choice(tuple(picker.sources), f"files from {root.name or root}", picker.left_out)
 
 
-def _python() -> Choice:
+def _python(paths: Mapping[str, str]) -> Choice:
     """The standard library; where it comes without its tests, the sources of the installed packages besides."""
     picker = _Picker()
-    paths = sysconfig.get_paths()
     library = Path(paths["stdlib"])
     picker.pick(_python_sources(library), library, f"{PREFIX}stdlib/")
     version = platform.python_version()

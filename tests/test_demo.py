@@ -1,0 +1,441 @@
+"""The demo as a newcomer runs it, in a process of its own; and what it would say if something were wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+
+from auditor.cli import main
+from auditor.cli.demo import SHOWN, end
+from auditor.demo.aws import demo_aws, own_environment
+from auditor.demo.compare import audit_differences, compare, hashing_differences
+from auditor.demo.files import ENOUGH_FILES, MOST_FILES, choose
+from auditor.demo.plants import DECOYS, NOT_PLANTED, PLANTED
+from auditor.demo.steps import Steps
+from auditor.demo.tour import run_tour
+from auditor.demo.world import BUCKET
+from auditor.engines import ENGINES
+from auditor.errors import UsageError
+from auditor.processing import Counts
+from auditor.rules import RULES
+from auditor.runs import read_lines
+from auditor.stores import open_store
+
+COLUMNS: Final = 100
+KINDS: Final = ("findings", "objects")
+FILES: Final = 12
+OBJECTS: Final = FILES + len(DECOYS) + sum(plant.key is not None for plant in PLANTED)
+START: Final = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from auditor.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+"""Ctrl-C works, even where the tests were started by a shell that turns it off for its background jobs."""
+
+HOSTILE: Final = {
+    "AWS_PROFILE": "there-is-no-such-profile",
+    "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
+    "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
+    "AWS_USE_FIPS_ENDPOINT": "true",
+    "AUDITOR_ENGINE": "no such engine",
+    "AUDITOR_IGNORE": "O01,O02",
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "http_proxy": "http://127.0.0.1:9",
+    "NO_PROXY": "example.net",
+    "no_proxy": "example.net",
+}
+"""A user's environment, each variable of which would break the demo or lead it elsewhere."""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "some files"
+    (folder / "below").mkdir(parents=True)
+    for number in range(FILES):
+        (folder / "below" / f"{number:02} file.txt").write_text(f"file {number}\n")
+    return folder
+
+
+def command(files: Path, out: Path, *more: str) -> list[str]:
+    return [sys.executable, "-c", START, "demo", "--from", str(files), "--out", str(out), *more]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a demo left: its exit code, its output, and the lines of its first run."""
+
+    code: int
+    out: str
+    err: str
+    findings: list[Mapping[str, Any]]
+    objects: list[Mapping[str, Any]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "auditor.toml").write_text("this is no TOML")
+    demo = shown(files, tmp_path / "runs", engine, tmp_path)
+
+    assert (demo.code, demo.out.count("MISSED")) == (0, 0), demo.out + demo.err
+    assert f"{OBJECTS} listed = {OBJECTS} audited + 0 vanished + 0 undecided: complete" in demo.out
+    assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found, no false alarm" in demo.out
+    assert f"{OBJECTS} queued on SQS, {OBJECTS} read and hashed by the worker" in demo.out
+    assert f"{OBJECTS} of {OBJECTS} known as hashed, 0 queued, 0 left to hash" in demo.out
+    assert all(rule in demo.out for rule in NOT_PLANTED)
+    assert {(line["key"], line["rule"]) for line in demo.findings} == {
+        (plant.key, rule) for plant in PLANTED for rule in plant.rules
+    }
+    assert {line["key"] for line in demo.objects} >= {f"files/below/{number:02} file.txt" for number in range(FILES)}
+    assert_readable(demo)
+
+
+def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:
+    environment = {**os.environ, **HOSTILE}
+    done = subprocess.run(
+        command(files, out, "--engine", engine),
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    found = re.search(r"^Run folder +(\S+)$", done.stdout, re.MULTILINE)
+    if found is None:
+        return Shown(done.returncode, done.stdout, done.stderr, [], [])
+    with open_store(str(out)) as store:
+        run = Path(found[1]).name.removeprefix("run=")
+        findings, objects = (list[Mapping[str, Any]](read_lines(store, BUCKET, run, kind)) for kind in KINDS)
+    assert (Path(found[1]) / "report.html").is_file()
+    return Shown(done.returncode, done.stdout, done.stderr, findings, objects)
+
+
+def assert_readable(demo: Shown) -> None:
+    """Results are on stdout, progress is on stderr, no key does anything to the terminal."""
+    lines = demo.out.splitlines()
+    assert [line for line in lines if len(line) > COLUMNS and not line.startswith(("Report", "Run folder"))] == []
+    assert all(line.isprintable() for line in lines)
+    assert all(line.isprintable() for line in demo.err.splitlines())
+    assert "loading: " in demo.err
+    assert "loading: " not in demo.out
+
+
+@pytest.mark.parametrize(
+    ("stream", "moment"), [("stderr", "loading: "), ("stdout", "1 Load"), ("stdout", "3 Compare"), ("stdout", "4 Hash")]
+)
+def test_interrupted(stream: str, moment: str, files: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command(files, tmp_path / "runs"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    with process:
+        assert any(line.startswith(moment) for line in getattr(process, stream))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+
+    assert process.returncode == 4
+    assert err.splitlines()[-1].startswith("auditor: the demo was interrupted")
+    assert err.count("auditor: ") == 1
+    assert "Traceback" not in err
+    assert "Result" not in out
+
+
+def lines_of_planted() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Findings and objects as they are when all is right."""
+    findings = [{"key": plant.key, "rule": rule} for plant in PLANTED for rule in plant.rules]
+    objects = [{"key": plant.key, "verdict": plant.verdict} for plant in PLANTED if plant.key is not None]
+    clean = [{"key": plant.key, "verdict": "private"} for plant in DECOYS]
+    return findings, [*objects, *clean]
+
+
+def test_all_planted_is_found() -> None:
+    comparison = compare(PLANTED, *lines_of_planted())
+
+    assert comparison.differences == []
+    assert comparison.problems == len(PLANTED)
+    assert comparison.clean == len(DECOYS)
+
+
+@pytest.mark.parametrize("index", range(len(lines_of_planted()[0])))
+def test_each_missed_finding_is_told(index: int) -> None:
+    findings, objects = lines_of_planted()
+    missed = findings.pop(index)
+    comparison = compare(PLANTED, findings, objects)
+
+    assert len(comparison.differences) == 1
+    assert f"{missed['rule']} was missed" in comparison.differences[0]
+    assert comparison.problems == len(PLANTED) - 1
+
+
+@pytest.mark.parametrize(
+    ("key", "rule", "said"),
+    [
+        ("decoys/double//slash", "K01", "decoys/double//slash: K01 is a false alarm"),
+        ("finance/salaries.csv", "O01", "finance/salaries.csv: O01 is a false alarm"),
+        ("a\x1b[2J", "O02", "a\\x1b[2J: O02 is a false alarm"),
+        (None, "B05", "the bucket: B05 is a false alarm"),
+    ],
+)
+def test_a_false_alarm_is_told(key: str | None, rule: str, said: str) -> None:
+    findings, objects = lines_of_planted()
+
+    assert compare(PLANTED, [*findings, {"key": key, "rule": rule}], objects).differences == [said]
+
+
+def test_a_wrong_verdict_is_told() -> None:
+    findings, objects = lines_of_planted()
+    objects[0]["verdict"] = "private"
+    objects[-1]["verdict"] = "exposed"
+
+    assert compare(PLANTED, findings, objects).differences == [
+        f"{PLANTED[0].key}: verdict exposed was missed",
+        f"{DECOYS[-1].key}: verdict exposed is a false alarm",
+    ]
+
+
+def test_a_planted_object_that_was_not_listed_is_told() -> None:
+    findings, objects = lines_of_planted()
+
+    assert compare(PLANTED, findings, objects[1:]).differences == [f"{PLANTED[0].key}: verdict exposed was missed"]
+
+
+def audited(**changes: int) -> dict[str, Any]:
+    coverage = {"listed": 5, "audited": 5, "vanished": 0, "undecided": 0, **changes}
+    return {"run": "20260102T030405Z-0a1b2c", "complete": True, "coverage": coverage, "rules_undecided": []}
+
+
+def test_a_whole_audit_differs_in_nothing() -> None:
+    assert audit_differences(audited(), 5) == []
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        ({**audited(), "complete": False}, "not complete"),
+        (audited(listed=4, audited=4), "5 objects were loaded and 4 listed"),
+        (audited(audited=4), "5 objects were listed and 4 have an outcome"),
+        (audited(audited=4, undecided=1), "4 of 5 objects were audited"),
+        ({**audited(), "rules_undecided": [{"rule": "B04", "action": "X", "code": "Y"}]}, "1 rules are undecided"),
+    ],
+)
+def test_a_hole_in_an_audit_is_told(summary: dict[str, Any], said: str) -> None:
+    assert said in " ".join(audit_differences(summary, 5))
+
+
+def hashed(**changes: int) -> dict[str, Any]:
+    zeros = dict.fromkeys(("known", "hashed_now", "queued", "unhashable", "pending"), 0)
+    return {"algorithms": ["sha256"], **zeros, **changes}
+
+
+def test_all_that_can_be_hashed_is_hashed() -> None:
+    assert hashing_differences(hashed(queued=4, unhashable=1), Counts(hashed=4), hashed(known=4, unhashable=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "work", "second", "said"),
+    [
+        (hashed(queued=5), Counts(hashed=4), hashed(known=5), "5 objects were queued and 4 hashed"),
+        (hashed(queued=5), Counts(hashed=5, failed=1), hashed(known=5), "failed at 1 objects"),
+        (hashed(queued=5), Counts(hashed=5), hashed(known=4, pending=1), "1 objects are pending"),
+        (hashed(queued=5), Counts(hashed=5), hashed(known=4, queued=1), "4 of 5 objects are known"),
+    ],
+)
+def test_what_is_left_to_hash_is_told(first: dict[str, Any], work: Counts, second: dict[str, Any], said: str) -> None:
+    assert said in " ".join(hashing_differences(first, work, second))
+
+
+def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert end([]) == 0
+    assert end([f"difference {number}" for number in range(SHOWN + 3)]) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert (len(err), err[0], err[-1]) == (SHOWN + 1, "auditor: difference 0", "auditor: and 3 differences more")
+
+
+def test_every_rule_is_planted_or_said_not_to_be() -> None:
+    planted = {rule for plant in PLANTED for rule in plant.rules}
+
+    assert planted.isdisjoint(NOT_PLANTED)
+    assert planted | set(NOT_PLANTED) == {rule.id for rule in RULES}
+
+
+def test_keys_are_planted_once_and_no_loaded_file_can_have_one() -> None:
+    keys = [plant.key for plant in (*PLANTED, *DECOYS) if plant.key is not None]
+
+    assert len(set(keys)) == len(keys)
+    assert not any(key.startswith("files/") for key in keys)
+
+
+def test_the_environment_is_the_demos_own_and_then_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in HOSTILE.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    with suppress(ZeroDivisionError), own_environment():
+        inside = dict(os.environ)
+        raise ZeroDivisionError
+
+    assert dict(os.environ) == before
+    assert not {name for name in HOSTILE if name.startswith(("AWS_", "AUDITOR_"))} & inside.keys()
+    assert inside["AWS_ACCESS_KEY_ID"] == "demo"
+    assert inside["AWS_CONFIG_FILE"] == inside["AWS_SHARED_CREDENTIALS_FILE"] == os.devnull
+    assert inside["AWS_ENDPOINT_URL"].startswith("http://127.0.0.1:")
+
+
+def test_the_server_ends_with_the_block_whatever_happens() -> None:
+    before = dict(os.environ)
+    with suppress(ZeroDivisionError), demo_aws(BUCKET):
+        url = os.environ["AWS_ENDPOINT_URL"]
+        raise ZeroDivisionError
+    address = urlsplit(url)
+
+    assert dict(os.environ) == before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((str(address.hostname), int(str(address.port))), timeout=5).close()
+
+
+def test_calls_in_flight_find_the_server_still_there() -> None:
+    left = threading.Event()
+    pool = ThreadPoolExecutor(1)
+    with demo_aws(BUCKET) as clients:
+
+        def late() -> int:
+            left.wait(0.3)
+            return int(clients.sqs.list_queues()["ResponseMetadata"]["HTTPStatusCode"])
+
+        call = pool.submit(late)
+        pool.shutdown(wait=False)
+
+    assert call.result(timeout=0) == 200
+
+
+def test_without_moto(files: Path, tmp_path: Path) -> None:
+    def nothing_installed(name: str) -> ModuleType:
+        raise ModuleNotFoundError(f"No module named {name!r}", name="moto")
+
+    before = dict(os.environ)
+    with pytest.raises(UsageError, match=r"moto is missing.*pip install 's3-auditor\[demo\]'"):
+        run_tour(str(files), "boto3", str(tmp_path / "runs"), load_module=nothing_installed)
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--from", "there/is/none"], "--from 'there/is/none' is not a directory"),
+        (["--from", "empty"], "--from 'empty' holds no files"),
+        (["--engine", "steam"], "--engine is 'steam', which is no engine"),
+        (["--out", "s3://bucket/runs"], "--out s3://bucket/runs is not a directory"),
+    ],
+)
+def test_wrong_usage(
+    flags: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+
+    assert main(["demo", *flags]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_an_output_place_that_cannot_be_written(
+    files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "runs").write_text("in the way")
+
+    assert main(["demo", "--from", str(files), "--out", str(tmp_path / "runs")]) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_enough_real_files_without_being_given_any() -> None:
+    choice = choose(None)
+
+    assert ENOUGH_FILES <= len(choice.sources) <= MOST_FILES
+    assert choice == choose(None)
+    assert len({source.key for source in choice.sources}) == len(choice.sources)
+    assert all(source.path.is_file() for source in choice.sources)
+
+
+def test_a_small_standard_library_is_topped_up_with_packages(tmp_path: Path) -> None:
+    for name in ("lib/os.py", "lib/test/__pycache__/os.py", "lib/site-packages/six.py", "lib/os.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("pass\n")
+    choice = choose(None, {"stdlib": str(tmp_path / "lib"), "purelib": str(tmp_path / "lib/site-packages")})
+
+    assert [source.key for source in choice.sources] == ["files/stdlib/os.py", "files/packages/six.py"]
+    assert choice.origin.endswith("and its packages")
+
+
+def test_a_python_without_sources(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--from DIR"):
+        choose(None, {"stdlib": str(tmp_path), "purelib": str(tmp_path)})
+
+
+def test_files_whose_names_are_true_findings_stay_out(files: Path) -> None:
+    for name in ("a\ttab", "back\\..\\slash", "\u202egpj.exe", "line\nbreak"):
+        (files / name).write_text("x")
+    (files / "link").symlink_to(files / "nowhere")
+    choice = choose(str(files))
+
+    assert [source.key for source in choice.sources] == [f"files/below/{number:02} file.txt" for number in range(FILES)]
+    assert choice.left_out == 5
+
+
+def test_no_more_files_than_the_most(tmp_path: Path) -> None:
+    for number in range(MOST_FILES + 2):
+        (tmp_path / f"{number:05}").touch()
+    choice = choose(str(tmp_path))
+
+    assert len(choice.sources) == MOST_FILES
+    assert choice.left_out == 2
+    assert choice.sources[-1].key == f"files/{MOST_FILES - 1:05}"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def drive(stream: io.StringIO) -> str:
+    with Steps("loading", "objects", stream) as steps:
+        for done in range(1, 9):
+            steps.update(done, 8)
+    return stream.getvalue()
+
+
+def test_progress_in_a_log_is_a_line_a_quarter() -> None:
+    assert drive(io.StringIO()) == "".join(f"loading: {done} of 8 objects\n" for done in (2, 4, 6, 8))
+
+
+def test_progress_on_a_terminal_is_one_line_that_goes_away() -> None:
+    written = drive(Terminal())
+
+    assert "\n" not in written
+    assert written.endswith("loading: 8 of 8 objects\x1b[K\r\x1b[K")
+
+
+def test_nothing_to_do_has_no_quarters() -> None:
+    stream = io.StringIO()
+    Steps("hashing", "objects", stream).update(0, 0)
+
+    assert stream.getvalue() == ""
