@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.config import load
-from auditor.errors import UsageError
+from auditor.errors import RunError, UsageError
 from auditor.gather import Stop
 from auditor.pipeline import Audit
 from auditor.places import open_places
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
 from auditor.target import Target, parse_target
-
-log = logging.getLogger(__name__)
 
 EVENT_SETTINGS: Final = frozenset(
     {
@@ -106,7 +103,8 @@ class AuditService:
         self._environ = environ
 
     async def handle(self, event: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:
-        """`{"runs": [SUMMARY, ..]}`, a summary for each target reached. Raises AuditorError for what cannot be run.
+        """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be run: a target that
+        fails, or that the deadline comes before, keeps no other from its audit, and is raised at the end.
 
         seconds_left: until the function's deadline. Short of it the run stops listing, finishes what is in flight and
         saves its parts; its summary then says how to go on.
@@ -123,11 +121,19 @@ class AuditService:
     async def _audit(self, invocation: Invocation, stop: Stop) -> list[dict[str, Any]]:
         settings = invocation.settings
         summaries: list[dict[str, Any]] = []
+        failures: list[RunError] = []
         async with open_places(settings, invocation.targets) as places:
             for target in invocation.targets:
                 if stop:
-                    log.error("not reached before the deadline: %d targets", len(invocation.targets) - len(summaries))
-                    break
-                audit = Audit(target, settings, places, stop, run_id=invocation.run, hop=invocation.hop)
-                summaries.append(await audit.run())
+                    failures.append(RunError(f"{target.uri} was not audited: {stop.reason}"))
+                    continue
+                try:
+                    audit = Audit(target, settings, places, stop, run_id=invocation.run, hop=invocation.hop)
+                    summaries.append(await audit.run())
+                except RunError as error:
+                    failures.append(error)
+        if len(failures) > 1:
+            raise RunError("; ".join(map(str, failures)))
+        if failures:
+            raise failures[0]
         return summaries

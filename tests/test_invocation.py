@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import UsageError
+from auditor.errors import BucketError, RunError, UsageError
 from auditor.invocation import AuditService, read_event
-from auditor.runs import read_lines
+from auditor.runs import last_listed, read_lines
 from auditor.stores import open_store
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import latency
@@ -83,6 +83,24 @@ async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServ
     assert summary["complete"]
     assert summary["coverage"]["listed"] == 1
     assert summary["verdicts"]["exposed"] == 1
+
+
+async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "a.txt", b"x")
+    service = AuditService(environ(stub, tmp_path, AUDITOR_BUCKETS="no-such-bucket,audited"))
+    with pytest.raises(BucketError, match="no-such-bucket"):
+        await service.handle({}, 900.0)
+    with open_store(str(tmp_path)) as store:
+        assert last_listed(store, "audited", "") == 1
+
+
+async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer, tmp_path: Path) -> None:
+    for number in range(60):
+        stub.put("audited", f"{number:03}", b"x")
+    stub.faults = [latency(0.05)]
+    more = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
+    with pytest.raises(RunError, match=r"s3://other-bucket was not audited: .*; s3://third-bucket was not audited: "):
+        await AuditService(environ(stub, tmp_path, **more)).handle({}, 3.0)
 
 
 async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it(
