@@ -1,26 +1,18 @@
-"""The hashing worker as a function: SQS batches in, the ids of failed messages out; settings from the environment."""
+"""The hashing worker as a function: SQS batches in, the ids of failed messages out; settings: environment, file."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Final
+from contextlib import AsyncExitStack
+from typing import Any
 
-from auditor.engines import DEFAULT_ENGINE, ENGINES
-from auditor.engines.interface import Connection, Engine
+from auditor.config import load
 from auditor.errors import UsageError
-from auditor.hashing import CHUNK_SIZE, MIB
-from auditor.home import open_at_home
-from auditor.messages import ALGORITHMS
-from auditor.processing import HashSettings, Processor, leave
+from auditor.processing import Processor, leave
 from auditor.queues import Received
+from auditor.settings import ENV_PREFIX, Settings, environment_layer, resolve
 from auditor.tasks import together
-from auditor.worker import open_processor
-
-log = logging.getLogger(__name__)
-
-MAX_CHUNK_MIB: Final = 1024
+from auditor.worker import processor_of
 
 
 class HashingService:
@@ -47,40 +39,17 @@ class HashingService:
         await self._stack.aclose()
 
     async def _open(self) -> Processor:
-        environ = self._environ
-        settings = hash_settings(environ)
-        name = environ.get("AUDITOR_ENGINE", DEFAULT_ENGINE)
-        if name not in ENGINES:
-            raise UsageError(f"AUDITOR_ENGINE {name!r} is not an engine: there are {', '.join(ENGINES)}")
-
-        def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
-            return open_at_home(name, Connection(bucket=bucket, concurrency=settings.concurrency))
-
-        opening = open_processor(
-            _required(environ, "AUDITOR_QUEUE"),
-            _required(environ, "AUDITOR_LEDGER"),
-            open_engine,
-            settings,
-            dead_letter_url=environ.get("AUDITOR_DEAD_LETTER_QUEUE") or None,
-        )
-        return await self._stack.enter_async_context(opening)
+        return await self._stack.enter_async_context(processor_of(read_settings(self._environ)))
 
 
-def hash_settings(environ: Mapping[str, str]) -> HashSettings:
-    """AUDITOR_ALGORITHMS (a list with commas) and AUDITOR_CHUNK_MIB; raises UsageError naming the variable."""
-    names = environ.get("AUDITOR_ALGORITHMS", ALGORITHMS[0]).replace(" ", "").split(",")
-    if any(name not in ALGORITHMS for name in names):
-        raise UsageError(f"AUDITOR_ALGORITHMS {','.join(names)!r} names one that is not known: {', '.join(ALGORITHMS)}")
-    mib = environ.get("AUDITOR_CHUNK_MIB", str(CHUNK_SIZE // MIB))
-    if not (mib.isascii() and mib.isdecimal() and 1 <= int(mib[:9]) <= MAX_CHUNK_MIB):
-        raise UsageError(f"AUDITOR_CHUNK_MIB {mib!r} is not a whole number from 1 to {MAX_CHUNK_MIB}")
-    return HashSettings(algorithms=tuple(dict.fromkeys(names)), chunk_size=int(mib) * MIB)
-
-
-def _required(environ: Mapping[str, str], name: str) -> str:
-    if value := environ.get(name):
-        return value
-    raise UsageError(f"{name} is not set: the hashing function needs it")
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Variables, then auditor.toml, then defaults; raises UsageError naming what is wrong, or missing."""
+    file, tables = load(environ.get("AUDITOR_CONFIG") or None)
+    layers = [environment_layer(environ), file]
+    for name in ("queue", "ledger"):
+        if not any(layer.values.get(name) for layer in layers):
+            raise UsageError(f"{ENV_PREFIX}{name.upper()} is not set: the hashing function needs it")
+    return resolve(layers, tables)
 
 
 def _received(record: Mapping[str, Any]) -> Received:

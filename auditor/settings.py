@@ -15,6 +15,7 @@ from auditor.hashing import ALGORITHMS
 from auditor.models import Severity
 
 ENV_PREFIX: Final = "AUDITOR_"
+MAX_CHUNK_MIB: Final = 1024
 _NEVER: Final = "never"
 
 
@@ -36,7 +37,8 @@ class Acceptance:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """concurrency: None is auto. max_rate: calls a second, None is unlimited. fail_on: None is never. retry_seconds:
-    time in which one call is tried again. chunk_mib: how much of an object is read at once.
+    time in which one call is tried again. chunk_mib: how much of an object is read at once. dead_letter_queue: None:
+    the queue is asked for its own.
     """
 
     engine: str = DEFAULT_ENGINE
@@ -51,6 +53,7 @@ class Settings:
     ledger: str | None = None
     algorithms: tuple[str, ...] = ("sha256",)
     queue: str | None = None
+    dead_letter_queue: str | None = None
     hash: bool = False
     endpoint_url: str | None = None
     profile: str | None = None
@@ -114,6 +117,14 @@ def _number(value: Any, source: str, kind: type, minimum: float, wanted: str) ->
 
 def whole(value: Any, source: str) -> int:
     return int(_number(value, source, int, 1, "a whole number of at least 1"))
+
+
+def chunk(value: Any, source: str) -> int:
+    wanted = f"a whole number of MiB from 1 to {MAX_CHUNK_MIB}"
+    number = int(_number(value, source, int, 1, wanted))
+    if number > MAX_CHUNK_MIB:
+        raise _fail(source, value, wanted)
+    return number
 
 
 def seconds(value: Any, source: str) -> float:
@@ -181,6 +192,7 @@ PARSERS: Final[dict[str, Parse]] = {
     "ledger": text,
     "algorithms": algorithms,
     "queue": text,
+    "dead_letter_queue": text,
     "hash": flag,
     "endpoint_url": endpoint,
     "profile": text,
@@ -194,7 +206,7 @@ PARSERS: Final[dict[str, Parse]] = {
     "retry_seconds": seconds,
     "part_lines": whole,
     "part_seconds": seconds,
-    "chunk_mib": whole,
+    "chunk_mib": chunk,
 }
 """Settings that a flag, a variable or a line of auditor.toml may give; the tables of auditor.toml are read apart."""
 

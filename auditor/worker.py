@@ -7,20 +7,25 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from auditor.enginepool import EnginePool, OpenEngine
+from auditor.engines.interface import Engine
 from auditor.errors import AuditorError, QueueError
-from auditor.hashing import hash_threads
+from auditor.hashing import MIB, hash_threads
+from auditor.home import connection_to, open_at_home
 from auditor.ledgers import open_ledger
+from auditor.places import ledger_endpoint
 from auditor.processing import Counts, HashSettings, Processed, Processor, leave
 from auditor.queues import BATCH, Queue, Received, open_queue
+from auditor.settings import Settings
 from auditor.tasks import task_group
 
 log = logging.getLogger(__name__)
 
+CONCURRENCY: Final = 16
 IDLE: Final = 20.0
 VISIBILITY: Final = 120
 """Seconds that a message in hand is hidden; renewed every third of it while its objects are hashed."""
@@ -148,6 +153,34 @@ class Worker:
     def _give_up(self, error: AuditorError) -> None:
         self._doom = self._doom or error
         self.stop()
+
+
+def processor_of(settings: Settings) -> AbstractAsyncContextManager[Processor]:
+    """A processor to be entered, with all that the settings say; a queue and a ledger must be among it."""
+    hashing = hash_settings(settings)
+
+    def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+        return open_at_home(settings.engine, connection_to(bucket, settings, hashing.concurrency))
+
+    return open_processor(
+        settings.queue or "",
+        settings.ledger or "",
+        open_engine,
+        hashing,
+        dead_letter_url=settings.dead_letter_queue,
+        region=settings.region,
+        endpoint_url=ledger_endpoint(settings),
+        profile=settings.profile,
+    )
+
+
+def hash_settings(settings: Settings) -> HashSettings:
+    """What of the settings the hashing of one message needs."""
+    return HashSettings(
+        algorithms=settings.algorithms,
+        concurrency=settings.concurrency or CONCURRENCY,
+        chunk_size=settings.chunk_mib * MIB,
+    )
 
 
 @asynccontextmanager

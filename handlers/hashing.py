@@ -14,5 +14,5 @@ _service = HashingService(os.environ)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and the others of auditor.service."""
+    """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and all others of auditor.settings."""
     return _runner.run(_service.handle(event))

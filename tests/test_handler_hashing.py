@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -19,9 +20,14 @@ from auditor.errors import LedgerError, UsageError
 from auditor.ledgers.dynamodb import create_table
 from auditor.messages import HashMessage, HashTask, encode
 from auditor.processing import HashSettings
-from auditor.service import HashingService, hash_settings
+from auditor.service import HashingService, read_settings
+from auditor.worker import hash_settings
+from tests.hash_fakes import etag_of
+from tests.servers.stub import StubServer
+from tests.servers.world import World
 
 MIB = 1024 * 1024
+NEEDED = {"AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:digests.db"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,7 @@ async def test_missing_setting_is_named(cloud: Cloud, name: str) -> None:
 
 
 async def test_unknown_engine_is_named(cloud: Cloud) -> None:
-    with pytest.raises(UsageError, match=r"AUDITOR_ENGINE 'curl' .* aioboto3, boto3"):
+    with pytest.raises(UsageError, match=r"AUDITOR_ENGINE is 'curl', .* aioboto3 or boto3"):
         await HashingService(cloud.environ | {"AUDITOR_ENGINE": "curl"}).handle({"Records": []})
 
 
@@ -173,15 +179,39 @@ async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_even
 
 
 def test_settings_have_defaults_and_are_read() -> None:
-    assert hash_settings({}) == HashSettings(algorithms=("sha256",), chunk_size=20 * MIB)
-    read = hash_settings({"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"})
-    assert read == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB)
+    assert hash_settings(read_settings(NEEDED)) == HashSettings(algorithms=("sha256",), chunk_size=20 * MIB)
+    read = read_settings(NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"})
+    assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB)
+
+
+def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "auditor.toml"
+    file.write_text('queue = "http://127.0.0.1/q"\nledger = "sqlite:l"\nconcurrency = 3\nalgorithms = ["md5"]\n')
+    read = read_settings(
+        {"AUDITOR_CONFIG": str(file), "AUDITOR_ALGORITHMS": "sha1", "AUDITOR_EXPECTED_OWNER": "1" * 12}
+    )
+    assert (read.queue, read.ledger, read.concurrency) == ("http://127.0.0.1/q", "sqlite:l", 3)
+    assert (read.algorithms, read.chunk_mib, read.expected_owner) == (("sha1",), 20, "1" * 12)
+
+
+async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -> None:
+    with StubServer(World()) as stub:
+        stub.world.add("foreign", account="9" * 12).put("key", b"data")
+        environ = cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url, "AUDITOR_EXPECTED_OWNER": "1" * 12}
+        service = HashingService(environ)
+        try:
+            body = encode(HashMessage("run", "foreign", ("sha256",), (HashTask("key", None, etag_of(b"data"), 4),)))
+            await service.handle(cloud.received(body))
+        finally:
+            await service.close()
+        assert {call.headers.get("x-amz-expected-bucket-owner") for call in stub.calls} == {"1" * 12}
+    assert cloud.items() == []
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("AUDITOR_ALGORITHMS", ""),
+        ("AUDITOR_ALGORITHMS", ","),
         ("AUDITOR_ALGORITHMS", "sha256,crc32"),
         ("AUDITOR_CHUNK_MIB", "0"),
         ("AUDITOR_CHUNK_MIB", "-1"),
@@ -191,7 +221,7 @@ def test_settings_have_defaults_and_are_read() -> None:
 )
 def test_wrong_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=name):
-        hash_settings({name: value})
+        read_settings(NEEDED | {name: value})
 
 
 def test_handler_lives_through_several_events_of_one_process(cloud: Cloud) -> None:

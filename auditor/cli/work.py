@@ -7,20 +7,14 @@ import asyncio
 import signal
 import sys
 import time
-from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 
 from auditor.cli.context import print_json, settings_of
-from auditor.engines.interface import Engine
-from auditor.hashing import MIB
-from auditor.home import connection_to, open_at_home
-from auditor.places import ledger_endpoint
-from auditor.processing import Counts, HashSettings
+from auditor.processing import Counts
 from auditor.progress import Progress, Snapshot, make_progress
 from auditor.settings import Settings, seconds
-from auditor.worker import Pace, Worker, open_processor
-
-CONCURRENCY = 16
+from auditor.tasks import task_group
+from auditor.worker import CONCURRENCY, Pace, Worker, processor_of
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,23 +34,9 @@ def run(options: argparse.Namespace) -> int:
 
 async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
     """The counts, and whether a signal ended the work before the queue was empty."""
-    concurrency = settings.concurrency or CONCURRENCY
-
-    def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
-        return open_at_home(settings.engine, connection_to(bucket, settings, concurrency))
-
-    hashing = HashSettings(algorithms=settings.algorithms, concurrency=concurrency, chunk_size=settings.chunk_mib * MIB)
     stopped = False
-    async with open_processor(
-        settings.queue or "",
-        settings.ledger or "",
-        open_engine,
-        hashing,
-        region=settings.region,
-        endpoint_url=ledger_endpoint(settings),
-        profile=settings.profile,
-    ) as processor:
-        worker = Worker(processor, Pace(messages=concurrency, idle=idle))
+    async with processor_of(settings) as processor:
+        worker = Worker(processor, Pace(messages=settings.concurrency or CONCURRENCY, idle=idle))
 
         def caught() -> None:
             nonlocal stopped
@@ -67,12 +47,13 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, caught)
         progress = make_progress()
-        ticker = asyncio.create_task(_show(worker, progress))
-        try:
-            return await worker.run(), stopped
-        finally:
-            ticker.cancel()
-            progress.close()
+        async with task_group() as group:
+            ticker = group.create_task(_show(worker, progress))
+            try:
+                return await worker.run(), stopped
+            finally:
+                ticker.cancel()
+                progress.close()
 
 
 async def _show(worker: Worker, progress: Progress) -> None:
