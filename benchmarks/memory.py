@@ -92,10 +92,12 @@ def show(measured: Measured) -> None:
 
 def compare(engine: str, sizes: Sequence[int], concurrency: str) -> float:
     """The larger bucket's peak as a multiple of the smaller one's."""
-    small, large = (measure(engine, size, concurrency) for size in sizes)
-    show(small)
-    show(large)
-    ratio = large.peak / small.peak
+    peaks = []
+    for size in sizes:
+        measured = measure(engine, size, concurrency)
+        show(measured)
+        peaks.append(measured.peak)
+    ratio = peaks[1] / peaks[0]
     print(f"{engine:<10} peak memory x {ratio:.3f} (limit {LIMIT})", flush=True)
     return ratio
 
