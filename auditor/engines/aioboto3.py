@@ -20,11 +20,10 @@ from auditor.models import Acl, Head
 
 
 class Aioboto3Body:
-    """aiobotocore's StreamingBody."""
+    """aiobotocore's StreamingBody; raises CallFailed Malformed for a reply that does not say what it is."""
 
     def __init__(self, reply: Any) -> None:
-        self.length: int = reply["ContentLength"]
-        self.etag: str = replies.unquoted(reply["ETag"])
+        self.length, self.etag = replies.length_and_etag(reply)
         self._stream = reply["Body"]
 
     async def chunks(self, size: int) -> AsyncIterator[bytes]:
@@ -34,9 +33,6 @@ class Aioboto3Body:
             if not chunk:
                 return
             yield chunk
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 class Aioboto3Engine:
@@ -66,11 +62,11 @@ class Aioboto3Engine:
     @asynccontextmanager
     async def get(self, key: str, version_id: str | None, etag: str | None) -> AsyncIterator[Aioboto3Body]:
         arguments = self._requests.get(key, version_id, etag)
-        body = Aioboto3Body(await self._run("GetObject", self._client.get_object, arguments))
+        reply = await self._run("GetObject", self._client.get_object, arguments)
         try:
-            yield body
+            yield Aioboto3Body(reply)
         finally:
-            body.close()
+            reply["Body"].close()
 
 
 @asynccontextmanager

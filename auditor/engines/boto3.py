@@ -17,20 +17,16 @@ from auditor.models import Acl, Head
 
 
 class Boto3Body:
-    """A StreamingBody read in the engine's threads."""
+    """A StreamingBody read in the engine's threads; CallFailed Malformed for a reply that does not say what it is."""
 
     def __init__(self, reply: Any, run: Callable[..., Any]) -> None:
-        self.length: int = reply["ContentLength"]
-        self.etag: str = replies.unquoted(reply["ETag"])
+        self.length, self.etag = replies.length_and_etag(reply)
         self._stream = reply["Body"]
         self._run = run
 
     async def chunks(self, size: int) -> AsyncIterator[bytes]:
         while chunk := await self._run("GetObject", self._stream.read, size):
             yield chunk
-
-    async def close(self) -> None:
-        await self._run("GetObject", self._stream.close)
 
 
 class Boto3Engine:
@@ -65,11 +61,11 @@ class Boto3Engine:
     @asynccontextmanager
     async def get(self, key: str, version_id: str | None, etag: str | None) -> AsyncIterator[Boto3Body]:
         arguments = self._requests.get(key, version_id, etag)
-        body = Boto3Body(await self._run("GetObject", self._client.get_object, **arguments), self._run)
+        reply = await self._run("GetObject", self._client.get_object, **arguments)
         try:
-            yield body
+            yield Boto3Body(reply, self._run)
         finally:
-            await body.close()
+            await self._run("GetObject", reply["Body"].close)
 
 
 @asynccontextmanager

@@ -115,6 +115,12 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
     )
 
 
+def length_and_etag(reply: Reply) -> tuple[int, str]:
+    """GetObject's Content-Length in bytes, and its ETag without quotes; raises CallFailed Malformed."""
+    action = "GetObject"
+    return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))
+
+
 def page(query: ListQuery, reply: Reply) -> Page:
     """ListObjectsV2 or ListObjectVersions, asked with EncodingType=url; raises CallFailed Malformed."""
     return _versions_page(reply) if query.versions else _objects_page(reply)

@@ -1,0 +1,52 @@
+"""A GetObject whose answer does not say how long it is, or what it is, is a failed call on every engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from auditor.engines import ENGINES
+from auditor.engines.interface import Connection
+from auditor.errors import CallFailed
+from auditor.hashing import Failed, hash_object
+from auditor.messages import HashTask
+
+TAIL = b"\r\nConnection: close\r\n\r\n"
+WITHOUT = {
+    "ETag": b"HTTP/1.1 200 OK\r\nContent-Length: 4" + TAIL + b"data",
+    "Content-Length": b'HTTP/1.1 200 OK\r\nETag: "e"\r\nTransfer-Encoding: chunked' + TAIL + b"4\r\ndata\r\n0\r\n\r\n",
+}
+
+
+@asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[str]:
+    """A server that gives the same bytes to whoever asks; yields its URL."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+
+
+@pytest.mark.parametrize("missing", WITHOUT)
+@pytest.mark.parametrize("name", ENGINES)
+async def test_answer_without(name: str, missing: str) -> None:
+    async with (
+        answering(WITHOUT[missing]) as url,
+        ENGINES[name](Connection(bucket="bucket", region="us-east-1", endpoint_url=url, concurrency=1)) as engine,
+    ):
+        with pytest.raises(CallFailed) as caught:
+            async with engine.get("key", None, None):
+                pass
+        assert (caught.value.action, caught.value.code) == ("GetObject", "Malformed")
+        task = HashTask("key", None, "e", 4)
+        assert await hash_object(engine, task, ("sha256",)) == Failed(task, "Malformed", retryable=False)
