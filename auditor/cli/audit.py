@@ -6,9 +6,9 @@ import argparse
 import asyncio
 import shlex
 import sys
-from typing import Any, Final
+from typing import Any
 
-from auditor.cli.context import print_json, settings_of, stop_on_signals, targets_of
+from auditor.cli.context import print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError, UsageError
 from auditor.gather import Stop
 from auditor.pipeline import Audit
@@ -20,8 +20,6 @@ from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.settings import Settings
 from auditor.target import Target
-
-_WORST_FIRST: Final = (1, 4, 3, 0)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,7 +47,7 @@ async def _audit_all(targets: list[Target], settings: Settings, options: argpars
                 codes.append(await _audit_one(audit, target, settings, options.format))
             finally:
                 progress.close()
-    return next(code for code in _WORST_FIRST if code in codes)
+    return worst(codes)
 
 
 async def _audit_one(audit: Audit, target: Target, settings: Settings, output: str) -> int:

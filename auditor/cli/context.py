@@ -7,12 +7,13 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from auditor.config import load
+from auditor.errors import UsageError
 from auditor.gather import Stop
-from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.settings import ENV_PREFIX, PARSERS, Layer, Settings, environment_layer, resolve
 from auditor.target import Target, parse_target
 
 
@@ -35,6 +36,20 @@ def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
         for uri in options.targets
     ]
     return list(dict.fromkeys(targets))
+
+
+def check_needed(settings: Settings, *names: str) -> None:
+    """Raises UsageError for the first of these settings that nothing names."""
+    for name in names:
+        if getattr(settings, name) is None:
+            flag, variable = _flag(name), f"{ENV_PREFIX}{name.upper()}"
+            raise UsageError(f"{flag} is missing: give it, set {variable}, or write {name} in auditor.toml")
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of several targets: a failure, then a hole, then findings."""
+    found = set(codes)
+    return next(code for code in (1, 4, 3, 0) if code in found)
 
 
 def stop_on_signals(stop: Stop) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from typing import Any
 
-from auditor.cli.context import print_json, settings_of, stop_on_signals, targets_of
+from auditor.cli.context import check_needed, print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError
 from auditor.gather import Stop
 from auditor.hashrun import HashRun
@@ -21,6 +21,7 @@ from auditor.text import visible
 
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
+    check_needed(settings, "ledger")
     return asyncio.run(_hash_all(targets_of(options, settings), settings, options.format))
 
 
@@ -28,27 +29,38 @@ async def _hash_all(targets: list[Target], settings: Settings, output: str) -> i
     stop = Stop()
     stop_on_signals(stop)
     progress = make_progress()
-    worst = 0
+    opening = open_ledger(
+        settings.ledger or "",
+        region=settings.region,
+        endpoint_url=ledger_endpoint(settings),
+        profile=settings.profile,
+    )
     try:
-        async with open_ledger(
-            settings.ledger or "",
-            region=settings.region,
-            endpoint_url=ledger_endpoint(settings),
-            profile=settings.profile,
-        ) as ledger:
+        async with opening as ledger:
+            codes = []
             for target in targets:
-                try:
-                    counts = await HashRun(target, settings, ledger, stop, progress.update).run()
-                except RunError as error:
-                    sys.stderr.write(f"auditor: {error}\n")
-                    worst = 1
-                    continue
-                _print(counts, output)
-                if worst != 1 and (counts["failed"] or not counts["complete"]):
-                    worst = 4
+                hashing = HashRun(target, settings, ledger, stop, progress.update)
+                codes.append(await _hash_one(target, hashing, stop, output))
+            return worst(codes)
     finally:
         progress.close()
-    return worst
+
+
+async def _hash_one(target: Target, hashing: HashRun, stop: Stop, output: str) -> int:
+    """Hash and print one target. One that fails does not keep the others from theirs."""
+    if stop:
+        sys.stderr.write(f"auditor: {target.uri} was not hashed: {stop.reason}\n")
+        return 4
+    try:
+        counts = await hashing.run()
+    except RunError as error:
+        sys.stderr.write(f"auditor: {error}\n")
+        return error.exit_code
+    except asyncio.CancelledError:
+        sys.stderr.write(f"auditor: {target.uri}: given up; the ledger has what was hashed\n")
+        return 4
+    _print(counts, output)
+    return 4 if counts["failed"] or not counts["complete"] else 0
 
 
 def _print(counts: dict[str, Any], output: str) -> None:

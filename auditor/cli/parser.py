@@ -75,10 +75,8 @@ def _pace(parser: Group) -> None:
     parser.add_argument("--max-calls", metavar="N", help="stop before more calls than these are sent")
 
 
-def _hashing(parser: Group, *, required: bool) -> None:
-    parser.add_argument(
-        "--ledger", metavar="URI", required=required, help="where digests are kept: sqlite:PATH or dynamodb:TABLE"
-    )
+def _hashing(parser: Group) -> None:
+    parser.add_argument("--ledger", metavar="URI", help="where digests are kept: sqlite:PATH or dynamodb:TABLE")
     parser.add_argument(
         "--algorithm", dest="algorithms", metavar="NAME,..", help="digests wanted: sha256 (the default), sha1, md5"
     )
@@ -96,7 +94,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
     parser.add_argument("--ignore", metavar="RULE,..", help="all rules but these")
     parser.add_argument("--fail-on", metavar="SEVERITY", help="exit 3 from this severity on (high), or never")
     parser.add_argument("--out", metavar="PLACE", help="where run folders go: a directory or s3://BUCKET/PREFIX")
-    _hashing(parser, required=False)
+    _hashing(parser)
     after = parser.add_mutually_exclusive_group()
     after.add_argument("--queue", metavar="SQS-URL", help="send what is not hashed to this queue")
     after.add_argument("--hash", action="store_const", const=True, help="hash what is not hashed, in this process")
@@ -109,7 +107,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
 def _hash(add: Add) -> None:
     parser = _command(add, "hash", "hash what the ledger does not know, in this process", "hashing")
     _targets(parser)
-    _hashing(parser, required=True)
+    _hashing(parser)
     _pace(parser)
     _connection(parser)
     _format(parser)
@@ -117,8 +115,8 @@ def _hash(add: Add) -> None:
 
 def _work(add: Add) -> None:
     parser = _command(add, "work", "hash what the queue asks for, until it is empty")
-    parser.add_argument("--queue", metavar="SQS-URL", required=True, help="the queue that audits send to")
-    _hashing(parser, required=True)
+    parser.add_argument("--queue", metavar="SQS-URL", help="the queue that audits send to")
+    _hashing(parser)
     parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty so long (20)")
     parser.add_argument("--engine", metavar="NAME", help="which client reads: aioboto3, boto3")
     parser.add_argument("--concurrency", metavar="N", help="most objects in flight")

@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from auditor.cli.context import print_json, settings_of
+from auditor.cli.context import check_needed, print_json, settings_of
 from auditor.processing import Counts
 from auditor.progress import Progress, Snapshot, make_progress
 from auditor.settings import Settings, seconds
@@ -19,6 +19,7 @@ from auditor.worker import CONCURRENCY, Pace, Worker, processor_of
 
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
+    check_needed(settings, "queue", "ledger")
     idle = seconds(options.idle, "--idle")
     counts, stopped = asyncio.run(_work(settings, idle))
     if options.format == "json":
