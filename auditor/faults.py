@@ -47,7 +47,6 @@ TRANSIENT: Final = frozenset(
     }
 )
 GONE: Final = frozenset({"NoSuchKey", "NoSuchVersion", "404", "405", "MethodNotAllowed"})
-DENIED: Final = frozenset({"AccessDenied", "403", "AllAccessDisabled", "InvalidObjectState"})
 EXPIRED: Final = frozenset(
     {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired", "InvalidToken"}
 )

@@ -42,12 +42,8 @@ def decode_any(body: str, algorithms: Sequence[str] = _DEFAULT) -> list[HashMess
     return _decode_event(document, algorithms)
 
 
-def decode_event(body: str, algorithms: Sequence[str] = _DEFAULT) -> list[HashMessage] | TestEvent:
-    """S3's notification as messages, one a bucket; none when it tells of no created object. Raises MessageError."""
-    return _decode_event(parse(body), algorithms)
-
-
 def _decode_event(document: dict[str, Any], algorithms: Sequence[str]) -> list[HashMessage] | TestEvent:
+    """S3's notification as messages, one a bucket; none when it tells of no created object."""
     if "Message" in document and "Type" in document:
         document = _unwrap(document)
     if document.get("Event") == "s3:TestEvent":

@@ -14,23 +14,10 @@ from typing import Any, Final, Self
 from auditor.errors import OutputError
 from auditor.parts import KINDS, Part, PartFile, found_parts
 from auditor.reports.lines import encode_line
-from auditor.runs import (
-    UNDIVIDED,
-    State,
-    load_state,
-    new_run_id,
-    parse_run_id,
-    read_lines,
-    run_path,
-    state_name,
-    target_name,
-    update_latest_json,
-)
+from auditor.runs import UNDIVIDED, State, run_path, state_name, target_name, update_latest_json
 from auditor.stores import Store
 from auditor.stores.local import output_errors
 from auditor.tally import Tally
-
-__all__ = ["RunFolder", "State", "load_state", "new_run_id", "parse_run_id", "read_lines", "run_path"]
 
 FLUSH_BYTES: Final = 256 * 1024
 """Lines waiting in memory, in bytes, at which write() asks for a flush()."""
@@ -66,8 +53,6 @@ class RunFolder:
     killed or handed-on run goes on; its tally is the caller's to restore. part_seconds: longest time a part with lines
     stays open.
     """
-
-    load_state = staticmethod(load_state)
 
     def __init__(
         self,

@@ -69,10 +69,6 @@ class Tally:
         self.hashing[old] -= number
         self.hashing[new] += number
 
-    def call(self, kind: str, number: int = 1) -> None:
-        """kind: one of CALLS, or another, such as "get"."""
-        self.calls[kind] = self.calls.get(kind, 0) + number
-
     def copy(self) -> Self:
         """As it is now, untouched by what is counted later."""
         twin = type(self).__new__(type(self))  # no __init__: this runs once an object

@@ -17,8 +17,8 @@ import pytest
 
 from auditor.errors import OutputError, UsageError
 from auditor.reports.lines import encode_line, finding_line, object_line
-from auditor.runfolder import FLUSH_BYTES, RunFolder, load_state, new_run_id, parse_run_id, read_lines
-from auditor.runs import run_path
+from auditor.runfolder import FLUSH_BYTES, RunFolder
+from auditor.runs import load_state, new_run_id, parse_run_id, read_lines, run_path
 from auditor.stores.local import LocalStore, output_errors
 from auditor.tally import Tally
 from tests.killed_run import OBJECTS, PART, judgements, put, put_all
@@ -179,12 +179,12 @@ def test_saved_tally_has_what_was_counted_after_the_last_line(store: LocalStore)
         put(folder, tally, judged("a"))
         tally.delete_marker()
         folder.save()
-        state = RunFolder.load_state(store, "audited", RUN)
+        state = load_state(store, "audited", RUN)
         assert state is not None
         assert state.tally["coverage"]["delete_markers"] == 1
         tally.delete_marker()
         folder.save()
-    state = RunFolder.load_state(store, "audited", RUN)
+    state = load_state(store, "audited", RUN)
     assert state is not None
     assert (state.next_part, state.start_after) == (1, "a")
     assert state.tally["coverage"]["delete_markers"] == 2

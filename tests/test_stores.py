@@ -17,7 +17,8 @@ from botocore.exceptions import ClientError
 from auditor.aws import make_client
 from auditor.engines.interface import Connection
 from auditor.errors import OutputError, UsageError
-from auditor.runfolder import RunFolder, load_state, read_lines
+from auditor.runfolder import RunFolder
+from auditor.runs import load_state, read_lines
 from auditor.stores import Store, open_store
 from auditor.stores.s3 import ONE_PUT, UPDATES, S3Store
 from auditor.tally import Tally

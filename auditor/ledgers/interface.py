@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,6 +42,3 @@ class Ledger(Protocol):
         another digest of the same algorithm stands there, which is then left as it is.
         """
         ...
-
-
-LedgerFactory = AbstractAsyncContextManager[Ledger]
