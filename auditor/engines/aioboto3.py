@@ -8,6 +8,7 @@ from typing import Any
 
 import aioboto3
 from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
 from botocore import exceptions as sdk
 
 from auditor import aws
@@ -17,6 +18,23 @@ from auditor.engines.requests import LISTING_ACTIONS, Requests
 from auditor.errors import UsageError
 from auditor.faults import sdk_errors
 from auditor.models import Acl, Head
+
+
+class _OneHop:
+    """An aiohttp session that follows no Location."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def request(self, *arguments: Any, **options: Any) -> Any:
+        return self._session.request(*arguments, allow_redirects=False, **options)
+
+
+class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
+    """The SDK's own follows a redirect to any host, session token included, and believes what that host answers."""
+
+    async def _get_session(self, proxy_url: Any) -> Any:
+        return _OneHop(await super()._get_session(proxy_url))
 
 
 class Aioboto3Body:
@@ -78,7 +96,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
             "s3",
             region_name=connection.region or session.region_name or "us-east-1",
             endpoint_url=connection.endpoint_url,
-            config=AioConfig(**aws.client_options(connection)),
+            config=AioConfig(http_session_cls=_OneHopSession, **aws.client_options(connection)),
         )
         client = aws.without_redirects(await opening.__aenter__())
     except sdk.ProfileNotFound as error:
