@@ -32,7 +32,6 @@ from auditor.plan import Plan, make_plan, select
 from auditor.progress import Snapshot
 from auditor.recorder import Recorder
 from auditor.reports import html
-from auditor.reports.lines import finding_line
 from auditor.reports.summary import not_looked_at, summary
 from auditor.rules import RULES
 from auditor.runfolder import RunFolder
@@ -164,24 +163,16 @@ class Audit:
             part_lines=settings.part_lines,
             part_seconds=settings.part_seconds,
         )
-        worst = html.WorstFindings()
         async with AsyncExitStack() as stack:
             stack.callback(folder.close)
             await self._io(folder.prepare)
             engine = await stack.enter_async_context(ENGINES[settings.engine](self._connection))
             dispatcher, fixity = self._fixity(engine, stack)
-            recorder = Recorder(
-                judge, folder, tally, fixity, dispatcher, worst, settings, self._caller.counts, self._io
-            )
+            recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
             if state is None:
-                bucket_findings = judge.bucket()
-                tally.add_findings(bucket_findings)
-                lines = [finding_line(finding) for finding in bucket_findings]
-                folder.write_findings(lines)
-                for line in lines:
-                    worst.add(line)
+                recorder.record_bucket()
             else:
-                await self._io(self._remember, worst, recorder)
+                await self._io(self._remember, recorder)
             try:
                 ended = await self._gather(engine, plan, recorder, state, folder)
                 if dispatcher is not None:
@@ -214,10 +205,10 @@ class Audit:
             )
         return dispatcher, Fixity(self._target.bucket, ledger, settings.algorithms, hasher)
 
-    def _remember(self, worst: html.WorstFindings, recorder: Recorder) -> None:
+    def _remember(self, recorder: Recorder) -> None:
         """What the report shows of the parts that an earlier process wrote."""
         for line in read_lines(self._places.store, self._target.bucket, self._run_id, "findings"):
-            worst.add(line)
+            recorder.worst.add(line)
         for line in read_lines(self._places.store, self._target.bucket, self._run_id, "undecided"):
             recorder.show_undecided(line)
 

@@ -33,13 +33,12 @@ class Recorder:
         tally: Tally,
         fixity: Fixity | None,
         dispatcher: Dispatcher | None,
-        worst: WorstFindings,
         settings: Settings,
         calls: Counter[str],
         io: RunInThread,
     ) -> None:
         self.tally = tally
-        self.worst = worst
+        self.worst = WorstFindings()
         self.shown_undecided: list[dict[str, Any]] = []
         self._judge = judge
         self._folder = folder
@@ -50,6 +49,15 @@ class Recorder:
         self._earlier_calls = dict(tally.calls)
         self._queued = 0
         self._io = io
+
+    def record_bucket(self) -> None:
+        """The findings on the bucket itself, before its first object."""
+        findings = self._judge.bucket()
+        self.tally.add_findings(findings)
+        lines = [finding_line(finding) for finding in findings]
+        self._folder.write_findings(lines)
+        for line in lines:
+            self.worst.add(line)
 
     async def record(self, batch: list[Gathered]) -> None:
         """One batch, in the listing's order."""
