@@ -48,12 +48,18 @@ class Reader:
         try:
             acl = await self._acl(ref)
             head = await self._head(ref, acl)
+            if isinstance(head, Head) and head.etag != ref.etag:
+                return await self._changed(ref, head)
         except _VanishedError:
             gone = Skipped("the object was gone")
             return Evidence(ref, gone, gone, vanished=True)
-        if isinstance(head, Head) and head.etag != ref.etag:
-            return Evidence(_as_read(ref, head), acl, head, changed=True)
         return Evidence(ref, acl, head)
+
+    async def _changed(self, ref: ObjectRef, head: Head) -> Evidence:
+        """Another object stands there than was listed: the ACL may be the old one's, so it is read again."""
+        now = _as_read(ref, head)
+        acl = await self._acl(replace(now, owner=None))
+        return Evidence(replace(now, owner=acl.owner) if isinstance(acl, Acl) else now, acl, head, changed=True)
 
     async def _acl(self, ref: ObjectRef) -> Acl | Unread | Skipped:
         if self._plan.acl is not None and not (self._plan.acl_for_owner and ref.owner is None):
