@@ -45,7 +45,7 @@ def redirecting(bait: StubServer) -> Iterator[Redirecting]:
         yield server
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_a_redirect_is_a_failure_and_nobody_asks_the_other_host(
     opening: Opening, redirecting: Redirecting, bait: StubServer, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
