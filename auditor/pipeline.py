@@ -114,7 +114,10 @@ class Audit:
             return None
         folder = run_path(self._target.bucket, self._run_id)
         if not store.list(f"{folder}/"):
-            raise UsageError(f"there is no run {self._run_id} of {self._target.bucket} at {store.uri()}: check --out")
+            raise UsageError(
+                f"there is no run {self._run_id} of {self._target.bucket} at {store.uri()}, or it was ended before it"
+                " wrote anything: check --out, or start anew without --resume"
+            )
         if self._is_complete(store, folder):
             raise UsageError(f"run {self._run_id} is complete: there is nothing to resume")
         state = load_state(self._places.store, self._target.bucket, self._run_id)

@@ -19,6 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(options.verbose, 2)],
         format="%(levelname)s %(name)s: %(message)s",
     )
+    if not options.verbose:
+        # It warns of every header that it cannot parse, an object's own Expires for one: that is the object's affair.
+        logging.getLogger("botocore").setLevel(logging.ERROR)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
