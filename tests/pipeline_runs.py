@@ -84,7 +84,7 @@ def _lines(folder: Path, kind: str) -> list[Line]:
 
 
 def check(result: Result) -> Result:
-    """Assert every sum of CONTRACTS, and that the lines are what the summary counts."""
+    """Assert every sum that a summary promises, and that the lines are what the summary counts."""
     summary, coverage = result.summary, result.coverage
     judged = coverage["audited"] + coverage["undecided"]
     assert coverage["listed"] == judged + coverage["vanished"]
