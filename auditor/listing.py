@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 from auditor.calls import Caller
 from auditor.engines.interface import Engine, ListQuery, Page, Position
 from auditor.errors import BucketError, CallFailed
 from auditor.models import ObjectRef
 from auditor.target import Target
+
+EMPTY_PAGES: Final = 1000
+"""In a row; S3 may send some where much was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +36,44 @@ async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerato
     """
     query = ListQuery(target.prefix, target.start_after, target.versions)
     position: Position | None = None
+    order = _Order(target)
     while True:
         page = await _page(engine, caller, target, query, position)
+        order.check(page)
         yield list(_steps(page, target))
         if page.next is None or _past_the_end(page, target):
             return
-        if page.next == position:
-            raise BucketError(f"the listing of {target.uri} does not move on: the server repeats one page")
         position = page.next
+
+
+class _Order:
+    """Holds the server to the order of keys, which the end of a range, resuming and "each object once" stand on."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._last = ""
+        self._positions: set[Position] = set()  # since the last page that brought a new key
+        self._empty = 0
+
+    def check(self, page: Page) -> None:
+        """Raises BucketError for a page that goes back, repeats a key, or leads in a circle or to nothing for ever."""
+        keys = [ref.key for ref in page.refs]
+        self._empty = 0 if keys or page.delete_markers else self._empty + 1
+        if page.next in self._positions or self._empty > EMPTY_PAGES:
+            raise BucketError(f"the listing of {self._target.uri} does not move on: the server repeats its pages")
+        if self._goes_back(keys) or self._goes_back(page.delete_markers):
+            raise BucketError(f"the listing of {self._target.uri} is not in the order of its keys: it proves nothing")
+        last = max((*keys[-1:], *page.delete_markers[-1:]), default="")
+        if last > self._last:
+            self._last = last
+            self._positions.clear()
+        if page.next is not None:
+            self._positions.add(page.next)
+
+    def _goes_back(self, keys: Sequence[str]) -> bool:
+        """Versions of one key follow each other, over pages too; a current object is listed once."""
+        pairs = pairwise([self._last, *keys])
+        return any(after < before if self._target.versions else after <= before for before, after in pairs)
 
 
 async def _page(engine: Engine, caller: Caller, target: Target, query: ListQuery, position: Position | None) -> Page:
@@ -53,6 +88,8 @@ async def _page(engine: Engine, caller: Caller, target: Target, query: ListQuery
         if failure.code == "MaxCalls":
             raise
         fix = f"grant {permission}" if failure.status == 403 else "try again later, with a lower --max-rate"
+        if failure.code == "Malformed":
+            fix = f"the server's answer cannot be relied on ({failure.message})"
         raise BucketError(f"the listing of {target.uri} failed ({action}: {failure.code}): {fix}") from failure
 
 
