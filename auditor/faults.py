@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 from typing import Any, Final
 
 import aiohttp
@@ -108,6 +109,8 @@ _NO_CREDENTIALS = (
     sdk.SSOError,
     sdk.LoginError if hasattr(sdk, "LoginError") else sdk.SSOError,
 )
+_PARSERS: Final = frozenset({"botocore.parsers", "aiobotocore.parsers"})
+_LONGEST_CODE: Final = 100
 _TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, http.TimeoutError, asyncio.TimeoutError, TimeoutError)
 
 
@@ -117,7 +120,7 @@ def from_client_error(action: str, error: Any) -> CallFailed:
     fault = error.response.get("Error", {})
     return CallFailed(
         action,
-        str(fault.get("Code", "Unknown")),
+        str(fault.get("Code", "Unknown"))[:_LONGEST_CODE],
         int(meta.get("HTTPStatusCode", 0)),
         str(fault.get("Message", ""))[:500],
         {str(name).lower(): str(value) for name, value in meta.get("HTTPHeaders", {}).items()},
@@ -141,6 +144,9 @@ def translate(action: str, error: Exception) -> Exception:
         return CallFailed(action, "BrokenReply", message=str(error)[:500])
     if isinstance(error, _LOST):
         return CallFailed(action, "ConnectionError", message=str(error)[:500])
+    if any(frame.f_globals.get("__name__") in _PARSERS for frame, _ in walk_tb(error.__traceback__)):
+        # A date or a number that is none, an element that is not where it should be: the server's words, not ours.
+        return CallFailed(action, "Malformed", 200, str(error)[:500])
     if isinstance(error, (sdk.BotoCoreError, ValueError)):
         return UsageError(f"the AWS SDK refuses the settings: {error}")
     return error

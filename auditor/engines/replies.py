@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus
@@ -17,7 +18,8 @@ Reply = Mapping[str, Any]
 def iso(moment: Any) -> str:
     """ISO 8601, UTC, seconds."""
     if isinstance(moment, datetime):
-        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        with suppress(OverflowError):  # the first and the last day that a datetime knows, in a far time zone
+            return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return str(moment)
 
 
@@ -126,14 +128,24 @@ def page(query: ListQuery, reply: Reply) -> Page:
     return _versions_page(reply) if query.versions else _objects_page(reply)
 
 
-def _decoder(reply: Reply) -> Any:
-    """S3 writes a space as "+" there, as forms do; a server that ignores EncodingType does not say `url`."""
-    return unquote_plus if reply.get("EncodingType") == "url" else str
+def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
+    """S3 writes a space as "+" there, as forms do; a server that ignores EncodingType does not say `url`.
+
+    A key that is not UTF-8 is refused: with its bytes replaced it would name another object, or none.
+    """
+
+    def decode(text: str) -> str:
+        try:
+            return unquote_plus(text, errors="strict")
+        except UnicodeDecodeError as error:
+            raise CallFailed(action, "Malformed", 200, f"the key {text[:100]!r} is not UTF-8") from error
+
+    return decode if reply.get("EncodingType") == "url" else str
 
 
 def _objects_page(reply: Reply) -> Page:
     action = "ListObjectsV2"
-    decode = _decoder(reply)
+    decode = _decoder(action, reply)
     following = None
     if required(action, reply, "IsTruncated"):
         following = Position(token=str(required(action, reply, "NextContinuationToken")))
@@ -142,7 +154,7 @@ def _objects_page(reply: Reply) -> Page:
 
 def _versions_page(reply: Reply) -> Page:
     action = "ListObjectVersions"
-    decode = _decoder(reply)
+    decode = _decoder(action, reply)
     following = None
     if required(action, reply, "IsTruncated"):
         marker = decode(str(required(action, reply, "NextKeyMarker")))
@@ -154,11 +166,14 @@ def _versions_page(reply: Reply) -> Page:
     )
 
 
-def _ref(action: str, entry: Reply, decode: Any) -> ObjectRef:
+def _ref(action: str, entry: Reply, decode: Callable[[str], str]) -> ObjectRef:
+    key = decode(str(required(action, entry, "Key")))
+    if not key:
+        raise CallFailed(action, "Malformed", 200, "a key is empty")
     owner = entry.get("Owner") or {}
     restore = entry.get("RestoreStatus") or {}
     return ObjectRef(
-        key=decode(str(required(action, entry, "Key"))),
+        key=key,
         etag=unquoted(str(required(action, entry, "ETag"))),
         size=int(required(action, entry, "Size")),
         last_modified=iso(required(action, entry, "LastModified")),
