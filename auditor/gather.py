@@ -134,11 +134,16 @@ def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
 
 
 class Stop:
-    """A request to stop listing; what is in flight is finished. reason: for the user."""
+    """A request to stop listing; what is in flight is finished. reason: for the user. parent: stops this one too."""
 
-    def __init__(self) -> None:
+    def __init__(self, parent: Stop | None = None) -> None:
         self._event = asyncio.Event()
+        self._children: list[Stop] = []
         self.reason: str | None = None
+        if parent is not None:
+            parent._children.append(self)
+            if parent.reason is not None:
+                self.set(parent.reason)
 
     def __bool__(self) -> bool:
         return self._event.is_set()
@@ -147,6 +152,8 @@ class Stop:
         if not self:
             self.reason = reason
             self._event.set()
+            for child in self._children:
+                child.set(reason)
 
     async def race(self, other: Awaitable[T]) -> T | None:
         """The other's result, or None when the stop comes first; the other is then cancelled."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from auditor.alerts import SnsTopic, Topic, alert, failure_message, hole_message
 from auditor.config import load
-from auditor.errors import RunError, UsageError
+from auditor.errors import AuditorError, RunError, UsageError
 from auditor.gather import Stop
+from auditor.handover import OwnFunction, Successor, next_event
+from auditor.metrics import emf, of_run
 from auditor.pipeline import Audit
-from auditor.places import open_places
+from auditor.places import Places, open_places
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
 from auditor.target import Target, parse_target
 
@@ -34,6 +39,7 @@ EVENT_SETTINGS: Final = frozenset(
 """What an event may set. Where results go is the deployment's to say, not the invoker's."""
 
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
+DEADLINE: Final = "the deadline is near"
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
 
 MARGIN_SECONDS: Final = 45.0
@@ -96,40 +102,77 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
     )
 
 
+def print_line(line: str) -> None:
+    """To the log stream as it is: CloudWatch finds metrics only in lines that are JSON from end to end."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a function has around it. seconds_left: until its deadline. successor: who goes on after it; None: nobody.
+
+    topic: where alerts go; None: nowhere. emit: takes a line of metrics.
+    """
+
+    seconds_left: float
+    successor: Successor | None = None
+    topic: Topic | None = None
+    emit: Callable[[str], object] = print_line
+
+    @classmethod
+    def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> Surroundings:
+        """From Lambda's context object. AUDITOR_HANDS_ON: the function may invoke itself; AUDITOR_TOPIC: an ARN."""
+        hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
+        topic = environ.get("AUDITOR_TOPIC")
+        return cls(
+            seconds_left=context.get_remaining_time_in_millis() / 1000,
+            successor=OwnFunction(context.invoked_function_arn) if hands_on else None,
+            topic=SnsTopic(topic) if topic else None,
+        )
+
+
 class AuditService:
     """Lives as long as its process."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
 
-    async def handle(self, event: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:
+    async def handle(self, event: Mapping[str, Any], around: Surroundings) -> dict[str, Any]:
         """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be run: a target that
-        fails, or that the deadline comes before, keeps no other from its audit, and is raised at the end.
+        fails keeps no other from its audit, and is raised at the end.
 
-        seconds_left: until the function's deadline. Short of it the run stops listing, finishes what is in flight and
-        saves its parts; its summary then says how to go on.
+        Short of the deadline a run stops listing, finishes what is in flight, saves its parts and is handed on; so is
+        each target that was not reached. Without a successor its summary says how to go on.
         """
-        invocation = read_event(event, self._environ)
-        stop = Stop()
-        margin = min(MARGIN_SECONDS, seconds_left * MARGIN_SHARE)
-        timer = asyncio.get_running_loop().call_later(seconds_left - margin, stop.set, "the deadline is near")
         try:
-            return {"runs": await self._audit(invocation, stop)}
-        finally:
-            timer.cancel()
+            invocation = read_event(event, self._environ)
+            stop = Stop()
+            margin = min(MARGIN_SECONDS, around.seconds_left * MARGIN_SHARE)
+            timer = asyncio.get_running_loop().call_later(around.seconds_left - margin, stop.set, DEADLINE)
+            try:
+                return {"runs": await self._audit(event, invocation, stop, around)}
+            finally:
+                timer.cancel()
+        except AuditorError as error:
+            self._measure(around, {"RunsFailed": 1})
+            await alert(around.topic, failure_message(str(error)))
+            raise
 
-    async def _audit(self, invocation: Invocation, stop: Stop) -> list[dict[str, Any]]:
-        settings = invocation.settings
+    async def _audit(
+        self, event: Mapping[str, Any], invocation: Invocation, stop: Stop, around: Surroundings
+    ) -> list[dict[str, Any]]:
         summaries: list[dict[str, Any]] = []
         failures: list[RunError] = []
-        async with open_places(settings, invocation.targets) as places:
+        async with open_places(invocation.settings, invocation.targets) as places:
             for target in invocation.targets:
-                if stop:
-                    failures.append(RunError(f"{target.uri} was not audited: {stop.reason}"))
-                    continue
                 try:
-                    audit = Audit(target, settings, places, stop, run_id=invocation.run, hop=invocation.hop)
-                    summaries.append(await audit.run())
+                    summary = None
+                    if not stop:
+                        summary = await self._audit_one(target, invocation, places, stop, around)
+                        summaries.append(summary)
+                    if stop and (summary is None or not summary["complete"]):
+                        await self._hand_on(event, target, invocation.hop, summary, around)
                 except RunError as error:
                     failures.append(error)
         if len(failures) > 1:
@@ -137,3 +180,38 @@ class AuditService:
         if failures:
             raise failures[0]
         return summaries
+
+    async def _audit_one(
+        self, target: Target, invocation: Invocation, places: Places, stop: Stop, around: Surroundings
+    ) -> dict[str, Any]:
+        hands_on = around.successor is not None
+        audit = Audit(
+            target,
+            invocation.settings,
+            places,
+            stop,
+            run_id=invocation.run,
+            hop=invocation.hop,
+            hands_on=hands_on,
+        )
+        summary = await audit.run()
+        goes_on = hands_on and bool(stop) and not summary["complete"]
+        self._measure(around, of_run(summary, handed_on=goes_on), run=summary["run"], bucket=target.bucket)
+        if not goes_on:
+            await alert(around.topic, hole_message(summary))
+        return summary
+
+    @staticmethod
+    async def _hand_on(
+        event: Mapping[str, Any], target: Target, hop: int, summary: Mapping[str, Any] | None, around: Surroundings
+    ) -> None:
+        if around.successor is None:
+            if summary is None:
+                raise RunError(f"{target.uri} was not audited: {DEADLINE}")
+            return
+        settings = {name: value for name, value in event.items() if name in EVENT_SETTINGS}
+        await around.successor.invoke(next_event(settings, target, hop, summary and summary["resume"]))
+
+    def _measure(self, around: Surroundings, values: Mapping[str, float], **properties: Any) -> None:
+        service = self._environ.get("AUDITOR_SERVICE") or "s3-auditor"
+        around.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **properties))

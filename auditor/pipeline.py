@@ -56,6 +56,7 @@ class Audit:
     """One run. Make it, then `await run()` once.
 
     run_id: of an earlier run of the same target that is to go on; None: a new one. hop: how often it was handed on.
+    hands_on: when stopped, leave parts and checkpoint but no summary: whoever goes on will write it.
     """
 
     def __init__(
@@ -68,10 +69,13 @@ class Audit:
         watch: Watch | None = None,
         run_id: str | None = None,
         hop: int = 0,
+        hands_on: bool = False,
     ) -> None:
+        self._hands_on = hands_on
         self._settings = settings
         self._places = places
-        self._stop = stop
+        self._told = stop
+        self._stop = Stop(stop)  # a run that ends by its own --max-calls ends no other
         self._watch = watch
         self._hop = hop
         self._resumed = run_id is not None
@@ -87,7 +91,7 @@ class Audit:
             max_calls=settings.max_calls,
         )
         self._connection = connection_to(target.bucket, settings, ceiling)
-        self._rules = select(RULES, settings.rules, settings.only, settings.ignore)
+        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
         self._expected: int | None = None
@@ -275,6 +279,9 @@ class Audit:
             resume=None if ended else self._resume(folder),
             accepted_rules=accepted,
         )
+        if self._hands_on and self._told and not ended:
+            await self._io(folder.save)
+            return result
         worst = recorder.worst
         page = html.render(result, worst.lines(), worst.more, recorder.shown_undecided)
         await self._io(lambda: folder.finish(result, page, update_latest=True))

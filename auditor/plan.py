@@ -15,9 +15,14 @@ ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
 
 
 def select(
-    rules: Sequence[Rule], options: Mapping[str, Mapping[str, Any]], only: Iterable[str], ignore: Iterable[str]
+    rules: Sequence[Rule],
+    options: Mapping[str, Mapping[str, Any]],
+    only: Iterable[str],
+    ignore: Iterable[str],
+    level: str | None = None,
 ) -> tuple[Rule, ...]:
-    """The rules of a run, in the registry's order. A rule whose options are not configured is left out.
+    """The rules of a run, in the registry's order. A rule whose options are not configured is left out; at the level
+    `exposure` so is one that needs a HEAD.
 
     Raises UsageError for an id that does not exist, or a rule asked for by name whose options are not configured.
     """
@@ -26,6 +31,8 @@ def select(
     if unknown := sorted((only | ignore) - known):
         raise UsageError(f"there is no rule {', '.join(unknown)}: `auditor rules` lists them")
     chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
+    if level == "exposure":
+        chosen = [rule for rule in chosen if "head" not in rule.reads]
     ready = [rule for rule in chosen if set(rule.options) <= set(options.get(rule.id, {}))]
     if missing := sorted(rule.id for rule in chosen if rule not in ready and rule.id in only):
         raise UsageError(f"rule {missing[0]} needs its options: add [rules.{missing[0]}] to auditor.toml")

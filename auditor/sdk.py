@@ -52,6 +52,8 @@ _METHODS = {
     "GetQueueUrl": "get_queue_url",
     "ReceiveMessage": "receive_message",
     "SendMessageBatch": "send_message_batch",
+    "Invoke": "invoke",
+    "Publish": "publish",
 }
 """Every operation that goes this way, by the SDK's name for it."""
 

@@ -18,6 +18,9 @@ ENV_PREFIX: Final = "AUDITOR_"
 MAX_CHUNK_MIB: Final = 1024
 _NEVER: Final = "never"
 
+LEVELS: Final = ("exposure", "metadata", "fixity")
+"""How much an audit may look at: `exposure` sends no HEAD; the others ask whatever the rules need."""
+
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
@@ -46,6 +49,7 @@ class Settings:
     max_rate: float | None = 2000.0
     max_calls: int | None = None
     versions: bool = False
+    level: str | None = None
     only: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: Severity | None = Severity.HIGH
@@ -161,6 +165,12 @@ def engine(value: Any, source: str) -> str:
     return value
 
 
+def level(value: Any, source: str) -> str:
+    if not isinstance(value, str) or value not in LEVELS:
+        raise _fail(source, value, " or ".join(LEVELS))
+    return value
+
+
 def algorithms(value: Any, source: str) -> tuple[str, ...]:
     names = words(value, source)
     if not names or any(name not in ALGORITHMS for name in names):
@@ -185,6 +195,7 @@ PARSERS: Final[dict[str, Parse]] = {
     "max_rate": rate,
     "max_calls": whole,
     "versions": flag,
+    "level": level,
     "only": words,
     "ignore": words,
     "fail_on": severity,

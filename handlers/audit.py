@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import Any
 
-from auditor.invocation import AuditService
+from auditor.invocation import AuditService, Surroundings
 
 # One loop for as long as the container lives.
 _runner = asyncio.Runner()
@@ -15,4 +15,4 @@ _service = AuditService(os.environ)
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Event of auditor.invocation -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_OUT and others."""
-    return _runner.run(_service.handle(event, context.get_remaining_time_in_millis() / 1000))
+    return _runner.run(_service.handle(event, Surroundings.of(context)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import BucketError, RunError, UsageError
-from auditor.invocation import AuditService, read_event
+from auditor.invocation import AuditService, Surroundings, read_event
 from auditor.runs import last_listed, read_lines
 from auditor.stores import open_store
 from tests.servers.stub import StubServer
@@ -78,7 +78,7 @@ def test_an_event_that_means_nothing_is_refused_by_name(event: Any, named: str) 
 
 async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServer, tmp_path: Path) -> None:
     stub.put("audited", "a.txt", b"x", acl="public-read")
-    answer = await AuditService(environ(stub, tmp_path)).handle(SCHEDULE, 900.0)
+    answer = await AuditService(environ(stub, tmp_path)).handle(SCHEDULE, Surroundings(seconds_left=900.0))
     (summary,) = answer["runs"]
     assert summary["complete"]
     assert summary["coverage"]["listed"] == 1
@@ -89,7 +89,7 @@ async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub:
     stub.put("audited", "a.txt", b"x")
     service = AuditService(environ(stub, tmp_path, AUDITOR_BUCKETS="no-such-bucket,audited"))
     with pytest.raises(BucketError, match="no-such-bucket"):
-        await service.handle({}, 900.0)
+        await service.handle({}, Surroundings(seconds_left=900.0))
     with open_store(str(tmp_path)) as store:
         assert last_listed(store, "audited", "") == 1
 
@@ -100,7 +100,7 @@ async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer
     stub.faults = [latency(0.05)]
     more = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
     with pytest.raises(RunError, match=r"s3://other-bucket was not audited: .*; s3://third-bucket was not audited: "):
-        await AuditService(environ(stub, tmp_path, **more)).handle({}, 3.0)
+        await AuditService(environ(stub, tmp_path, **more)).handle({}, Surroundings(seconds_left=3.0))
 
 
 async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it(
@@ -110,12 +110,12 @@ async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it
         stub.put("audited", f"{number:03}", b"x")
     stub.faults = [latency(0.05)]
     service = AuditService(environ(stub, tmp_path, AUDITOR_CONCURRENCY="1"))
-    (first,) = (await service.handle({"bucket": "audited"}, 3.0))["runs"]
+    (first,) = (await service.handle({"bucket": "audited"}, Surroundings(seconds_left=3.0)))["runs"]
     assert not first["complete"]
     assert first["coverage"]["listed"] < 60
     stub.faults = []
     event = {"bucket": "audited", "run": first["run"], "start_after": first["resume"]["start_after"], "hop": 1}
-    (second,) = (await service.handle(event, 900.0))["runs"]
+    (second,) = (await service.handle(event, Surroundings(seconds_left=900.0)))["runs"]
     assert second["complete"]
     assert second["run"] == first["run"]
     assert second["coverage"]["listed"] == 60

@@ -25,7 +25,7 @@ from auditor.target import Target
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     targets = targets_of(options, settings)
-    select(RULES, settings.rules, settings.only, settings.ignore)
+    select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
     return asyncio.run(_audit_all(targets, settings, options))

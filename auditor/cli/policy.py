@@ -16,7 +16,7 @@ from auditor.rules import RULES
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     targets = targets_of(options, settings)
-    chosen = select(RULES, settings.rules, settings.only, settings.ignore)
+    chosen = select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
     region = make_session(settings.profile, settings.region).region_name
     policy = audit_policy(targets, settings, Selection.of_rules(chosen), partition_of(region))
     sys.stdout.write(json.dumps(policy, indent=2) + "\n")

@@ -1,0 +1,63 @@
+"""Metrics of a run as one line of CloudWatch's embedded metric format: counts, never names of objects.
+
+AWS: CloudWatch User Guide, "Specification: Embedded metric format". Lambda's log stream is where it is read from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+NAMESPACE: Final = "S3Auditor"
+DIMENSION: Final = "Service"
+UNITS: Final = {
+    "Objects": "Count",
+    "Undecided": "Count",
+    "Exposed": "Count",
+    "FindingsCritical": "Count",
+    "FindingsHigh": "Count",
+    "FindingsMedium": "Count",
+    "FindingsLow": "Count",
+    "FindingsInfo": "Count",
+    "Throttled": "Count",
+    "Seconds": "Seconds",
+    "RunsComplete": "Count",
+    "RunsIncomplete": "Count",
+    "RunsFailed": "Count",
+    "RunsHandedOn": "Count",
+}
+"""Every metric there is, with CloudWatch's unit for it."""
+
+
+def of_run(summary: Mapping[str, Any], *, handed_on: bool) -> dict[str, float]:
+    """A run's metrics. One that was handed on counts its objects when it ends; its calls are not counted twice."""
+    if handed_on:
+        return {"RunsHandedOn": 1}
+    findings = {f"Findings{severity.capitalize()}": number for severity, number in summary["findings"].items()}
+    return {
+        "Objects": summary["coverage"]["listed"],
+        "Undecided": summary["coverage"]["undecided"],
+        "Exposed": summary["verdicts"]["exposed"],
+        **findings,
+        "Throttled": summary["calls"]["throttled"],
+        "Seconds": summary["seconds"],
+        "RunsComplete": int(summary["complete"]),
+        "RunsIncomplete": int(not summary["complete"]),
+    }
+
+
+def emf(values: Mapping[str, float], *, service: str, milliseconds: int, **properties: Any) -> str:
+    """One line. milliseconds: since 1970. properties: searched in the log, such as the run ID; they cost no metric."""
+    directive = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [[DIMENSION]],
+        "Metrics": [{"Name": name, "Unit": UNITS[name]} for name in values],
+    }
+    document = {
+        "_aws": {"Timestamp": milliseconds, "CloudWatchMetrics": [directive]},
+        DIMENSION: service,
+        **properties,
+        **values,
+    }
+    return json.dumps(document)
