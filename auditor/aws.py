@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import boto3
@@ -13,6 +13,9 @@ from botocore.config import Config
 
 from auditor.engines.interface import Connection
 from auditor.errors import CredentialsError, UsageError
+
+SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
+"""Every service that a client may be opened for: the deployed package holds the SDK's data of these alone."""
 
 
 def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:

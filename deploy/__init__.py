@@ -1,0 +1,1 @@
+"""What makes the deployment package; none of it is inside."""

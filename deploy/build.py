@@ -1,0 +1,75 @@
+"""Builds what Lambda runs: `python -m deploy.build --architecture arm64`; one zip, or code and a layer."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from auditor.aws import SERVICES
+from deploy import budget, stamp
+from deploy.archive import pack, replace
+from deploy.cut import Files, installed_files
+from deploy.errors import BuildError
+from deploy.install import install
+from deploy.options import PLATFORMS, Options, read_options
+from deploy.sources import source_files
+
+Install = Callable[[Path, Options], None]
+"""Puts the requirements into a folder."""
+
+
+def build(options: Options, *, installer: Install = install, limits: budget.Budget | None = None) -> list[str]:
+    """Make the package unless it is there as it would be made; returns lines that say so. Raises BuildError."""
+    sources = source_files(options.root)
+    inputs = stamp.input_digest(options, sources)
+    if stamp.is_current(options, inputs):
+        return [f"{options.output}: unchanged"]
+    with tempfile.TemporaryDirectory(prefix="package-") as folder:
+        installer(Path(folder), options)
+        dependencies = installed_files(Path(folder), SERVICES, options.architecture)
+    archives = _archives(options, dependencies, sources)
+    weight = budget.weigh(archives.values())
+    budget.check(weight, limits or budget.Budget())
+    for path, content in archives.items():
+        replace(path, content)
+    stamp.write(options, inputs)
+    lines = [f"{path}: sha256 {hashlib.sha256(content).hexdigest()}" for path, content in archives.items()]
+    return [*lines, f"{options.architecture}: {weight}"]
+
+
+def _archives(options: Options, dependencies: Files, sources: Files) -> dict[Path, bytes]:
+    if options.layer is None:
+        return {options.output: pack(dependencies | sources, options.time)}
+    layer = {f"python/{name}": content for name, content in dependencies.items()}
+    return {options.output: pack(sources, options.time), options.layer: pack(layer, options.time)}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    made = argparse.ArgumentParser(prog="python -m deploy.build", description=__doc__)
+    target = made.add_mutually_exclusive_group(required=True)
+    target.add_argument("--architecture", choices=sorted(PLATFORMS), help="Lambda's architecture")
+    target.add_argument("--local", action="store_true", help="for this machine, from the same lock")
+    made.add_argument("--layer", action="store_true", help="dependencies in a layer, beside the function's zip")
+    made.add_argument("--output", type=Path, help="the function's zip (default: .build/function-ARCHITECTURE.zip)")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: built, or unchanged. 1: not built, with the reason on stderr. 2: wrong usage."""
+    given = parser().parse_args(arguments)
+    try:
+        lines = build(read_options(given.architecture, layer=given.layer, output=given.output))
+    except (BuildError, OSError) as error:
+        sys.stderr.write(f"no package was made: {error}\n")
+        return 1
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

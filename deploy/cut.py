@@ -1,0 +1,51 @@
+"""Which of the installed files a function needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from deploy.errors import BuildError
+from deploy.native import is_native, slim
+
+DATA: Final = ("botocore", "data")
+"""One folder for each service of AWS, and a few files that every client reads."""
+
+NOT_LOADED: Final = ("bin", "boto3/data", "boto3/examples", "aiohttp/pytest_plugin.py", "aiohttp/test_utils.py")
+"""Programs, models of boto3's resources (nothing of ours uses resources), examples, helpers of tests."""
+
+_BUILD_ONLY: Final = frozenset({".c", ".cpp", ".h", ".hash", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
+_FOLDERS: Final = frozenset({"__pycache__", "test", "tests", ".hash"})
+_LICENCE: Final = re.compile(r"(licen[cs]e|copying|notice|authors)", re.IGNORECASE)
+
+Files = dict[str, bytes]
+"""Names inside a zip, and contents."""
+
+
+def installed_files(folder: Path, services: Collection[str], architecture: str) -> Files:
+    """What stays of the installed packages, native modules slimmed. services: whose API models are kept."""
+    missing = sorted(name for name in services if not folder.joinpath(*DATA, name).is_dir())
+    if missing:
+        raise BuildError(f"botocore has no service {missing[0]!r}, which auditor/aws.py declares in SERVICES")
+    files: Files = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and is_needed(PurePosixPath(name), services):
+            content = path.read_bytes()
+            files[name] = slim(name, content, architecture) if is_native(name) else content
+    return files
+
+
+def is_needed(path: PurePosixPath, services: Collection[str]) -> bool:
+    """Whether a function can read this installed file, or its licence asks that it comes along."""
+    if path.suffix in _BUILD_ONLY or _FOLDERS & set(path.parts):
+        return False
+    if any(path.is_relative_to(name) for name in NOT_LOADED):
+        return False
+    if path.parts[0].endswith(".dist-info"):
+        return path.name == "METADATA" or any(map(_LICENCE.match, path.parts[1:]))
+    if path.parts[:2] == DATA and len(path.parts) > 3:
+        return path.parts[2] in services and not path.name.startswith("examples")
+    return len(path.parts) > 1 or path.suffix == ".py" or is_native(path.name)

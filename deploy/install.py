@@ -1,0 +1,22 @@
+"""The locked requirements of another machine, put into a folder by uv."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from deploy.errors import BuildError
+from deploy.options import PYTHON, Options
+
+
+def install(folder: Path, options: Options) -> None:
+    """Wheels only, each checked against its hash in requirements.txt; uv's own messages go to stderr."""
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(folder)]
+    command += ["--python", sys.executable, "--python-version", PYTHON, "--only-binary", ":all:", "--require-hashes"]
+    command += ["--no-compile-bytecode", "--link-mode", "copy"]  # a link would be into uv's cache
+    if options.platform:
+        command += ["--python-platform", options.platform]
+    command += ["-r", str(options.root / "requirements.txt")]
+    if subprocess.run(command, check=False).returncode:  # noqa: S603 - our own arguments
+        raise BuildError(f"uv did not install requirements.txt for {options.architecture}: see its message above")

@@ -1,0 +1,82 @@
+"""For which machine a package is made, in how many files, and where they go."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deploy.errors import BuildError
+
+ROOT: Final = Path(__file__).parent.parent
+PYTHON: Final = "3.13"
+"""The functions' runtime, python3.13."""
+
+PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_34", "x86_64": "x86_64-manylinux_2_34"}
+"""Lambda's names of the architectures, and uv's of what runs there: Amazon Linux 2023 has glibc 2.34."""
+
+_MACHINES: Final = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
+_ZIP_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+
+Moment = tuple[int, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """platform: uv's name of the target, None for this machine. layer: dependencies in a zip of their own, or None.
+
+    time: every entry's, in UTC.
+    """
+
+    architecture: str
+    platform: str | None
+    output: Path
+    layer: Path | None = None
+    root: Path = ROOT
+    time: Moment = _ZIP_EPOCH
+
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        return (self.output,) if self.layer is None else (self.output, self.layer)
+
+
+def read_options(
+    architecture: str | None, *, layer: bool, output: Path | None, environ: Mapping[str, str] = os.environ
+) -> Options:
+    """architecture: one of PLATFORMS, or None for this machine. output: of the function; the layer's lies beside it."""
+    name = architecture or "local"
+    output = output or ROOT / ".build" / f"function-{name}.zip"
+    if output.suffix != ".zip":
+        raise BuildError(f"--output {output} does not end in .zip")
+    return Options(
+        architecture=architecture or this_architecture(platform.machine()),
+        platform=PLATFORMS[architecture] if architecture else None,
+        output=output,
+        layer=output.with_name(f"{output.stem}-layer.zip") if layer else None,
+        time=entry_time(environ.get("SOURCE_DATE_EPOCH")),
+    )
+
+
+def this_architecture(machine: str) -> str:
+    """Lambda's name of this machine's architecture; raises BuildError where Lambda has none like it."""
+    try:
+        return _MACHINES[machine.lower()]
+    except KeyError:
+        raise BuildError(f"this machine is {machine}: no package can be made for it; give --architecture") from None
+
+
+def entry_time(epoch: str | None) -> Moment:
+    """SOURCE_DATE_EPOCH (reproducible-builds.org) as a zip has it, from 1980 on and in steps of two seconds."""
+    if not epoch:
+        return _ZIP_EPOCH
+    try:
+        moment = time.gmtime(int(epoch))
+    except (ValueError, OverflowError, OSError):
+        raise BuildError(f"SOURCE_DATE_EPOCH {epoch!r} is not a number of seconds since 1970") from None
+    if moment.tm_year > 2107:
+        raise BuildError(f"SOURCE_DATE_EPOCH {epoch} is later than a zip can say")
+    return max(_ZIP_EPOCH, (moment[0], moment[1], moment[2], moment[3], moment[4], moment[5] // 2 * 2))

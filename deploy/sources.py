@@ -1,0 +1,28 @@
+"""Our own code in the package: what the functions import, not the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from deploy.cut import Files
+
+PACKAGES: Final = ("auditor", "handlers")
+LEFT_OUT: Final = ("auditor/__main__.py", "auditor/cli", "auditor/demo")
+"""For people at a terminal; the demo makes buckets, which nothing in a read-only function needs to be able to."""
+
+
+def source_files(root: Path) -> Files:
+    """Names inside the zip and contents, with the licence they are under."""
+    files = {"auditor/LICENSE": (root / "LICENSE").read_bytes()}
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            relative = path.relative_to(root)
+            if path.is_file() and path.suffix != ".pyc" and not _is_left_out(relative):
+                files[relative.as_posix()] = path.read_bytes()
+    return files
+
+
+def _is_left_out(path: Path) -> bool:
+    hidden = any(part.startswith(".") or part == "__pycache__" for part in path.parts)
+    return hidden or any(path.is_relative_to(name) for name in LEFT_OUT)

@@ -1,0 +1,45 @@
+"""What a package was made from, kept beside it: equal input is not built again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from deploy.archive import replace
+from deploy.cut import Files
+from deploy.options import PYTHON, Options
+
+
+def input_digest(options: Options, sources: Files) -> str:
+    """SHA-256 of all that the result depends on: the lock, our code, the builder and the options."""
+    digest = hashlib.sha256()
+    chosen = [options.architecture, options.platform, options.layer is not None, list(options.time), PYTHON]
+    inputs = dict(sources)
+    for path in (options.root / "requirements.txt", *sorted((options.root / "deploy").glob("*.py"))):
+        inputs[path.relative_to(options.root).as_posix()] = path.read_bytes()
+    digest.update(json.dumps(chosen).encode())
+    for name in sorted(inputs):
+        digest.update(json.dumps([name, hashlib.sha256(inputs[name]).hexdigest()]).encode())
+    return digest.hexdigest()
+
+
+def is_current(options: Options, inputs: str) -> bool:
+    """Whether the outputs are there, as they were made from these inputs."""
+    try:
+        return _path(options).read_bytes() == _stamp(options, inputs)
+    except FileNotFoundError:
+        return False
+
+
+def write(options: Options, inputs: str) -> None:
+    replace(_path(options), _stamp(options, inputs))
+
+
+def _stamp(options: Options, inputs: str) -> bytes:
+    made = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in options.outputs}
+    return (json.dumps({"inputs": inputs, "outputs": made}, indent=2) + "\n").encode()
+
+
+def _path(options: Options) -> Path:
+    return options.output.with_name(f"{options.output.name}.stamp")
