@@ -57,10 +57,9 @@ class Caller:
         self._retry = retry or RetryPolicy()
         self._max_calls = max_calls
         self._sent = 0
-        self._clock = clock
+        self.clock = clock
         self._sleep = sleep
         self._dice = dice or random.Random()  # noqa: S311 - jitter is no secret
-        self.answered_at = float("-inf")
 
     @property
     def budget_left(self) -> int | None:
@@ -78,7 +77,7 @@ class Caller:
 
         beyond_budget: send it even when the budget is used up (counted all the same).
         """
-        started = self._clock()
+        started = self.clock()
         tries = 0
         while True:
             tries += 1
@@ -99,14 +98,13 @@ class Caller:
         self._sent += 1
         await self._rate.take()
         self.counts[kind] += 1
-        sent = self._clock()
+        sent = self.clock()
         try:
             answer = await attempt()
         except CallFailed as failure:
-            self._note(failure, self._clock() - sent)
+            self._note(failure, self.clock() - sent)
             raise
-        self.answered_at = self._clock()
-        self.permits.answered(self.answered_at - sent)
+        self.permits.answered(self.clock() - sent)
         return answer
 
     def _note(self, failure: CallFailed, seconds: float) -> None:
@@ -125,7 +123,7 @@ class Caller:
         if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):
             return None
         pause = self._dice.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (tries - 1)))
-        late = self._clock() + pause - started > self._retry.seconds
+        late = self.clock() + pause - started > self._retry.seconds
         return None if late else pause
 
     def _raise_doom(self, failure: CallFailed) -> None:

@@ -42,6 +42,8 @@ class Reader:
         self._plan = plan
         self._wanted = frozenset(name.upper() for name in algorithms)
         self._ask_checksums = True
+        self._probing = asyncio.Lock()
+        self._probed_at = float("-inf")
 
     async def read(self, ref: ObjectRef) -> Evidence:
         """The object's evidence; raises RunError only for what dooms the run."""
@@ -67,21 +69,20 @@ class Reader:
         try:
             return await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
         except CallFailed as failure:
-            return _unread(failure, ref)
+            return _unread(failure, ref.version_id is not None)
 
     async def _head(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> Head | Unread | Skipped:
         if self._plan.head is not None:
             return self._plan.head
         checksum = self._ask_checksums and not self._wanted.isdisjoint(ref.checksum_algorithms)
-        started = self._caller.answered_at
         try:
             return await self._head_once(ref, checksum)
         except CallFailed as failure:
             if failure.status == 403 and checksum:
                 return await self._head_without_checksum(ref)
             if failure.status == 400:
-                return await self._head_refused(acl, started)
-            return _unread(failure, ref)
+                return await self._head_refused(acl)
+            return _unread(failure, ref.version_id is not None)
 
     async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
         return await self._caller.call(
@@ -93,17 +94,24 @@ class Reader:
         try:
             head = await self._head_once(ref, False)
         except CallFailed as failure:
-            return _unread(failure, ref)
+            return _unread(failure, ref.version_id is not None)
         self._ask_checksums = False
         return head
 
-    async def _head_refused(self, acl: Acl | Unread | Skipped, answered_at: float) -> Unread:
+    async def _head_refused(self, acl: Acl | Unread | Skipped) -> Unread:
         """A 400 has no body: with the ACL read it means SSE-C; else a call with a body tells expired credentials."""
-        if not isinstance(acl, Acl) and self._caller.answered_at <= answered_at:
-            try:
-                await self._caller.call("list", "ListObjectsV2", self._probe)
-            except CallFailed:  # it told nothing: a listing of versions needs no right to list objects
-                return Unread("HeadObject", "400")
+        if isinstance(acl, Acl):
+            return Unread("HeadObject", "SSE-C")
+        refused_at = self._caller.clock()
+        async with self._probing:
+            # One probe that was sent after the refusal speaks for every HEAD that was refused before it.
+            if self._probed_at < refused_at:
+                self._probed_at = self._caller.clock()
+                try:
+                    await self._caller.call("list", "ListObjectsV2", self._probe)
+                except CallFailed:  # it told nothing: a listing of versions needs no right to list objects
+                    self._probed_at = float("-inf")
+                    return Unread("HeadObject", "400")
         return Unread("HeadObject", "400" if isinstance(acl, Unread) else "SSE-C")
 
     async def _probe(self) -> object:
@@ -114,9 +122,10 @@ class _VanishedError(Exception):
     """The object went between the listing and the reading."""
 
 
-def _unread(failure: CallFailed, ref: ObjectRef) -> Unread:
-    """405 means a delete marker only where a version was named; elsewhere it is a server without ACLs."""
-    if is_gone(failure) and (failure.status != 405 or ref.version_id is not None):
+def _unread(failure: CallFailed, versioned: bool) -> Unread:
+    """405 is a delete marker where the answer says so, or on a named version's HEAD; else a server lacks the call."""
+    marker = failure.headers.get("x-amz-delete-marker") == "true" or (failure.action == "HeadObject" and versioned)
+    if is_gone(failure) and (failure.status != 405 or marker):
         raise _VanishedError from failure
     return Unread(failure.action, failure.code)
 

@@ -27,7 +27,7 @@ def select(
     Raises UsageError for an id that does not exist, or a rule asked for by name whose options are not configured.
     """
     known = {rule.id for rule in rules}
-    only, ignore = set(only), set(ignore)
+    only, ignore = {name.upper() for name in only}, {name.upper() for name in ignore}
     if unknown := sorted((only | ignore) - known):
         raise UsageError(f"there is no rule {', '.join(unknown)}: `auditor rules` lists them")
     chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
@@ -35,7 +35,10 @@ def select(
         chosen = [rule for rule in chosen if "head" not in rule.reads]
     ready = [rule for rule in chosen if set(rule.options) <= set(options.get(rule.id, {}))]
     if missing := sorted(rule.id for rule in chosen if rule not in ready and rule.id in only):
-        raise UsageError(f"rule {missing[0]} needs its options: add [rules.{missing[0]}] to auditor.toml")
+        first = next(rule for rule in chosen if rule.id == missing[0])
+        raise UsageError(
+            f"rule {first.id} needs its options: add [rules.{first.id}] with {', '.join(first.options)} to auditor.toml"
+        )
     if not ready:
         raise UsageError("no rule is selected: loosen --only or --ignore")
     return tuple(ready)

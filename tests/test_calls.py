@@ -220,18 +220,6 @@ async def test_error_of_ours_passes_through_unchanged() -> None:
         await make_caller().call("acl", "GetObjectAcl", attempt)
 
 
-async def test_answered_at_is_the_time_of_the_last_success() -> None:
-    time = FakeTime()
-    caller = make_caller(time)
-    assert caller.answered_at < time.now
-    await caller.call("acl", "GetObjectAcl", failing())
-    before = caller.answered_at
-    time.now += 5
-    with pytest.raises(CallFailed):
-        await caller.call("acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "AccessDenied", 403)))
-    assert caller.answered_at == before == time.now - 5
-
-
 async def test_the_detector_of_blocked_loops_detects() -> None:
     async def attempt() -> str:
         real_time.sleep(0)  # noqa: ASYNC251 - the very thing

@@ -19,7 +19,7 @@ from auditor.models import Acl, Evidence, Head, Outcome, Skipped, Unread
 from auditor.pace import Permits
 from auditor.plan import Plan
 from auditor.target import Target
-from tests.engines.fakes import Entry, FakeEngine, Hook, head_of, make_caller, ref
+from tests.engines.fakes import Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
 from tests.loop_blocking import free_loop as free_loop
 
 BOTH: Final = Plan((), (), (), None, None)
@@ -392,9 +392,9 @@ async def read_one(
     return await reader.read(found), engine
 
 
-def make_reader(hook: Hook, plan: Plan = BOTH) -> tuple[Reader, FakeEngine, Caller]:
+def make_reader(hook: Hook, plan: Plan = BOTH, time: FakeTime | None = None) -> tuple[Reader, FakeEngine, Caller]:
     engine = FakeEngine([ref("k")], hook=hook)
-    caller = make_caller(retry=RetryPolicy(3))
+    caller = make_caller(time, retry=RetryPolicy(3))
     return Reader(engine, caller, plan, ("sha256",)), engine, caller
 
 
@@ -440,7 +440,8 @@ class TestReader:
         ("codes", "outcome"),
         [
             ({"acl": ("NoSuchVersion", 404)}, Outcome.VANISHED),
-            ({"acl": ("MethodNotAllowed", 405)}, Outcome.VANISHED),
+            ({"acl": ("MethodNotAllowed", 405), "head": ("405", 405)}, Outcome.VANISHED),
+            ({"acl": ("MethodNotAllowed", 405)}, Outcome.UNDECIDED),
             ({"head": ("405", 405)}, Outcome.VANISHED),
         ],
     )
@@ -470,18 +471,19 @@ class TestReader:
         assert evidence.head == Unread("HeadObject", "SSE-C")
         assert engine.count("list") == 1
 
-    async def test_that_proof_is_not_asked_for_again_and_again(self) -> None:
-        reader, engine, caller = make_reader(refuse(head=("400", 400)), HEAD_ONLY)
-        good = FakeEngine([])
+    async def test_one_proof_speaks_for_all_that_were_refused_before_it(self) -> None:
+        reader, engine, _ = make_reader(refuse(head=("400", 400)), HEAD_ONLY)
+        read = await asyncio.gather(*(reader.read(ref(f"k{number}")) for number in range(20)))
+        assert {evidence.head for evidence in read} == {Unread("HeadObject", "SSE-C")}
+        assert engine.count("list") == 1
 
-        async def meanwhile(action: str, key: str) -> None:
-            if action == "head":
-                await caller.call("head", "HeadObject", lambda: good.head("other", None, checksum=False))
-                raise CallFailed("HeadObject", "400", 400)
-
-        engine.hook = meanwhile
-        await reader.read(ref("k"))
-        assert engine.count("list") == 0
+    async def test_a_refusal_after_the_proof_asks_for_another(self) -> None:
+        time = FakeTime()
+        reader, engine, _ = make_reader(refuse(head=("400", 400)), HEAD_ONLY, time=time)
+        await reader.read(ref("before"))
+        time.now += 1
+        await reader.read(ref("after"))
+        assert engine.count("list") == 2
 
     async def test_expired_credentials_end_a_run_that_only_asks_head(self) -> None:
         reader, _, _ = make_reader(refuse(head=("400", 400), list=("ExpiredToken", 400)), HEAD_ONLY)

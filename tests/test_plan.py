@@ -37,7 +37,7 @@ class TestSelect:
         assert ids(select(RULES, {}, (), ("O02",))) == [name for name in READY if name != "O02"]
         assert ids(select(RULES, {}, ("O02", "O04"), ("O02",))) == ["O04"]
 
-    @pytest.mark.parametrize(("only", "ignore"), [(("O99",), ()), ((), ("O99",)), (("o02",), ())])
+    @pytest.mark.parametrize(("only", "ignore"), [(("O99",), ()), ((), ("O99",))])
     def test_id_that_does_not_exist_is_named(self, only: tuple[str, ...], ignore: tuple[str, ...]) -> None:
         with pytest.raises(UsageError, match=(*only, *ignore)[0]):
             select(RULES, {}, only, ignore)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping
@@ -21,7 +22,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
     """Flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError."""
     given = vars(options)
     flags = Layer({name: given.get(name) for name in PARSERS if given.get(name) is not None}, _flag)
-    file, tables = load(given.get("config"))
+    file, tables = load(given.get("config") or os.environ.get("AUDITOR_CONFIG") or None)
     return resolve([flags, environment_layer(), file], tables)
 
 
