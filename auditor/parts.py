@@ -91,6 +91,9 @@ def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]
             raise EOFError("it is gone")
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
             for line in lines:
-                yield json.loads(line)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+                value = json.loads(line)
+                if not isinstance(value, dict):
+                    raise ValueError("a line is no JSON object")
+                yield value
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error

@@ -96,10 +96,20 @@ class RunFolder:
         self._in_versions = False
 
     def prepare(self) -> None:
-        """Before the first write: remove what a killed run left after its checkpoint."""
+        """Before the first write: remove what a killed run left after its checkpoint.
+
+        Raises OutputError when a part before the checkpoint is gone: what it proved is not proven any more.
+        """
         first = self._batches[0].number
-        for part in found_parts(self._store, self.path):
-            if part.range_id == self._range_id and part.number >= first:
+        parts = [part for part in found_parts(self._store, self.path) if part.range_id == self._range_id]
+        # The first part has no objects where only the bucket had findings by then.
+        there = {part.number for part in parts if part.kind == "objects" or part.number == 0}
+        lost = next((number for number in range(first) if number not in there), None)
+        if lost is not None:
+            place = Part(self._range_id, lost, "objects").path
+            raise OutputError(f"{self.uri}/{place} is gone, which an earlier checkpoint names: start a new run")
+        for part in parts:
+            if part.number >= first:
                 self._store.delete(f"{self.path}/{part.path}")
         mine = [f".*-part-{self._range_id}-*.tmp", f".{state_name(self._range_id)}.*.tmp"]
         if self._range_id == UNDIVIDED:

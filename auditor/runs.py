@@ -81,11 +81,15 @@ class State:
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """Raises ValueError, KeyError or TypeError when `data` is not what to_json gave."""
+        """Raises ValueError, KeyError, TypeError or AssertionError when `data` is not what to_json gave."""
         value = json.loads(data)
-        if value.pop("v") != 1 or type(value["next_part"]) is not int or not isinstance(value["target"], dict):
+        if value.pop("v") != 1 or not all(isinstance(value[name], dict) for name in ("target", "tally")):
             raise ValueError("another format")
-        Tally.from_dict(value["tally"])
+        if type(value["next_part"]) is not int or value["next_part"] < 0:
+            raise ValueError("next_part is no count")
+        if not isinstance(value["start_after"], str | None):
+            raise ValueError("start_after is no key")
+        Tally.from_dict(value["tally"]).check()
         return cls(**value)
 
 
@@ -99,7 +103,7 @@ def load_state(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED
         state = State.from_json(data)
         if state.run != run_id:
             raise ValueError("another run's")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): start a new run") from error
     return state
 
@@ -125,7 +129,7 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
         latest = json.loads(store.get(f"{bucket_path(bucket)}/latest.json") or b"")
         summary = json.loads(store.get(f"{run_path(bucket, latest['runs'][name])}/summary.json") or b"")
         return int(summary["coverage"]["listed"])
-    except (ValueError, KeyError, TypeError, OutputError, UsageError):
+    except (ValueError, KeyError, TypeError, RecursionError, OutputError, UsageError):
         return None  # it only makes an estimate
 
 

@@ -80,7 +80,7 @@ def parsed(data: bytes, uri: str) -> dict[str, Any]:
     """The JSON object in `data`; raises OutputError naming `uri` when there is none."""
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OutputError(f"{uri} is not JSON: move it away") from error
     if not isinstance(value, dict):
         raise OutputError(f"{uri} is not a JSON object: move it away")
