@@ -1,0 +1,33 @@
+"""The functions' own Python, with a package on its path and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from deploy.options import PYTHON
+
+_SHARED = ("PATH", "HOME", "SSL_CERT_FILE", "LANG")
+
+
+def find() -> Path | None:
+    """The interpreter of the functions' version, or None where this machine has none that starts."""
+    command = shutil.which(f"python{PYTHON}")
+    if command is None:
+        return None
+    environ = {**os.environ, "PYENV_VERSION": PYTHON}  # pyenv's command does not start without one
+    asked = subprocess.run(  # noqa: S603 - what the PATH names, asked for its own place
+        [command, "-c", "import sys; print(sys.executable)"], env=environ, capture_output=True, text=True, check=False
+    )
+    return Path(asked.stdout.strip()) if asked.returncode == 0 else None
+
+
+def run(python: Path, search: str, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run code that sees the standard library and `search` (as PYTHONPATH): no site-packages, no bytecode written."""
+    environ = {name: os.environ[name] for name in _SHARED if name in os.environ}
+    environ |= {"PYTHONPATH": search, "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "us-east-1"}
+    return subprocess.run(  # noqa: S603 - our own arguments
+        [str(python), "-S", "-B", "-c", code], cwd=cwd, env=environ, capture_output=True, text=True, check=False
+    )
