@@ -17,7 +17,9 @@ $(VENV)/.installed: requirements-dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed: install it, or give PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON) cannot make virtual environments: install python3-venv"; exit 1; }
-	@echo "Setting up $(VENV) with $$($(PYTHON) --version) (once)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is older than Python 3.11: give PYTHON=/path/to/python3"; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version): once, a minute or two"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -25,9 +27,10 @@ $(VENV)/.installed: requirements-dev.txt pyproject.toml
 
 install: $(VENV)/.installed ## set up .venv; the command is then .venv/bin/auditor
 
-run: install ## the whole audit on an AWS inside the process; BUCKET=s3://... audits a real bucket, ENGINE=... chooses the engine
+run: install ## the whole audit on an AWS inside the process; or BUCKET=s3://...
 ifdef BUCKET
-	@$(BIN)/auditor audit $(BUCKET) --engine $(ENGINE) $(ARGS)
+	@$(BIN)/auditor audit $(BUCKET) --engine $(ENGINE) $(ARGS) || \
+		{ code=$$?; echo "the audit's exit code is $$code (make gives its own): see README.md" >&2; exit $$code; }
 else
 	@$(BIN)/auditor demo --engine $(ENGINE) $(ARGS)
 endif

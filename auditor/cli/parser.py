@@ -14,8 +14,8 @@ Group = argparse.ArgumentParser
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="auditor",
-        description="Who can read each object of an S3 bucket, how it is protected, and whether its bytes are what "
-        "they were. It only ever reads the audited bucket.",
+        description="Who can read each object of an S3 bucket, how it is protected, and the digests of its bytes. "
+        "It only ever reads the audited bucket.",
         epilog="Exit codes: 0 complete and clean; 1 failed; 2 wrong usage; 3 findings at or above --fail-on; "
         "4 something could not be looked at.",
     )

@@ -98,7 +98,7 @@ def _server(load_module: Import) -> Iterator[str]:
     except ImportError as error:
         raise UsageError(
             f"the demo needs moto, an AWS for tests, and {error.name or 'a part of it'} is missing: install it with"
-            " pip install 's3-auditor[demo]' (or pipx install 's3-auditor[demo]')"
+            " pip install '.[demo]' in the project's folder (or pipx install '.[demo]')"
         ) from error
     server = module.ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
     server.start()

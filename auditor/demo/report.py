@@ -1,7 +1,10 @@
-"""What the demo says on stdout: plain text of at most 100 columns, about one screen, safe to print. Pure."""
+"""What the demo says on stdout: plain text of at most 100 columns, about one screen, safe to print."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,13 +12,14 @@ from typing import Any, Final
 
 from auditor.demo.compare import Comparison, Row, where
 from auditor.demo.files import Choice
-from auditor.demo.plants import DECOYS, NOT_PLANTED
+from auditor.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.demo.world import BUCKET, Loaded
 from auditor.processing import Counts
 from auditor.text import harmless, shorten, visible, width
 
 COLUMNS: Final = 100
 _LABEL: Final = 12
+_INDENT: Final = "    "
 _WIDTHS: Final = (7, 12, 9, 35)
 """Columns of found, rules, verdict and what; the key has the rest."""
 _HEADER: Final = ("found", "rules", "verdict", "what was planted", "where")
@@ -25,18 +29,20 @@ Summary = Mapping[str, Any]
 
 def opening(engine: str) -> str:
     text = (
-        "auditor audits every object of an S3 bucket: who can reach it, how it is protected, and that its bytes are"
-        f" what they were. This is all of it on an AWS inside this process (moto), with the engine {engine}."
+        "auditor audits every object of an S3 bucket: who can reach it, how it is protected, and the"
+        f" digest of its bytes. This is all of it on an AWS inside this process (moto), with the engine {engine}."
         " No account is used, and nothing leaves this machine."
     )
-    return textwrap.fill(text, COLUMNS) + "\n\n"
+    return textwrap.fill(text, columns()) + "\n\n"
 
 
 def loading(choice: Choice, loaded: Loaded, problems: int, seconds: float) -> str:
     size = loaded.size / (1024 * 1024)
+    planted = [plant for plant in PLANTED if plant.key is not None]
     lines = [
         f"{len(choice.sources):,} {shorten(visible(choice.origin), 60)}",
-        f"+ {problems} planted problems and {len(DECOYS)} decoys, which look wrong and are not",
+        f"+ {len(planted)} objects with planted problems ({problems - len(planted)} more are settings of the bucket)",
+        f"+ {len(DECOYS)} decoys, which look wrong and are not",
         f"= {loaded.objects:,} objects, {size:,.1f} MiB, in s3://{BUCKET}, {seconds:,.1f} s",
     ]
     if choice.left_out:
@@ -61,10 +67,13 @@ def first_audit(summary: Summary) -> str:
 
 def comparing(comparison: Comparison) -> str:
     """The table of what was planted, and what was said of it."""
+    lines = [
+        f"{_found(comparison)} on {comparison.clean:,} clean objects",
+        f"not planted: {', '.join(NOT_PLANTED)} (foreign owners), for this AWS knows one owner only",
+    ]
     rows = [_row(_HEADER), *(_row(_cells(row)) for row in comparison.rows)]
-    rows.append(f"{_found(comparison)} on {comparison.clean:,} clean objects")
-    rows.append(f"not planted: {', '.join(NOT_PLANTED)} (foreign owners), for this AWS knows one owner only")
-    return _section("3 Compare", rows)
+    table = "".join(f"{_INDENT}{shorten(harmless(row), columns() - len(_INDENT))}\n" for row in rows)
+    return _section("3 Compare", lines) + table
 
 
 def _found(comparison: Comparison) -> str:
@@ -108,9 +117,9 @@ def second_audit(summary: Summary) -> str:
     return _section("5 Again", [line])
 
 
-def closing(first: Summary, comparison: Comparison, second: Summary, seconds: float, *, right: bool) -> str:
-    """first, second: the two audits; the first one's report is shown. right: nothing differs from what must be."""
-    folder = str(first["out"])
+def closing(comparison: Comparison, second: Summary, seconds: float, *, right: bool) -> str:
+    """second: the audit whose report is shown. right: nothing differs from what must be."""
+    folder = str(second["out"])
     left = second["hashing"]["pending"] + second["hashing"]["queued"]
     result = f"{_found(comparison)}, {left or 'nothing'} left to hash, {seconds:,.0f} s in all"
     lines = [
@@ -119,10 +128,23 @@ def closing(first: Summary, comparison: Comparison, second: Summary, seconds: fl
         ("Run folder", visible(folder)),
         ("Next", "a bucket of yours; it is only ever read, with your own credentials:"),
         ("", "make run BUCKET=s3://my-bucket"),
-        ("", "auditor audit s3://my-bucket --ledger sqlite:digests.db --hash"),
+        ("", f"{command()} audit s3://my-bucket --ledger sqlite:digests.db --hash"),
     ]
     # The paths are there to be copied: they are never cut.
     return "\n" + "".join(f"{label:<{_LABEL}}{text}\n" for label, text in lines)
+
+
+def command() -> str:
+    """How the reader can call us from here: by name where the shell finds it, else by its path."""
+    if shutil.which("auditor"):
+        return "auditor"
+    here = Path(sys.executable).parent / "auditor"
+    return os.path.relpath(here) if here.exists() else "python -m auditor"
+
+
+def columns() -> int:
+    """What a terminal is wide, a hundred at most; a hundred elsewhere."""
+    return min(COLUMNS, shutil.get_terminal_size((COLUMNS, 24)).columns) if sys.stdout.isatty() else COLUMNS
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -135,5 +157,5 @@ def _section(label: str, lines: Sequence[str]) -> str:
 
 def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        yield f"{label:<{_LABEL}}{shorten(harmless(line), COLUMNS - _LABEL)}"
+        yield f"{label:<{_LABEL}}{shorten(harmless(line), columns() - _LABEL)}"
         label = ""

@@ -61,7 +61,7 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
         )
         seen = asyncio.run(_Tour(settings).run())
     differences = seen.differences(objects)
-    _show(report.closing(seen.first, seen.comparison, seen.second, time.monotonic() - started, right=not differences))
+    _show(report.closing(seen.comparison, seen.second, time.monotonic() - started, right=not differences))
     return differences
 
 
