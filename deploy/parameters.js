@@ -1,0 +1,109 @@
+'use strict';
+
+/* The parameters of parameters.yml, checked, and what follows from them; an error is one sentence that names the fix. */
+
+const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
+const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
+const LEVELS = ['exposure', 'metadata', 'fixity'];
+const NAMES = [
+  'buckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule', 'timezone',
+  'scheduleState', 'silentHours', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib', 'architecture',
+  'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory', 'visibilityTimeout', 'hashingConcurrency',
+  'notificationConcurrency', 'maxReceives', 'oldestHash', 'oldestNotification', 'logDays', 'reportDays', 'alertAddress',
+  'reportsBucket', 'topic', 'kmsKey', 'notificationTopic', 'permissionsBoundary', 'rolePath', 'subnets',
+  'securityGroups',
+];
+const NUMBERS = {
+  silentHours: [1, 168],
+  auditTimeout: [10, 900],
+  auditMemory: [128, 10240],
+  hashingTimeout: [10, 900],
+  hashingMemory: [128, 10240],
+  visibilityTimeout: [60, 43200],
+  hashingConcurrency: [2, 1000],
+  notificationConcurrency: [2, 1000],
+  maxReceives: [1, 1000],
+  oldestHash: [60, 1209600],
+  oldestNotification: [60, 1209600],
+  logDays: [1, 3653],
+  reportDays: [1, 36500],
+};
+const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+
+function fail(sentence) {
+  const error = new Error(sentence);
+  error.stack = undefined; // the sentence is for whoever gave the parameter
+  throw error;
+}
+
+function number(name, value) {
+  const [least, most] = NUMBERS[name];
+  if (!/^[0-9]+$/.test(value) || Number(value) < least || Number(value) > most) {
+    fail(`the parameter ${name} is '${value}': give a whole number from ${least} to ${most}`);
+  }
+  return Number(value);
+}
+
+function choice(name, value, choices) {
+  if (!choices.includes(value)) fail(`the parameter ${name} is '${value}': give ${choices.join(' or ')}`);
+  return value;
+}
+
+function targets(buckets) {
+  const uris = buckets.split(',').map((text) => text.trim()).filter(Boolean);
+  if (!uris.length) fail('the parameter buckets is missing: add --param buckets=my-bucket, or set it in deploy/parameters.yml');
+  return uris.map((uri) => {
+    const path = uri.replace(/^s3:\/\//, '');
+    const slash = path.indexOf('/');
+    const bucket = slash < 0 ? path : path.slice(0, slash);
+    if (!BUCKET.test(bucket)) fail(`the parameter buckets names '${uri}', which is no bucket: write name or s3://name/prefix`);
+    return { bucket, prefix: slash < 0 ? '' : path.slice(slash + 1) };
+  });
+}
+
+function arn(resource) {
+  return { 'Fn::Join': ['', ['arn:', { Ref: 'AWS::Partition' }, ':s3:::', resource]] };
+}
+
+/* In an ARN `*`, `?` and `$` mean something (IAM User Guide, policy variables). */
+function literal(prefix) {
+  return prefix.replace(/[*?$]/g, (character) => `\${${character}}`);
+}
+
+/* What EventBridge says of an object that was made in one of the targets. */
+function created(found) {
+  const whole = found.filter(({ prefix }) => !prefix).map(({ bucket }) => bucket);
+  const parts = found.filter(({ bucket, prefix }) => prefix && !whole.includes(bucket));
+  const details = parts.map(({ bucket, prefix }) => ({ bucket: { name: [bucket] }, object: { key: [{ prefix }] } }));
+  if (whole.length) details.unshift({ bucket: { name: [...new Set(whole)] } });
+  const detail = details.length === 1 ? details[0] : { $or: details };
+  return { source: ['aws.s3'], 'detail-type': ['Object Created'], detail };
+}
+
+function checkNames(given) {
+  for (const item of given || []) {
+    const name = item.split('=')[0];
+    if (!NAMES.includes(name)) fail(`there is no parameter '${name}': deploy/parameters.yml lists them`);
+  }
+}
+
+module.exports = async ({ options, resolveVariable }) => {
+  checkNames(options.param);
+  const values = {};
+  for (const name of NAMES) values[name] = String((await resolveVariable(`param:${name}`)) ?? '');
+  const checked = { ...values };
+  for (const name of Object.keys(NUMBERS)) checked[name] = number(name, values[name]);
+  choice('level', values.level, LEVELS);
+  const architecture = choice('architecture', values.architecture, ARCHITECTURES);
+  checked.artifact = `.build/function-${architecture === 'host' ? 'local' : architecture}.zip`;
+  checked.architecture = architecture === 'host' ? HOST : architecture;
+  choice('scheduleState', values.scheduleState, ['ENABLED', 'DISABLED']);
+  if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
+    fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);
+  }
+  const found = targets(values.buckets);
+  checked.bucketArns = [...new Set(found.map(({ bucket }) => bucket))].map(arn);
+  checked.objectArns = found.map(({ bucket, prefix }) => arn(`${bucket}/${literal(prefix)}*`));
+  checked.created = created(found);
+  return checked;
+};
