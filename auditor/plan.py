@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from auditor.errors import UsageError
@@ -96,3 +96,12 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
 
 def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
     return None if any(fact in rule.reads for rule in rules) else Skipped(NOT_NEEDED)
+
+
+def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:
+    """The plan of a run that goes on: a rule that it could not judge before stays undecided, whatever is readable now.
+
+    The objects of that time are not read again.
+    """
+    now = {item.rule for item in plan.undecided}
+    return replace(plan, undecided=(*plan.undecided, *(item for item in earlier if item.rule not in now)))

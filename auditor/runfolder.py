@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import TracebackType
 from typing import Any, Final, Self
 
 from auditor.errors import OutputError
+from auditor.models import RuleUndecided
 from auditor.parts import KINDS, Part, PartFile, found_parts
 from auditor.reports.lines import encode_line
 from auditor.runs import UNDIVIDED, State, run_path, state_name, target_name, update_latest_json
@@ -63,6 +64,7 @@ class RunFolder:
         *,
         target: Mapping[str, Any],
         asked: Mapping[str, Any] | None = None,
+        rules_undecided: Sequence[RuleUndecided] = (),
         tally: Tally,
         hop: int = 0,
         state: State | None = None,
@@ -78,6 +80,7 @@ class RunFolder:
         self._range_id = range_id
         self._target = dict(target)
         self._asked = dict(asked or {})
+        self._rules_undecided = tuple(rules_undecided)
         self._tally = tally
         self._hop = hop
         self._part_lines = part_lines
@@ -274,6 +277,7 @@ class RunFolder:
             run=self.run_id,
             target=self._target,
             asked=self._asked,
+            rules_undecided=self._rules_undecided,
             next_part=next_part,
             start_after=mark.key,
             hop=self._hop,

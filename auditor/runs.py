@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 from auditor.errors import OutputError, UsageError
+from auditor.models import RuleUndecided
 from auditor.parts import found_parts, part_lines
 from auditor.stores import BUCKET_NAME, Store
 from auditor.tally import Tally
@@ -65,11 +66,13 @@ class State:
     """A checkpoint: parts below next_part are in place and hold every object up to start_after (None: none yet).
 
     asked: what the run asks of each object; nothing else may go on with it, or its counts would speak of two audits.
+    rules_undecided: those that lacked a bucket fact at any time of the run.
     """
 
     run: str
     target: Mapping[str, Any]
     asked: Mapping[str, Any]
+    rules_undecided: Sequence[RuleUndecided]
     next_part: int
     start_after: str | None
     hop: int
@@ -77,6 +80,7 @@ class State:
 
     def to_json(self) -> bytes:
         value = {name: getattr(self, name) for name in self.__slots__}
+        value["rules_undecided"] = [asdict(item) for item in self.rules_undecided]
         return json.dumps({"v": 1, **value}).encode() + b"\n"
 
     @classmethod
@@ -90,6 +94,7 @@ class State:
         if not isinstance(value["start_after"], str | None):
             raise ValueError("start_after is no key")
         Tally.from_dict(value["tally"]).check()
+        value["rules_undecided"] = tuple(RuleUndecided(**item) for item in value["rules_undecided"])
         return cls(**value)
 
 
