@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 import stat
-import struct
-import sys
-import sysconfig
 import zipfile
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
-from auditor.aws import SERVICES
 from deploy import build as builder
 from deploy.budget import Budget
 from deploy.build import build
-from deploy.cut import is_needed
 from deploy.errors import BuildError
-from deploy.native import slim
 from deploy.options import Options, entry_time, read_options, this_architecture
-
-MACHINES = {"x86_64": 62, "arm64": 183}
-
-
-def library(architecture: str, tail: bytes = b"sections and symbols") -> bytes:
-    """An ELF header, one segment of four bytes, and what follows it."""
-    header = bytearray(b"\x7fELF\x02\x01\x01".ljust(64, b"\0"))
-    struct.pack_into("<H", header, 18, MACHINES[architecture])
-    struct.pack_into("<Q", header, 32, 64)
-    struct.pack_into("<Q", header, 40, 64 + 56 + 4)
-    struct.pack_into("<HHHHH", header, 54, 56, 1, 64, 3, 2)
-    segment = struct.pack("<IIQQQQQQ", 1, 5, 64 + 56, 0, 0, 4, 4, 8)
-    return bytes(header) + segment + b"code" + tail
-
-
-class Packages:
-    """Stands for uv: writes a few packages, counts how often."""
-
-    def __init__(self, **more: bytes) -> None:
-        self.calls = 0
-        self._more = more
-
-    def __call__(self, folder: Path, options: Options) -> None:
-        self.calls += 1
-        files = {f"botocore/data/{name}/2020-01-01/service-2.json.gz": name.encode() for name in (*SERVICES, "ec2")}
-        files |= {"sdk/__init__.py": b"x = 1\n", "sdk/fast.so": library(options.architecture)}
-        for name, content in (files | self._more).items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            os.utime(path, (self.calls * 1e9, self.calls * 1e9))
+from tests.deploy.packages import Packages, library
 
 
 @pytest.fixture
@@ -214,80 +177,6 @@ def test_a_declared_service_that_the_sdk_does_not_know_is_refused(options: Optio
 def test_a_native_module_of_another_architecture_is_refused(options: Options) -> None:
     with pytest.raises(BuildError, match=r"sdk/slow\.so is not built for arm64"):
         build(options, installer=Packages(**{"sdk/slow.so": library("x86_64")}))
-
-
-def test_a_library_loses_what_follows_its_last_segment() -> None:
-    slimmed = slim("a.so", library("arm64"), "arm64")
-    assert slimmed.endswith(b"code")
-    assert struct.unpack_from("<Q", slimmed, 40) == (0,)
-    assert struct.unpack_from("<HH", slimmed, 60) == (0, 0)
-    assert slim("a.so", slimmed, "arm64") == slimmed
-
-
-@pytest.mark.parametrize("content", [b"", b"\xcf\xfa\xed\xfe a library of macOS", b"\x7fELF\x01\x01 of 32 bits"])
-def test_a_library_in_another_format_stays_as_it_is(content: bytes) -> None:
-    assert slim("a.so", content, "arm64") == content
-
-
-def test_a_slimmed_library_still_loads(tmp_path: Path) -> None:
-    folder = Path(sysconfig.get_paths()["platlib"])
-    source = next(folder.glob("multidict/*.so"), None)
-    if source is None or sys.platform != "linux":
-        pytest.skip("no native module of this machine's own to try")
-    content = source.read_bytes()
-    slimmed = tmp_path / source.name
-    slimmed.write_bytes(slim(source.name, content, this_architecture(os.uname().machine)))
-    assert slimmed.stat().st_size < len(content)
-    assert hasattr(ctypes.CDLL(str(slimmed)), "PyInit__multidict")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "six.py",
-        "_ext.cpython-313-aarch64-linux-gnu.so",
-        "sdk/__init__.py",
-        "sdk/libx.so.1",
-        "botocore/cacert.pem",
-        "botocore/data/endpoints.json",
-        "botocore/data/partitions.json",
-        "botocore/data/_retry.json",
-        "botocore/data/sdk-default-configuration.json",
-        "botocore/data/s3/2006-03-01/service-2.json.gz",
-        "botocore/data/s3/2006-03-01/service-2.sdk-extras.json",
-        "sdk-1.dist-info/METADATA",
-        "sdk-1.dist-info/LICENSE",
-        "sdk-1.dist-info/NOTICE.txt",
-        "sdk-1.dist-info/licenses/vendor/llhttp/LICENSE",
-        "sdk-1.dist-info/licenses/AUTHORS",
-    ],
-)
-def test_what_a_function_reads_or_a_licence_asks_for_stays(name: str) -> None:
-    assert is_needed(PurePosixPath(name), {"s3"})
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".lock",
-        "bin/jp.py",
-        "sdk/__pycache__/x.cpython-313.pyc",
-        "sdk/tests/test_x.py",
-        "sdk/x.pyx",
-        "sdk/x.c",
-        "sdk/x.pyi",
-        "botocore/data/ec2/2016-11-15/service-2.json.gz",
-        "botocore/data/s3/2006-03-01/examples-1.json",
-        "boto3/data/s3/2006-03-01/resources-1.json",
-        "boto3/examples/s3.rst",
-        "sdk-1.dist-info/RECORD",
-        "sdk-1.dist-info/INSTALLER",
-        "sdk-1.dist-info/entry_points.txt",
-        "distutils-precedence.pth",
-    ],
-)
-def test_what_no_function_reads_goes(name: str) -> None:
-    assert not is_needed(PurePosixPath(name), {"s3"})
 
 
 def test_the_outputs_have_names_by_architecture_and_layer(tmp_path: Path) -> None:

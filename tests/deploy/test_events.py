@@ -1,0 +1,88 @@
+"""The sample events in events/: each is read by what reads it in Lambda, and says what its name says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from auditor.invocation import read_event
+from auditor.messages import HashMessage, encode
+from auditor.notifications import TestEvent, decode_any
+from auditor.queues import Received
+from deploy.options import ROOT
+
+EVENTS = ROOT / "events"
+ENVIRONMENT = {"AUDITOR_BUCKETS": "sample-bucket,other-bucket", "AUDITOR_OUT": "s3://reports/audits"}
+FOR_THE_AUDIT = {"schedule", "rule-schedule", "manual-prefix", "hand-over"}
+FOR_HASHING = {"sqs-batch", "s3-notification", "s3-notification-sns", "s3-eventbridge", "s3-test-event"}
+NEW_OBJECT = "photos/summer 2026/café 100%+.jpg"
+
+
+def event(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_bytes())
+    return loaded
+
+
+def bodies(name: str) -> list[str]:
+    return [record["body"] for record in event(name)["Records"]]
+
+
+def test_every_sample_is_tried_here() -> None:
+    assert {path.stem for path in EVENTS.iterdir()} == FOR_THE_AUDIT | FOR_HASHING
+
+
+@pytest.mark.parametrize("name", ["schedule", "rule-schedule"])
+def test_a_schedule_audits_every_configured_bucket(name: str) -> None:
+    invocation = read_event(event(name), ENVIRONMENT)
+    assert [target.uri for target in invocation.targets] == ["s3://sample-bucket", "s3://other-bucket"]
+    assert (invocation.run, invocation.hop) == (None, 0)
+
+
+def test_a_manual_invocation_audits_its_prefix_alone() -> None:
+    (target,) = read_event(event("manual-prefix"), ENVIRONMENT).targets
+    assert target.uri == "s3://sample-bucket/invoices/2026/"
+
+
+def test_a_hand_over_goes_on_with_its_run() -> None:
+    invocation = read_event(event("hand-over"), ENVIRONMENT)
+    assert [target.uri for target in invocation.targets] == ["s3://sample-bucket/invoices/"]
+    assert (invocation.run, invocation.hop) == ("20260102T030405Z-a1b2c3", 1)
+
+
+@pytest.mark.parametrize("name", sorted(FOR_HASHING))
+def test_a_batch_has_the_fields_that_lambda_sends(name: str) -> None:
+    for record in event(name)["Records"]:
+        assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
+        assert record["eventSource"] == "aws:sqs"
+        Received(record["messageId"], record["receiptHandle"], record["body"], 1)
+    ids = [record["messageId"] for record in event(name)["Records"]]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_batch_of_ours_is_written_as_we_write_it() -> None:
+    for body in bodies("sqs-batch"):
+        (message,) = decoded(body)
+        assert encode(message) == body
+
+
+@pytest.mark.parametrize("name", ["s3-notification", "s3-notification-sns", "s3-eventbridge"])
+def test_a_new_object_has_the_same_key_in_every_form(name: str) -> None:
+    (body,) = bodies(name)
+    (message,) = decoded(body)
+    (task,) = message.tasks
+    assert (message.bucket, message.run, task.key, task.size) == ("sample-bucket", "event", NEW_OBJECT, 204800)
+    assert (len(task.etag), task.version_id) == (32, "096fKKXTRTtl3on89fVO.nfljtsv6qko")
+
+
+def test_the_event_that_s3_sends_at_the_start_is_known_for_what_it_is() -> None:
+    (body,) = bodies("s3-test-event")
+    assert isinstance(decode_any(body), TestEvent)
+
+
+def decoded(body: str) -> list[HashMessage]:
+    messages = decode_any(body)
+    assert not isinstance(messages, TestEvent)
+    return messages
