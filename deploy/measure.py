@@ -27,11 +27,11 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss, len(sys.modules))
 """
 
 
-def measure(archives: Sequence[Path], interpreter: Path) -> dict[str, Any]:
-    """archives: the function's zip, and its layer's if it has one. Import times are the least of RUNS fresh processes.
+def measure(archives: Sequence[Path], interpreter: Path, runs: int = RUNS) -> dict[str, Any]:
+    """archives: the function's zip, and its layer's if it has one. Raises BuildError for what does not import.
 
-    They count CPU seconds from the interpreter's start, which `empty` shows alone; nothing is compiled beforehand, as
-    in Lambda. memory: MB at most.
+    Times are CPU seconds from the interpreter's start, which `empty` shows alone, the least of `runs` fresh processes;
+    nothing is compiled beforehand, as in Lambda. memory: MB at most.
     """
     weight = budget.weigh(path.read_bytes() for path in archives)
     with tempfile.TemporaryDirectory(prefix="measure-") as folder:
@@ -40,7 +40,7 @@ def measure(archives: Sequence[Path], interpreter: Path) -> dict[str, Any]:
                 archive.extractall(folder)
         layer = Path(folder, "python")
         search = f"{folder}:{layer}" if layer.is_dir() else folder
-        found = {name: _cheapest(interpreter, search, name, folder) for name in (_NOTHING, *HANDLERS)}
+        found = {name: _cheapest(interpreter, search, name, folder, runs) for name in (_NOTHING, *HANDLERS)}
     return {
         "zipped": weight.zipped,
         "unzipped": weight.unzipped,
@@ -50,12 +50,14 @@ def measure(archives: Sequence[Path], interpreter: Path) -> dict[str, Any]:
     }
 
 
-def _cheapest(interpreter: Path, search: str, module: str, folder: str) -> dict[str, Any]:
+def _cheapest(interpreter: Path, search: str, module: str, folder: str, runs: int) -> dict[str, Any]:
     lines = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         done = python.run(interpreter, search, _IMPORT.format(module=module), Path(folder))
         if done.returncode:
-            raise BuildError(f"{module} cannot be imported from the package: {done.stderr.strip()[-400:]}")
+            raise BuildError(
+                f"{module} cannot be imported from the package: {done.stderr.strip().rpartition(chr(10))[2]}"
+            )
         lines.append(tuple(map(float, done.stdout.split())))
     seconds, memory, modules = min(lines)
     return {"cpu_seconds": round(seconds, 2), "memory": round(memory / 1024), "modules": int(modules)}

@@ -1,0 +1,247 @@
+"""The packages that are deployed, built from the lock: what is inside, and that it runs with nothing around it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from auditor.aws import SERVICES
+from deploy import measure, python
+from deploy.budget import Budget, check, weigh
+from deploy.build import build
+from deploy.errors import BuildError
+from deploy.native import is_native
+from deploy.options import PYTHON, ROOT, Options, read_options
+
+DATA_OF_ALL = {"_retry.json", "endpoints.json", "partitions.json", "sdk-default-configuration.json"}
+"""What botocore reads for every client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A package of each kind, made of one copy of the sources: others may be at work on the tree."""
+
+    arm64: Path
+    x86_64: Path
+    local: Path
+    again: Path
+    code: Path
+    layer: Path
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("packages")
+    root = folder / "root"
+    for name in ("auditor", "handlers", "deploy"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("requirements.txt", "LICENSE"):
+        shutil.copy(ROOT / name, root / name)
+
+    def make(architecture: str | None, name: str, *, layer: bool = False) -> Options:
+        options = replace(read_options(architecture, layer=layer, output=folder / name, environ={}), root=root)
+        build(options)
+        return options
+
+    layered = make(None, "code.zip", layer=True)
+    assert layered.layer is not None
+    return Built(
+        make("arm64", "arm64.zip").output,
+        make("x86_64", "x86_64.zip").output,
+        make(None, "local.zip").output,
+        make("arm64", "again.zip").output,
+        layered.output,
+        layered.layer,
+    )
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Path:
+    found = python.find()
+    if found is None:
+        pytest.skip(f"python{PYTHON}, which the functions run on, is not on this machine's PATH")
+    return found
+
+
+@pytest.fixture(scope="module")
+def unzipped(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("task")
+    with zipfile.ZipFile(built.local) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def run(interpreter: Path, unzipped: Path, code: str, cwd: Path) -> str:
+    done = python.run(interpreter, str(unzipped), code, cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_two_builds_have_the_same_hash(built: Built) -> None:
+    assert built.arm64.read_bytes() == built.again.read_bytes()
+
+
+def test_both_architectures_hold_the_same_files_but_for_native_modules(built: Built) -> None:
+    arm, intel = contents(built.arm64), contents(built.x86_64)
+    tag = re.compile(r"\.cpython-313-(aarch64|x86_64)-linux-gnu\.so$")
+    assert sorted(tag.sub(".so", name) for name in arm) == sorted(tag.sub(".so", name) for name in intel)
+    natives = set(arm.keys() ^ intel.keys())
+    assert natives
+    assert all(map(is_native, natives))
+    different = {name for name in arm.keys() & intel.keys() if arm[name] != intel[name]}
+    assert not different
+
+
+def test_code_and_layer_together_are_the_one_package(built: Built) -> None:
+    code, layer = contents(built.code), contents(built.layer)
+    assert {name.partition("/")[0] for name in code} == {"auditor", "handlers"}
+    whole = code | {name.removeprefix("python/"): content for name, content in layer.items()}
+    assert whole == contents(built.local)
+
+
+def test_the_packages_are_within_their_budget(built: Built) -> None:
+    for path in (built.arm64, built.x86_64):
+        weight = weigh([path.read_bytes()])
+        check(weight, Budget())
+        assert weight.zipped == path.stat().st_size
+
+
+def test_no_name_leads_out_of_the_package(built: Built) -> None:
+    for path in (built.arm64, built.x86_64, built.layer):
+        names = [PurePosixPath(name) for name in contents(path)]
+        assert not [name for name in names if name.is_absolute() or ".." in name.parts]
+
+
+def test_no_file_tells_of_the_machine_that_built_it(built: Built) -> None:
+    places = {ROOT, Path.home(), Path(sys.prefix), Path(sys.base_prefix), built.arm64.parent}
+    secrets = [f"{place}/".encode() for place in places] + [f"{tempfile.gettempdir()}/package-".encode()]
+    for path in (built.arm64, built.x86_64, built.local):
+        told = [(name, s) for name, content in contents(path).items() for s in secrets if s in content]
+        assert not told
+
+
+def test_every_package_comes_with_its_licence(built: Built) -> None:
+    names = contents(built.arm64).keys()
+    packages = {name.partition("/")[0] for name in names if ".dist-info/" in name}
+    locked = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert len(packages) == len(set(locked) - {"typing-extensions"})
+    for package in packages:
+        inside = [name for name in names if name.startswith(f"{package}/")]
+        assert f"{package}/METADATA" in inside
+        assert any(re.search("licen[cs]e", name, re.IGNORECASE) for name in inside), package
+    assert "auditor/LICENSE" in names
+
+
+def test_nothing_is_in_it_that_no_function_needs(built: Built) -> None:
+    names = contents(built.arm64)
+    tops = {name.partition("/")[0] for name in names}
+    assert not tops & {"bin", "pip", "setuptools", "typing_extensions.py", "deploy", "tests"}
+    unwanted = re.compile(
+        r"__pycache__|\.py[cxi]$|\.px[di]$|/tests?/|/examples|^boto3/data/|^auditor/(cli|demo)/|/RECORD$"
+    )
+    assert not [name for name in names if unwanted.search(name)]
+
+
+def test_the_sdks_data_is_that_of_the_declared_services(built: Built) -> None:
+    data = [PurePosixPath(name).parts[2:] for name in contents(built.arm64) if name.startswith("botocore/data/")]
+    assert {parts[0] for parts in data} == {*SERVICES, *DATA_OF_ALL}
+
+
+def test_the_handlers_import_with_nothing_else_around(interpreter: Path, unzipped: Path, tmp_path: Path) -> None:
+    code = """
+import json, sys
+import handlers.audit, handlers.hashing
+files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+print(json.dumps([sys.version_info[:2], [file for file in files if file]]))
+"""
+    version, files = json.loads(run(interpreter, unzipped, code, tmp_path))
+    assert version == [3, 13]
+    assert str(unzipped / "handlers" / "audit.py") in files
+    assert not [file for file in files if "site-packages" in file or str(ROOT) in file]
+    assert sum(file.startswith(str(unzipped)) for file in files) > 100
+
+
+def test_every_client_opens_from_the_data_that_was_left(interpreter: Path, unzipped: Path, tmp_path: Path) -> None:
+    code = """
+import asyncio, json
+import aioboto3
+from auditor.aws import SERVICES, make_client
+from auditor.engines import ENGINES
+from auditor.engines.interface import Connection
+
+async def engines():
+    session = aioboto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name="eu-central-1")
+    async with session.client("s3") as client:
+        assert await client.generate_presigned_url("get_object", Params={"Bucket": "b", "Key": "k"})
+    for open_engine in ENGINES.values():
+        async with open_engine(Connection(bucket="b", region="eu-central-1")):
+            pass
+
+clients = {name: make_client(name, Connection(bucket="b", region="eu-central-1")) for name in SERVICES}
+assert clients["s3"].get_paginator("list_objects_v2")
+asyncio.run(engines())
+print(json.dumps({name: len(client.meta.service_model.operation_names) for name, client in clients.items()}))
+"""
+    operations = json.loads(run(interpreter, unzipped, code, tmp_path))
+    assert operations.keys() == set(SERVICES)
+    assert min(operations.values()) > 5
+
+
+def test_a_client_of_another_service_does_not_open(interpreter: Path, unzipped: Path, tmp_path: Path) -> None:
+    code = "import boto3; boto3.client('ec2')"
+    done = python.run(interpreter, str(unzipped), code, tmp_path)
+    assert "UnknownServiceError" in done.stderr
+
+
+def test_native_modules_load_after_they_were_slimmed(interpreter: Path, unzipped: Path, tmp_path: Path) -> None:
+    modules = [
+        ".".join(path.relative_to(unzipped).with_name(path.name.partition(".")[0]).parts)
+        for path in unzipped.rglob("*.so")
+    ]
+    assert len(modules) > 5
+    code = f"""
+import importlib
+for name in {modules!r}:
+    assert importlib.import_module(name).__file__.endswith(".so")
+"""
+    run(interpreter, unzipped, code, tmp_path)
+
+
+def test_a_package_is_measured_in_bytes_and_in_seconds_to_import(built: Built, interpreter: Path) -> None:
+    whole = measure.measure([built.local], interpreter, runs=1)
+    parts = measure.measure([built.code, built.layer], interpreter, runs=1)
+    assert whole["zipped"] == built.local.stat().st_size
+    assert whole["unzipped"] == parts["unzipped"]
+    assert parts["imports"].keys() == {"handlers.audit", "handlers.hashing"}
+    assert whole["imports"]["handlers.audit"]["modules"] > whole["empty"]["modules"]
+
+
+def test_a_package_that_does_not_import_is_not_measured(built: Built, interpreter: Path) -> None:
+    with pytest.raises(
+        BuildError, match=r"handlers\.audit cannot be imported from the package: \w+: No module named ['a-z0-9]+$"
+    ):
+        measure.measure([built.code], interpreter, runs=1)
+
+
+def test_the_command_builds_from_this_tree_and_prints_the_hash(tmp_path: Path) -> None:
+    output = tmp_path / "f.zip"
+    command = [sys.executable, "-m", "deploy.build", "--local", "--output", str(output)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == f"{output}: sha256 {hashlib.sha256(output.read_bytes()).hexdigest()}"
+    assert "MB zipped" in second

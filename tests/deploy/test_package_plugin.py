@@ -1,0 +1,107 @@
+"""The hook that builds the package whenever osls packages, run by node on a service of a few lines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.options import ROOT
+
+PLUGIN = ROOT / "deploy" / "plugins" / "package.js"
+RUN = """
+const Plugin = require(process.argv[1]);
+const service = JSON.parse(process.argv[2]);
+const plugin = new Plugin({ serviceDir: process.cwd(), service, classes: { Error } });
+for (const hook of Object.values(plugin.hooks)) {
+  try { hook(); } catch (error) { process.stdout.write(error.message + '\\n'); process.exitCode = 1; }
+}
+console.log(JSON.stringify(Object.keys(plugin.hooks)));
+"""
+
+
+@pytest.fixture
+def node() -> str:
+    found = shutil.which("node")
+    if found is None:
+        pytest.skip("node is not installed: osls needs it, and so does this test of its plugin")
+    return found
+
+
+def builder(folder: Path, code: int = 0) -> None:
+    """A builder that notes how it is called."""
+    python = folder / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho "$@" >> called\nexit {code}\n')
+    python.chmod(0o755)
+
+
+def package(node: str, folder: Path, service: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    command = [node, "-e", RUN, str(PLUGIN), json.dumps(service)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def service(**provider: str) -> dict[str, Any]:
+    artifact = {"artifact": ".build/f.zip"}
+    return {"package": artifact, "provider": {"stage": "prod", **provider}, "functions": {"audit": {}, "hashing": {}}}
+
+
+def test_it_builds_before_a_service_and_before_a_single_function_are_packaged(node: str, tmp_path: Path) -> None:
+    builder(tmp_path)
+    done = package(node, tmp_path, service(architecture="arm64"))
+    assert done.returncode == 0, done.stdout
+    hooks = ["before:package:createDeploymentArtifacts", "before:deploy:function:packageFunction"]
+    assert json.loads(done.stdout) == hooks
+    call = f"-m deploy.build --architecture arm64 --output {tmp_path}/.build/f.zip"
+    assert (tmp_path / "called").read_text().splitlines() == [call, call]
+
+
+@pytest.mark.parametrize(
+    ("provider", "target"),
+    [
+        ({"architecture": "x86_64"}, "--architecture x86_64"),
+        ({}, "--architecture x86_64"),
+        ({"architecture": "arm64", "stage": "local"}, "--local"),
+    ],
+    ids=["as configured", "osls' default", "local"],
+)
+def test_it_builds_for_the_machine_that_runs_the_functions(
+    node: str, tmp_path: Path, provider: dict[str, str], target: str
+) -> None:
+    builder(tmp_path)
+    package(node, tmp_path, service(**provider))
+    assert f"deploy.build {target} --output" in (tmp_path / "called").read_text()
+
+
+def test_functions_of_two_architectures_are_refused(node: str, tmp_path: Path) -> None:
+    builder(tmp_path)
+    mixed = service(architecture="arm64")
+    mixed["functions"]["hashing"]["architecture"] = "x86_64"
+    done = package(node, tmp_path, mixed)
+    assert done.returncode == 1
+    assert "the functions differ in their architecture" in done.stdout
+    assert not (tmp_path / "called").exists()
+
+
+def test_a_build_that_fails_fails_the_packaging(node: str, tmp_path: Path) -> None:
+    builder(tmp_path, code=1)
+    done = package(node, tmp_path, service())
+    assert done.returncode == 1
+    assert "the package was not built: the reason is above" in done.stdout
+
+
+def test_without_the_environment_it_says_how_to_set_it_up(node: str, tmp_path: Path) -> None:
+    done = package(node, tmp_path, service())
+    assert done.returncode == 1
+    assert "make install" in done.stdout
+
+
+def test_a_service_that_names_no_package_is_refused(node: str, tmp_path: Path) -> None:
+    builder(tmp_path)
+    done = package(node, tmp_path, {**service(), "package": {}})
+    assert done.returncode == 1
+    assert "package.artifact is not set" in done.stdout
