@@ -30,9 +30,8 @@ class PackageBuilder {
   }
 
   target() {
-    const { provider } = this.serverless.service;
-    if (provider.stage === 'local') return ['--local'];
-    const fallback = provider.architecture || 'x86_64';
+    if (this.serverless.getProvider('aws').getStage() === 'local') return ['--local'];
+    const fallback = this.serverless.service.provider.architecture || 'x86_64';
     const functions = Object.values(this.serverless.service.functions || {});
     const wanted = new Set(functions.map((one) => one.architecture || fallback));
     if (wanted.size > 1) throw this.error('the functions differ in their architecture: one package serves them all');

@@ -16,7 +16,8 @@ PLUGIN = ROOT / "deploy" / "plugins" / "package.js"
 RUN = """
 const Plugin = require(process.argv[1]);
 const service = JSON.parse(process.argv[2]);
-const plugin = new Plugin({ serviceDir: process.cwd(), service, classes: { Error } });
+const getProvider = () => ({ getStage: () => process.argv[3] });
+const plugin = new Plugin({ serviceDir: process.cwd(), service, getProvider, classes: { Error } });
 for (const hook of Object.values(plugin.hooks)) {
   try { hook(); } catch (error) { process.stdout.write(error.message + '\\n'); process.exitCode = 1; }
 }
@@ -40,14 +41,14 @@ def builder(folder: Path, code: int = 0) -> None:
     python.chmod(0o755)
 
 
-def package(node: str, folder: Path, service: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-    command = [node, "-e", RUN, str(PLUGIN), json.dumps(service)]
+def package(node: str, folder: Path, service: dict[str, Any], stage: str = "prod") -> subprocess.CompletedProcess[str]:
+    command = [node, "-e", RUN, str(PLUGIN), json.dumps(service), stage]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def service(**provider: str) -> dict[str, Any]:
     artifact = {"artifact": ".build/f.zip"}
-    return {"package": artifact, "provider": {"stage": "prod", **provider}, "functions": {"audit": {}, "hashing": {}}}
+    return {"package": artifact, "provider": provider, "functions": {"audit": {}, "hashing": {}}}
 
 
 def test_it_builds_before_a_service_and_before_a_single_function_are_packaged(node: str, tmp_path: Path) -> None:
@@ -61,19 +62,19 @@ def test_it_builds_before_a_service_and_before_a_single_function_are_packaged(no
 
 
 @pytest.mark.parametrize(
-    ("provider", "target"),
+    ("provider", "stage", "target"),
     [
-        ({"architecture": "x86_64"}, "--architecture x86_64"),
-        ({}, "--architecture x86_64"),
-        ({"architecture": "arm64", "stage": "local"}, "--local"),
+        ({"architecture": "x86_64"}, "prod", "--architecture x86_64"),
+        ({}, "prod", "--architecture x86_64"),
+        ({"architecture": "arm64"}, "local", "--local"),
     ],
     ids=["as configured", "osls' default", "local"],
 )
 def test_it_builds_for_the_machine_that_runs_the_functions(
-    node: str, tmp_path: Path, provider: dict[str, str], target: str
+    node: str, tmp_path: Path, provider: dict[str, str], stage: str, target: str
 ) -> None:
     builder(tmp_path)
-    package(node, tmp_path, service(**provider))
+    package(node, tmp_path, service(**provider), stage)
     assert f"deploy.build {target} --output" in (tmp_path / "called").read_text()
 
 
