@@ -40,6 +40,34 @@ STORE_OBJECT_CALLS: Final = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:G
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
 
+QUEUE_CALLS: Final = {
+    "SendMessageBatch": "sqs:SendMessage",
+    "ChangeMessageVisibility": "sqs:ChangeMessageVisibility",
+}
+"""What a function asks of its queues, by API name: a batch needs the permission of the single call."""
+
+ALERT_CALLS: Final = {"Publish": "sns:Publish"}
+HAND_OVER_CALLS: Final = {"Invoke": "lambda:InvokeFunction"}
+
+POLLING: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+"""What Lambda does as the function, to bring it its messages (AWS Lambda developer guide, "Using Lambda with SQS")."""
+ON_FAILURE: Final = ("sqs:SendMessage",)
+"""What Lambda does as the function, to put away an asynchronous event that failed."""
+LOGGING: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
+NETWORK: Final = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+"""What Lambda does as a function in a VPC (AWS Lambda developer guide, "Giving Lambda functions access to a VPC")."""
+REPORTS_KEY: Final = ("kms:Decrypt", "kms:GenerateDataKey")
+"""What S3 does for us with the key of the reports bucket, where it has one."""
+AUDITED_KEYS: Final = ("kms:Decrypt",)
+"""What S3 does for us with the keys of the audited objects, where the worker may read those."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -52,6 +80,45 @@ class Selection:
     def of_rules(cls, rules: Iterable[Rule]) -> Selection:
         reads = {fact for rule in rules for fact in rule.reads}
         return cls(acl=not reads.isdisjoint({"acl", "owner"}), head="head" in reads)
+
+
+def audit_role(level: str) -> frozenset[str]:
+    """Every action that the deployed audit function's role allows at a level, whatever an event may ask of it."""
+    actions = {
+        *ACCOUNT_CALLS.values(),
+        *BUCKET_CALLS.values(),
+        *LISTING_CALLS.values(),
+        *ACL_CALLS.values(),
+        *STORE_OBJECT_CALLS,
+        *REPORTS_KEY,
+        *ALERT_CALLS.values(),
+        *HAND_OVER_CALLS.values(),
+        *ON_FAILURE,
+        *LOGGING,
+        *NETWORK,
+    }
+    if level != "exposure":
+        actions.update(READ_CALLS.values())
+    if level == "fixity":
+        actions.update([QUEUE_CALLS["SendMessageBatch"], *LEDGER_READS])
+    return frozenset(actions)
+
+
+def hashing_role() -> frozenset[str]:
+    """Every action that the deployed hashing function's role allows."""
+    return frozenset(
+        {
+            BUCKET_CALLS["HeadBucket"],
+            *READ_CALLS.values(),
+            *AUDITED_KEYS,
+            *QUEUE_CALLS.values(),
+            *LEDGER_READS,
+            *LEDGER_WRITES,
+            *POLLING,
+            *LOGGING,
+            *NETWORK,
+        }
+    )
 
 
 def partition_of(region: str | None) -> str:
