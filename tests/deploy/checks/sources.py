@@ -73,3 +73,8 @@ def actions(role: dict[str, Any], effect: str = "Allow") -> set[str]:
 
 def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def of_type(resources: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of every resource of a type, by logical ID."""
+    return {name: one["Properties"] for name, one in resources.items() if one["Type"] == kind}
