@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 from auditor import bucketfacts
@@ -32,6 +33,7 @@ from auditor.plan import Plan, make_plan, select
 from auditor.progress import Snapshot
 from auditor.recorder import Recorder
 from auditor.reports import html
+from auditor.reports.shown import Shown
 from auditor.reports.summary import not_looked_at, summary
 from auditor.rules import RULES
 from auditor.runfolder import RunFolder
@@ -57,6 +59,7 @@ class Audit:
 
     run_id: of an earlier run of the same target that is to go on; None: a new one. hop: how often it was handed on.
     hands_on: when stopped, leave parts and checkpoint but no summary: whoever goes on will write it.
+    began: is told the run's ID once its folder is there. shown: what the report names, when the run has ended.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Audit:
         stop: Stop,
         *,
         watch: Watch | None = None,
+        began: Callable[[str], None] | None = None,
         run_id: str | None = None,
         hop: int = 0,
         hands_on: bool = False,
@@ -77,6 +81,8 @@ class Audit:
         self._told = stop
         self._stop = Stop(stop)  # a run that ends by its own --max-calls ends no other
         self._watch = watch
+        self._began = began
+        self.shown = Shown()
         self._hop = hop
         self._resumed = run_id is not None
         self._run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
@@ -176,10 +182,10 @@ class Audit:
             engine = await stack.enter_async_context(ENGINES[settings.engine](self._connection))
             dispatcher, fixity = self._fixity(engine, stack)
             recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
+            if self._began is not None:
+                self._began(self._run_id)
             if state is None:
                 recorder.record_bucket()
-            else:
-                await self._io(self._remember, recorder)
             try:
                 ended = await self._gather(engine, plan, recorder, state, folder)
                 if dispatcher is not None:
@@ -211,13 +217,6 @@ class Audit:
                 executor=stack.enter_context(hash_threads()),
             )
         return dispatcher, Fixity(self._target.bucket, ledger, settings.algorithms, hasher)
-
-    def _remember(self, recorder: Recorder) -> None:
-        """What the report shows of the parts that an earlier process wrote."""
-        for line in read_lines(self._places.store, self._target.bucket, self._run_id, "findings"):
-            recorder.worst.add(line)
-        for line in read_lines(self._places.store, self._target.bucket, self._run_id, "undecided"):
-            recorder.show_undecided(line)
 
     async def _gather(
         self, engine: Engine, plan: Plan, recorder: Recorder, state: State | None, folder: RunFolder
@@ -282,8 +281,12 @@ class Audit:
         if self._hands_on and self._told and not ended:
             await self._io(folder.save)
             return result
-        worst = recorder.worst
-        page = html.render(result, worst.lines(), worst.more, recorder.shown_undecided)
+        self.shown = recorder.shown
+        if self._resumed:  # what an earlier process wrote is in the folder alone
+            await self._io(folder.save)
+            lines = partial(read_lines, self._places.store, self._target.bucket, self._run_id)
+            self.shown = await self._io(Shown.read, lines, recorder.tally.verdicts["exposed"])
+        page = html.render(result, self.shown)
         await self._io(lambda: folder.finish(result, page, update_latest=True))
         if self._watch is not None:
             self._watch(replace(self._snapshot(recorder), done=True))

@@ -12,8 +12,8 @@ from auditor.fixity import Fixity, State
 from auditor.gather import Gathered
 from auditor.judge import Judge
 from auditor.models import Evidence
-from auditor.reports.html import UNDECIDED, WorstFindings
 from auditor.reports.lines import finding_line, object_line, undecided_line
+from auditor.reports.shown import Shown
 from auditor.runfolder import RunFolder
 from auditor.settings import Settings
 from auditor.tally import CALLS, Tally
@@ -38,8 +38,7 @@ class Recorder:
         io: RunInThread,
     ) -> None:
         self.tally = tally
-        self.worst = WorstFindings()
-        self.shown_undecided: list[dict[str, Any]] = []
+        self.shown = Shown()
         self._judge = judge
         self._folder = folder
         self._fixity = fixity
@@ -56,8 +55,7 @@ class Recorder:
         self.tally.add_findings(findings)
         lines = [finding_line(finding) for finding in findings]
         self._folder.write_findings(lines)
-        for line in lines:
-            self.worst.add(line)
+        self.shown.add_findings(lines)
 
     async def record(self, batch: list[Gathered]) -> None:
         """One batch, in the listing's order."""
@@ -82,22 +80,15 @@ class Recorder:
         if state is not None:
             self.tally.hash(state)
             hashed = state in _HASHED
-        findings = [finding_line(finding) for finding in judgement.findings]
-        for line in findings:
-            self.worst.add(line)
+        findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
         undecided = undecided_line(judgement)
         if undecided is not None:
-            self.show_undecided(undecided)
             unread = [(fact.action, fact.code) for fact in evidence.unread]
             if accepts_object(self._settings.accept_undecided, evidence.ref.key, unread):
                 self.tally.accept()
         line = object_line(judgement, hashed, self._settings.keep_metadata)
+        self.shown.add(line, findings, undecided)
         return self._folder.write(line, findings, undecided)
-
-    def show_undecided(self, line: dict[str, Any]) -> None:
-        """Keep the first ones for the report."""
-        if len(self.shown_undecided) < UNDECIDED:
-            self.shown_undecided.append(line)
 
     async def _dispatch(self, read: list[Evidence], states: list[State | None]) -> None:
         if self._dispatcher is None:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
 
-from auditor.models import Acl, Finding, Head, Judgement, Outcome, Skipped, Unread
+from auditor.models import Acl, Finding, Head, Judgement, Outcome, Skipped, Unread, Verdict
 
 _HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
 _HEAD_VALUES: Final = attrgetter(*_HEAD_NAMES)
@@ -49,8 +49,11 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
     }
 
 
-def finding_line(finding: Finding) -> dict[str, Any]:
-    return dict(zip(_FINDING_NAMES, _FINDING_VALUES(finding), strict=True))
+def finding_line(finding: Finding, verdict: Verdict | None = None) -> dict[str, Any]:
+    """verdict: of the finding's object; None for a finding on the bucket."""
+    line = dict(zip(_FINDING_NAMES, _FINDING_VALUES(finding), strict=True))
+    line["verdict"] = verdict.value if verdict else None
+    return line
 
 
 def undecided_line(judgement: Judgement) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped, Unread
+from auditor.reports.words import counted
 from auditor.tally import Tally
 from auditor.text import visible
 
@@ -24,6 +25,16 @@ _FACTS: Final = {
     "request_payer": "request payer",
 }
 """Bucket facts whose absence the user must know of, in the user's words."""
+
+NEVER: Final = (
+    "IAM users and roles of the bucket's own account, whose own policies can let them read",
+    "access points, multi-region access points and Object Lambda access points, which have policies of their own",
+    "CloudFront, presigned URLs, and whoever else is allowed to read and passes the bytes on",
+    "policies and grants of KMS keys",
+    "object tags",
+    "public access block and control policies set for the whole organization",
+)
+"""What no run looks at."""
 
 
 def summary(
@@ -84,15 +95,27 @@ def exit_code(summary: Mapping[str, Any], fail_on: Severity | None) -> int:
 
 def holes(summary: Mapping[str, Any]) -> list[str]:
     """What the run failed to see and nobody accepted, in words; empty where it saw everything."""
-    accepted = summary.get("accepted") or {"undecided": 0, "rules": 0}
-    objects = summary["coverage"]["undecided"] - accepted["undecided"]
-    rules = len(summary["rules_undecided"]) - accepted["rules"]
-    words = [] if summary["complete"] else ["the listing did not reach its end"]
-    if objects > 0:
-        words.append(f"{objects:,} {'object' if objects == 1 else 'objects'} undecided")
-    if rules > 0:
-        words.append(f"{rules} {'rule' if rules == 1 else 'rules'} undecided")
-    return words
+    known = summary.get("accepted") or {"undecided": 0, "rules": 0}
+    objects = summary["coverage"]["undecided"] - known["undecided"]
+    rules = len(summary["rules_undecided"]) - known["rules"]
+    return [*([] if summary["complete"] else ["the listing did not reach its end"]), *_undecided(objects, rules)]
+
+
+def accepted(summary: Mapping[str, Any]) -> list[str]:
+    """The holes that the configuration accepts, in words."""
+    known = summary.get("accepted") or {"undecided": 0, "rules": 0}
+    return _undecided(known["undecided"], known["rules"])
+
+
+def _undecided(objects: int, rules: int) -> list[str]:
+    counts = ((objects, "object"), (rules, "rule"))
+    return [f"{counted(number, noun)} undecided" for number, noun in counts if number > 0]
+
+
+def alarming(summary: Mapping[str, Any]) -> bool:
+    """Something is exposed, or a finding is critical or high: nothing that a report may show in green."""
+    found = summary["findings"]
+    return bool(summary["verdicts"]["exposed"] or found["critical"] or found["high"])
 
 
 def not_looked_at(
@@ -105,18 +128,7 @@ def not_looked_at(
 
     facts: None where they were not read at all. acl, head: why these were asked of no object; None where they were.
     """
-    return [*_never(), *_unlisted(target), *_unasked(facts, acl, head)]
-
-
-def _never() -> list[str]:
-    return [
-        "IAM users and roles of the bucket's own account, whose own policies can let them read",
-        "access points, multi-region access points and Object Lambda access points, which have policies of their own",
-        "CloudFront, presigned URLs, and whoever else is allowed to read and passes the bytes on",
-        "policies and grants of KMS keys",
-        "object tags",
-        "public access block and control policies set for the whole organization",
-    ]
+    return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
 
 
 def _unlisted(target: Mapping[str, Any]) -> list[str]:

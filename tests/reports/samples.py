@@ -18,6 +18,8 @@ from auditor.models import (
     Unread,
     Verdict,
 )
+from auditor.reports.lines import finding_line, object_line, undecided_line
+from auditor.reports.shown import Shown
 from auditor.reports.summary import not_looked_at, summary
 from auditor.tally import Tally
 
@@ -34,14 +36,16 @@ def finding(key: str | None, rule: str = "O02", severity: Severity = Severity.HI
     return Finding("f" * 32, rule, severity, key, None, ALL_USERS, "READ", "anyone on the internet can read it")
 
 
-def judged(key: str, *findings: Finding, version_id: str | None = None, **changes: Any) -> Judgement:
-    """An audited, private object, but for the changes of its evidence."""
+def judged(
+    key: str, *findings: Finding, version_id: str | None = None, verdict: Verdict = Verdict.PRIVATE, **changes: Any
+) -> Judgement:
+    """An audited, private object, but for its verdict and the changes of its evidence."""
     ref = ObjectRef(key, "e" * 32, 3, "2026-01-02T03:04:05Z", version_id, owner=OWNER)
     facts: dict[str, Any] = {
         "acl": Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),)),
         "head": Head(etag="e" * 32, content_length=3, metadata={"team": "x", "build": "7"}),
     }
-    return Judgement(Evidence(ref, **(facts | changes)), Verdict.PRIVATE, findings, ())
+    return Judgement(Evidence(ref, **(facts | changes)), verdict, findings, ())
 
 
 def denied(key: str) -> Judgement:
@@ -60,6 +64,15 @@ def tally_of(*judgements: Judgement) -> Tally:
     for judgement in judgements:
         tally.add(judgement)
     return tally
+
+
+def shown_of(*judgements: Judgement) -> Shown:
+    """What the reports name of these objects."""
+    shown = Shown()
+    for judgement in judgements:
+        findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
+        shown.add(object_line(judgement, None), findings, undecided_line(judgement))
+    return shown
 
 
 def sample_summary(tally: Tally | None = None, **changes: Any) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 
-from auditor.models import RuleUndecided, Severity
-from auditor.reports.html import WorstFindings, render
-from auditor.reports.lines import finding_line, undecided_line
+from auditor import __version__
+from auditor.models import RuleUndecided, Severity, Verdict
+from auditor.reports.html import render
+from auditor.reports.lines import finding_line
+from auditor.reports.shown import Shown
+from auditor.rules import o02
 from tests.odd_keys import ODD_KEYS
-from tests.reports.samples import denied, finding, judged, sample_summary, tally_of, target
+from tests.reports.samples import OWNER, denied, finding, judged, sample_summary, shown_of, tally_of, target
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -26,7 +28,7 @@ HOSTILE = [
 ]
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "strong", "div", "span", "table", "thead",
-    "tbody", "tr", "th", "td", "ul", "li", "code",
+    "tbody", "tr", "th", "td", "ul", "li", "code", "dl", "dt", "dd",
 }  # fmt: skip
 VOID = {"meta"}
 
@@ -61,12 +63,21 @@ class Page(HTMLParser):
 
 
 def hostile_page(text: str) -> str:
-    lines = [{**finding_line(finding(text)), "grantee": text, "message": text, "permission": text, "version_id": text}]
-    lost = [{"key": text, "version_id": text, "unread": [{"action": text, "code": text}], "rules": [text]}]
+    words = dict.fromkeys(("grantee", "message", "permission", "version_id", "rule", "verdict"), text)
+    shown = Shown()
+    shown.add_findings([{**finding_line(finding(text)), **words}])
+    shown.exposed.append({"key": text, "version_id": text, "rules": [text]})
+    shown.undecided.append(
+        {"key": text, "version_id": text, "unread": [{"action": text, "code": text}], "rules": [text]}
+    )
     aim = target(prefix=text, start_after=text, stop_at=text)
-    made = sample_summary(tally_of(denied("a")), target=aim, rules_undecided=[RuleUndecided(text, text, text)])
+    made = sample_summary(
+        tally_of(denied("a"), judged("b", verdict=Verdict.EXPOSED)),
+        target=aim,
+        rules_undecided=[RuleUndecided(text, text, text)],
+    )
     made |= {"run": text, "engine": text, "unread": [{"action": text, "code": text, "count": 1}]}
-    return render({**made, "not_looked_at": [*made["not_looked_at"], text]}, lines, 0, lost)
+    return render({**made, "not_looked_at": [*made["not_looked_at"], text]}, shown)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
@@ -85,13 +96,15 @@ def test_hostile_words_stay_words(text: str) -> None:
         "dir",
         "scope",
         "role",
+        "title",
+        "data-label",
     }
     assert all(character.isprintable() or character == "\n" for character in page)
 
 
 def test_key_is_shown_whole() -> None:
     key = '<b a="1">\n\u202e\\n'
-    page = Page(render(sample_summary(), [finding_line(finding(key))]))
+    page = Page(render(sample_summary(), shown_of(judged("a", finding(key)))))
     assert r'<b a="1">\n\u202e\\n' in page.codes
 
 
@@ -105,19 +118,80 @@ def test_nothing_may_run_or_load() -> None:
 
 def test_everything_the_run_knows_is_there() -> None:
     tally = tally_of(judged("a", finding("a")), denied("b"))
-    made = sample_summary(tally, rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "Code9")])
-    line = undecided_line(denied("b"))
-    assert line is not None
-    page = render(made, [finding_line(finding("a"))], 1234, [line])
-    for word in ("Complete. Holes: 1 object undecided; 1 rule undecided", "2 objects listed, 1 findings"):
+    made = sample_summary(tally, rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "Code9")], accepted_rules=1)
+    page = render(made, shown_of(judged("a", finding("a")), denied("b")))
+    for word in ("Complete. Holes: 1 object undecided.", "2 objects listed", "accepted in the configuration: 1 rule"):
         assert word in page
-    for word in ("GetObjectAcl", "AccessDenied", "GetBucketAcl", "Code9", "1,234 more", "presigned URLs"):
+    for word in ("GetObjectAcl", "AccessDenied", "GetBucketAcl", "Code9", "presigned URLs"):
         assert word in page
+    assert f'Begun on 2 January 2026 at 03:04 UTC: run <code dir="ltr">{made["run"]}</code>, 12.3 s' in page
+    assert f"auditor {__version__}" in page
+
+
+def test_headline_counts_in_words_and_is_not_green_when_something_is_exposed() -> None:
+    one = judged("a", finding("a"), finding("a", "O05", Severity.MEDIUM), verdict=Verdict.EXPOSED)
+    page = render(sample_summary(tally_of(one, denied("b"))))
+    assert '<p class="state bad">' in page
+    headline = page.partition('<p class="state bad">')[2].partition("</p>")[0]
+    assert '<strong class="exposed">1 exposed</strong>, 1 unknown, 2 findings: ' in headline
+    assert '<span class="high">1 high</span>, <span class="medium">1 medium</span>.' in headline
+    assert "critical" not in headline
+
+
+@pytest.mark.parametrize(
+    ("severity", "tone"), [(Severity.CRITICAL, "state bad"), (Severity.HIGH, "state bad"), (Severity.MEDIUM, "state")]
+)
+def test_tone_follows_the_worst_finding(severity: Severity, tone: str) -> None:
+    assert f'<p class="{tone}">' in render(sample_summary(tally_of(judged("a", finding("a", "E01", severity)))))
+
+
+def test_object_that_only_the_bucket_policy_opens_is_named_first() -> None:
+    opened = judged("public/index.html", verdict=Verdict.EXPOSED)
+    page = render(sample_summary(tally_of(opened, judged("b"))), shown_of(opened, judged("b")))
+    assert page.index("public/index.html") < page.index("<h2>Findings</h2>")
+    assert "the bucket policy opens the object" in page
+
+
+def test_exposed_objects_beyond_those_shown_are_counted() -> None:
+    many = [judged(f"k{number:04}", verdict=Verdict.EXPOSED) for number in range(203)]
+    page = render(sample_summary(tally_of(*many)), shown_of(*many))
+    assert "k0199" in page
+    assert "k0200" not in page
+    assert "And 3 more in the run folder, below <code>objects/</code>" in page
+
+
+def test_nothing_exposed_has_no_such_section() -> None:
+    page = render(sample_summary(tally_of(judged("a"))), shown_of(judged("a")))
+    assert "Exposed objects" not in page
+    assert "0 exposed" in page
+
+
+@pytest.mark.parametrize(("verdict", "marked"), [(Verdict.MASKED, True), (Verdict.EXPOSED, False)])
+def test_masked_finding_does_not_look_like_an_open_one(verdict: Verdict, marked: bool) -> None:
+    one = judged("a", finding("a"), verdict=verdict)
+    page = render(sample_summary(tally_of(one)), shown_of(one))
+    assert ("(masked today)" in page) is marked
+    assert verdict.value in page.partition('<th scope="col">Verdict</th>')[2]
+
+
+def test_rules_that_fired_say_what_they_mean_and_what_mends_them() -> None:
+    one = judged("a", finding("a"), finding("a"))
+    page = render(sample_summary(tally_of(one)), shown_of(one))
+    assert f'<span title="{o02.check.title}">O02</span>' in page
+    assert f"<dt>O02 {o02.check.title} (2 findings)</dt>" in page
+    assert "<dd>Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant" in page
+    assert "<dt>O01" not in page
+
+
+def test_canonical_id_is_cut_in_its_middle_and_whole_where_it_is_pointed_at() -> None:
+    shown = Shown()
+    shown.add_findings([{**finding_line(finding("a")), "grantee": OWNER}])
+    assert f'<code dir="ltr" title="{OWNER}">a0a0a0a0…a0a0a0a0</code>' in render(sample_summary(), shown)
 
 
 def test_run_that_was_cut_short_says_so_first() -> None:
     page = render(sample_summary(complete=False))
-    assert '<p class="state hole"><strong>Not complete. Holes: the listing did not reach its end.' in page
+    assert '<p class="state bad"><strong>Not complete. Holes: the listing did not reach its end.' in page
 
 
 def test_run_without_holes() -> None:
@@ -129,52 +203,18 @@ def test_run_without_holes() -> None:
 def test_finding_of_the_bucket_and_hashing() -> None:
     tally = tally_of(judged("a"))
     tally.hash("pending")
-    page = render(sample_summary(tally, algorithms=["sha256", "md5"]), [finding_line(finding(None, "B01"))])
-    assert "<td>the bucket</td>" in page
+    shown = Shown()
+    shown.add_findings([finding_line(finding(None, "B01"))])
+    page = render(sample_summary(tally, algorithms=["sha256", "md5"]), shown)
+    assert '<td class="key" data-label="Key">the bucket</td>' in page
     assert "Hashing (sha256, md5)" in page
 
 
-def test_undecided_beyond_those_shown_are_counted() -> None:
+def test_what_is_beyond_those_shown_is_counted() -> None:
     made = sample_summary(tally_of(*(denied(f"k{number}") for number in range(5))))
-    lines = [line for number in range(2) if (line := undecided_line(denied(f"k{number}")))]
-    assert "And 3 more in the run folder" in render(made, undecided=lines)
-
-
-def collected(limit: int, *lines: dict[str, Any]) -> WorstFindings:
-    worst = WorstFindings(limit)
-    for line in lines:
-        worst.add(line)
-    return worst
-
-
-def test_worst_findings_first_then_by_key() -> None:
-    given = [
-        ("b", Severity.LOW),
-        ("a", Severity.HIGH),
-        ("c", Severity.CRITICAL),
-        (None, Severity.HIGH),
-        ("a", Severity.INFO),
-    ]
-    worst = collected(4, *(finding_line(finding(key, severity=severity)) for key, severity in given))
-    assert [(line["key"], line["severity"]) for line in worst.lines()] == [
-        ("c", "critical"), (None, "high"), ("a", "high"), ("b", "low"),
-    ]  # fmt: skip
-    assert worst.more == 1
-
-
-def test_few_worst_of_very_many() -> None:
-    order = list(Severity)
-    lines = [finding_line(finding(f"{n * 7919 % 5000:05}", severity=order[n % 5])) for n in range(5000)]
-    worst = collected(300, *lines)
-    expected = sorted(lines, key=lambda line: (order.index(Severity(line["severity"])), line["key"]))[:300]
-    assert worst.lines() == expected
-    assert worst.more == 4700
-
-
-def test_equal_findings_are_all_kept() -> None:
-    line = finding_line(finding("same"))
-    assert collected(3, line, dict(line), dict(line), dict(line)).lines() == [line] * 3
-
-
-def test_no_room_at_all() -> None:
-    assert collected(0, finding_line(finding("a"))).more == 1
+    assert "And 3 more in the run folder, below <code>undecided/</code>" in render(
+        made, shown_of(*(denied(f"k{number}") for number in range(2)))
+    )
+    many = Shown()
+    many.add_findings(finding_line(finding(f"k{number}")) for number in range(1_003))
+    assert "And 3 more in the run folder, below <code>findings/</code>" in render(made, many)

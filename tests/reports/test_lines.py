@@ -67,8 +67,13 @@ def test_finding_has_the_members_of_the_contract() -> None:
         "grantee": ALL_USERS,
         "permission": "READ",
         "message": "anyone",
+        "verdict": None,
     }
     assert json.loads(encode_line(line)) == line
+
+
+def test_finding_knows_the_verdict_of_its_object() -> None:
+    assert finding_line(finding("k"), Verdict.MASKED)["verdict"] == "masked"
 
 
 def test_undecided_line_only_for_the_undecided() -> None:
