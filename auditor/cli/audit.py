@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shlex
+import shutil
 import sys
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from auditor.cli.again import resume_command
 from auditor.cli.context import print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError, UsageError
 from auditor.gather import Stop
@@ -16,10 +19,12 @@ from auditor.places import open_places
 from auditor.plan import select
 from auditor.progress import make_progress
 from auditor.reports import table
+from auditor.reports.shown import Shown
 from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.settings import Settings
 from auditor.target import Target
+from auditor.text import visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,41 +44,63 @@ async def _audit_all(targets: list[Target], settings: Settings, options: argpars
         progress = make_progress()
         for target in targets:
             if stop:
-                sys.stderr.write(f"auditor: {target.uri} was not audited: {stop.reason}\n")
+                _say(f"{visible(target.uri)} was not audited: {stop.reason}")
                 codes.append(4)
                 continue
-            audit = Audit(target, settings, places, stop, watch=progress.update, run_id=options.resume)
+            audit = Audit(
+                target,
+                settings,
+                places,
+                stop,
+                watch=progress.update,
+                began=partial(_announce, target),
+                run_id=options.resume,
+            )
             try:
-                codes.append(await _audit_one(audit, target, settings, options.format))
+                codes.append(await _audit_one(audit, target, settings, options))
             finally:
                 progress.close()
     return worst(codes)
 
 
-async def _audit_one(audit: Audit, target: Target, settings: Settings, output: str) -> int:
+async def _audit_one(audit: Audit, target: Target, settings: Settings, options: argparse.Namespace) -> int:
     """Audit and print one target. A run that fails does not keep the other targets from theirs."""
     try:
         summary = await audit.run()
     except RunError as error:
-        sys.stderr.write(f"auditor: {error}\n")
+        _say(str(error))
         return error.exit_code
     except asyncio.CancelledError:
-        sys.stderr.write(f"auditor: {target.uri}: given up; what was written is in place\n")
+        _say(f"{visible(target.uri)}: given up; what was written is in place")
         return 4
-    _print(summary, settings, output)
+    if options.format == "json":
+        print_json(summary)
+    else:
+        _print_table(summary, settings, audit.shown)
+    _remark(summary, target, options)
     return exit_code(summary, settings.fail_on)
 
 
-def _print(summary: dict[str, Any], settings: Settings, output: str) -> None:
-    if output == "json":
-        print_json(summary)
-    else:
-        sys.stdout.write(table.render(summary, settings.fail_on))
-        sys.stdout.flush()
+def _print_table(summary: Mapping[str, Any], settings: Settings, shown: Shown) -> None:
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
+    sys.stdout.write(table.render(summary, settings.fail_on, shown, columns))
+    sys.stdout.flush()
+
+
+def _remark(summary: Mapping[str, Any], target: Target, options: argparse.Namespace) -> None:
+    """What the user should do about a run that did not end, or that found nothing to look at."""
     if (resume := summary["resume"]) is not None:
-        target = summary["target"]
-        uri = shlex.quote(f"s3://{target['bucket']}/{target['prefix']}")
-        sys.stderr.write(
-            f"auditor: not complete: {resume['reason']}; go on with: auditor audit {uri} --resume {resume['run']}"
-            " and the same flags\n"
-        )
+        _say(f"not complete: {resume['reason']}; go on with:\n{resume_command(options, target, resume['run'])}")
+    elif not summary["coverage"]["listed"] and not summary["coverage"]["delete_markers"]:
+        check = "check the prefix" if target.prefix else "the bucket is empty"
+        hint = check if target.whole else "check the prefix and the key range"
+        _say(f"nothing is listed under {visible(target.uri)}: {hint}")
+
+
+def _announce(target: Target, run_id: str) -> None:
+    """So that the ID is known of a run that is killed."""
+    _say(f"{visible(target.uri)}: run {run_id}")
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"auditor: {sentence}\n")

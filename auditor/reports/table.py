@@ -1,124 +1,116 @@
-"""The summary as a table on a terminal: plain text, at most 100 columns, safe to print."""
+"""The summary as a table on a terminal: plain text, within its columns, safe to print."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from auditor.models import Severity
-from auditor.reports.summary import exit_code, holes
-from auditor.text import harmless, shorten, visible, width
+from auditor.reports.layout import Layout, labelled
+from auditor.reports.shown import Shown
+from auditor.reports.summary import NEVER, accepted, exit_code, holes
+from auditor.text import visible
 
 COLUMNS: Final = 100
-_LABEL: Final = 16
-_MOST: Final = 10
-_MEANING: Final = {
-    0: "complete, no hole, nothing at or above the severity that fails",
-    3: "findings at or above the severity that fails",
-    4: "a hole: not everything was seen",
-}
+"""At most, and where the output is no terminal."""
+LEAST: Final = 60
+"""A narrower terminal breaks the lines itself."""
+_WORST: Final = 10
+_EXPOSED: Final = 5
+
+Summary = Mapping[str, Any]
 
 
-def render(summary: Mapping[str, Any], fail_on: Severity | None = Severity.HIGH) -> str:
-    """All lines, the last with its line end. fail_on: as given to exit_code."""
+def render(
+    summary: Summary,
+    fail_on: Severity | None = Severity.HIGH,
+    shown: Shown | None = None,
+    columns: int = COLUMNS,
+) -> str:
+    """All lines, the last with its line end. fail_on: as given to exit_code. shown: what it names."""
+    shown = shown or Shown()
+    layout = Layout(max(LEAST, min(columns, COLUMNS)))
+    unread = ((f"{item['action']} {item['code']}", item["count"]) for item in summary.get("unread", ()))
+    rules = (visible(f"{item['rule']}: {item['action']} {item['code']}") for item in summary["rules_undecided"])
     sections = (
-        _head(summary),
-        _counts("Coverage", summary["coverage"]),
-        _counts("Verdicts", summary["verdicts"]),
-        _counts("Findings", summary["findings"]),
-        _pairs("By rule", summary.get("rules", {}).items()),
-        _pairs(
-            "Undecided", ((f"{item['action']} {item['code']}", item["count"]) for item in summary.get("unread", ()))
-        ),
-        _listed(
-            "Rules undecided", (visible(f"{r['rule']}: {r['action']} {r['code']}") for r in summary["rules_undecided"])
-        ),
-        _hashing(summary["hashing"]),
-        _counts("Calls", summary["calls"]),
-        _listed("Not looked at", summary["not_looked_at"]),
-        _foot(summary, fail_on),
+        _head(summary, layout),
+        layout.counts("Coverage", summary["coverage"]),
+        layout.counts("Verdicts", summary["verdicts"]),
+        layout.counts("Findings", summary["findings"]),
+        layout.pairs("By rule", summary.get("rules", {}).items()),
+        _exposed(summary, shown, layout),
+        _worst(summary, shown, layout),
+        layout.pairs("Undecided", unread),
+        layout.listed("Rules undecided", rules),
+        _hashing(summary["hashing"], layout),
+        layout.counts("Calls", summary["calls"]),
+        _not_looked_at(summary, layout),
+        _foot(summary, fail_on, layout),
     )
     return "".join(f"{line}\n" for section in sections for line in section)
 
 
-def _head(summary: Mapping[str, Any]) -> Iterator[str]:
+def _head(summary: Summary, layout: Layout) -> Iterator[str]:
     target = summary["target"]
     what = f"s3://{target['bucket']}/{visible(target['prefix'] or '')}"
-    yield from _listed("Audited", [f"{what} (all versions)" if target["versions"] else what])
+    yield from layout.listed("Audited", [f"{what} (all versions)" if target["versions"] else what])
     if target["start_after"] is not None or target["stop_at"] is not None:
         bounds = [("after", target["start_after"]), ("up to", target["stop_at"])]
-        yield from _listed("Keys", (f"{word} {visible(key)}" for word, key in bounds if key is not None))
+        yield from layout.listed("Keys", (f"{word} {visible(key)}" for word, key in bounds if key is not None))
     seconds = summary["seconds"]
-    yield from _listed("Run", [f"{summary['run']}, engine {summary['engine']}, {seconds:,} s"])
-    yield from _listed("Complete", ["yes" if summary["complete"] else "NO"])
+    yield from layout.listed("Run", [f"{summary['run']}, engine {summary['engine']}, {seconds:,} s"])
+    yield from layout.listed("Complete", ["yes" if summary["complete"] else "NO"])
 
 
-def _foot(summary: Mapping[str, Any], fail_on: Severity | None) -> Iterator[str]:
-    accepted = summary.get("accepted") or {}
-    if any(accepted.values()):
-        yield from _listed("Accepted", [f"{accepted['undecided']:,} objects, {accepted['rules']} rules undecided"])
-    yield from _listed("Holes", holes(summary) or ["none"])
-    yield _line("Run folder", visible(summary["out"]))  # never cut: it is there to be copied
-    code = exit_code(summary, fail_on)
-    yield from _listed("Exit", [f"{code}: {_MEANING[code]}"])
+def _exposed(summary: Summary, shown: Shown, layout: Layout) -> Iterator[str]:
+    first = [("", line["key"]) for line in shown.exposed[:_EXPOSED]]
+    if first:
+        yield from layout.keyed("Exposed", first, summary["verdicts"]["exposed"] - len(first))
 
 
-def _hashing(hashing: Mapping[str, Any] | None) -> Iterator[str]:
+def _worst(summary: Summary, shown: Shown, layout: Layout) -> Iterator[str]:
+    lines = shown.worst.lines()[:_WORST]
+    rows = []
+    for line in lines:
+        words = f"{line['severity']:8}  {line['rule']:3}  {line.get('verdict') or '':7}  "
+        rows.append((words, "(the bucket)" if line["key"] is None else line["key"]))
+    if rows:
+        yield from layout.keyed("Worst", rows, sum(summary["findings"].values()) - len(rows))
+
+
+def _hashing(hashing: Mapping[str, Any] | None, layout: Layout) -> Iterator[str]:
     if hashing is None:
-        yield from _listed("Hashing", ["no ledger given"])
+        yield from layout.listed("Hashing", ["no ledger given"])
         return
     counts = {name: number for name, number in hashing.items() if name != "algorithms"}
-    yield from _counts(f"Hashing {', '.join(hashing['algorithms'])}", counts)
+    yield from layout.counts(f"Hashing {', '.join(hashing['algorithms'])}", counts)
 
 
-def _counts(label: str, counts: Mapping[str, int]) -> Iterator[str]:
-    """Numbers with short names, as many to a line as fit."""
-    cells = [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items()]
-    yield from _wrapped(label, cells)
+def _not_looked_at(summary: Summary, layout: Layout) -> Iterator[str]:
+    """What is particular to this run; what no run looks at stays in the summary."""
+    particular = [item for item in summary["not_looked_at"] if item not in NEVER]
+    yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 
 
-def _pairs(label: str, pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
-    """The first few of many."""
-    cells = [f"{visible(name)} {number:,}" for name, number in pairs]
-    more = len(cells) - _MOST
-    yield from _wrapped(label, [*cells[:_MOST], f"and {more} more"] if more > 0 else cells)
+def _foot(summary: Summary, fail_on: Severity | None, layout: Layout) -> Iterator[str]:
+    if known := accepted(summary):
+        yield from layout.listed("Accepted", ["; ".join(known)])
+    missed = holes(summary)
+    yield from layout.listed("Holes", ["; ".join(missed) or "none"])
+    if any("undecided" in words for words in missed):
+        yield from layout.listed(
+            "", ["accept a known one: [[accept_undecided]] in auditor.toml, see docs/configuration.md"]
+        )
+    # Never cut: they are there to be copied.
+    yield labelled("Report", visible(f"{summary['out']}/report.html"))
+    yield labelled("Run folder", visible(summary["out"]))
+    code = exit_code(summary, fail_on)
+    yield from layout.listed("Exit", [f"{code}: {_meaning(code, fail_on)}"])
 
 
-def _wrapped(label: str, cells: list[str]) -> Iterator[str]:
-    line = ""
-    for text in cells:
-        cell = shorten(text, COLUMNS - _LABEL)
-        if line and _LABEL + width(f"{line}   {cell}") > COLUMNS:
-            yield _line(label, line)
-            label, line = "", cell
-        else:
-            line = f"{line}   {cell}" if line else cell
-    if line:
-        yield _line(label, line)
-
-
-def _listed(label: str, texts: Iterable[str]) -> Iterator[str]:
-    """Each begins a line, and goes on below where it is long."""
-    for text in texts:
-        for line in _fold(harmless(text), COLUMNS - _LABEL):
-            yield _line(label, line)
-            label = ""
-
-
-def _fold(text: str, columns: int) -> Iterator[str]:
-    """The text in lines of at most that many columns, broken at spaces where there are any."""
-    indent = ""
-    while width(indent + text) > columns:
-        fits = len(shorten(text, columns - len(indent))) - 1
-        space = text.rfind(" ", 1, fits + 1)
-        cut = space if space > 0 else fits
-        yield indent + text[:cut]
-        text = text[cut:].removeprefix(" ")
-        indent = "  "
-    yield indent + text
-
-
-def _line(label: str, text: str) -> str:
-    if len(label) >= _LABEL:
-        return f"{label}\n{' ' * _LABEL}{text}"
-    return f"{label:<{_LABEL}}{text}"
+def _meaning(code: int, fail_on: Severity | None) -> str:
+    if code == 4:
+        return "a hole: not everything was seen"
+    if code == 3:
+        return f"findings at or above {fail_on}"
+    return "complete, no hole" + (f", nothing at or above {fail_on}" if fail_on else "; --fail-on is never")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.models import RuleUndecided, Severity
-from auditor.reports.table import COLUMNS, render
+from auditor.models import RuleUndecided, Severity, Verdict
+from auditor.reports.table import COLUMNS, LEAST, render
 from auditor.text import width
 from tests.odd_keys import ODD_KEYS
-from tests.reports.samples import denied, finding, judged, sample_summary, tally_of, target
+from tests.reports.samples import denied, finding, judged, sample_summary, shown_of, tally_of, target
+
+COPIED = ("Report  ", "Run folder  ")
+"""Lines that are never cut."""
 
 
 def rows(text: str) -> dict[str, str]:
@@ -33,7 +36,7 @@ def test_findings_holes_and_reasons() -> None:
     assert shown["By rule"] == "O02 1   O05 1"
     assert shown["Undecided"] == "GetObjectAcl AccessDenied 1"
     assert shown["Rules undecided"] == "B01: GetBucketAcl AccessDenied"
-    assert shown["Holes"] == "1 object undecided"
+    assert shown["Holes"] == "1 object undecided; 1 rule undecided"
     assert shown["Exit"].startswith("4: ")
 
 
@@ -47,7 +50,7 @@ def test_accepted_holes_are_said() -> None:
     tally = tally_of(denied("a"))
     tally.accept()
     shown = rows(render(sample_summary(tally)))
-    assert shown["Accepted"] == "1 objects, 0 rules undecided"
+    assert shown["Accepted"] == "1 object undecided"
     assert shown["Holes"] == "none"
 
 
@@ -59,16 +62,90 @@ def test_hashing_of_several_algorithms() -> None:
     assert "known 0   hashed now 0   queued 1" in text
 
 
+@pytest.mark.parametrize("columns", [COLUMNS, 80, 200, LEAST])
 @pytest.mark.parametrize("key", [*ODD_KEYS.values(), "漢" * 300, "\x1b]0;title\x07"], ids=ascii)
-def test_odd_words_move_nothing_and_fit(key: str) -> None:
+def test_odd_words_move_nothing_and_fit(key: str, columns: int) -> None:
     aim = target(prefix=key, start_after=key, stop_at=key)
     made = sample_summary(target=aim, rules_undecided=[RuleUndecided("B01", key, key)])
     made |= {"rules": {key: 1}, "unread": [{"action": key, "code": key, "count": 1}]}
-    text = render(made)
+    bad = judged(key, finding(key), verdict=Verdict.EXPOSED)
+    text = render(made, shown=shown_of(bad), columns=columns)
     assert text.endswith("\n")
     for line in text.splitlines():
         assert line.isprintable()
-        assert width(line) <= COLUMNS
+        assert width(line) <= min(columns, COLUMNS) or line.startswith(COPIED)
+
+
+def block(text: str, label: str) -> list[str]:
+    """All lines of a label."""
+    lines = iter(text.splitlines())
+    found = [line for line in lines if line[:16].strip() == label][:1]
+    rest = text.partition(found[0] + "\n")[2].splitlines() if found else []
+    more = next((at for at, line in enumerate(rest) if not line.startswith(" ")), len(rest))
+    return [line[16:] for line in (*found, *rest[:more])]
+
+
+def test_worst_findings_are_named_with_the_verdict_of_their_object() -> None:
+    bad = judged("a\x1b", finding("a\x1b", "O01", Severity.CRITICAL), verdict=Verdict.EXPOSED)
+    hidden = judged("b" * 200, finding("b" * 200), verdict=Verdict.MASKED)
+    text = render(sample_summary(tally_of(bad, hidden)), shown=shown_of(bad, hidden), columns=80)
+    first, second = block(text, "Worst")
+    assert first == "critical  O01  exposed  a\\x1b"
+    assert second.startswith("high      O02  masked   bbbb")
+    assert second.endswith("b…")
+
+
+def test_ten_worst_and_five_exposed_then_how_many_more() -> None:
+    many = [judged(f"k{number:03}", finding(f"k{number:03}"), verdict=Verdict.EXPOSED) for number in range(12)]
+    text = render(sample_summary(tally_of(*many)), shown=shown_of(*many))
+    assert block(text, "Exposed") == [*(f"k{number:03}" for number in range(5)), "and 7 more"]
+    assert len(block(text, "Worst")) == 11
+    assert block(text, "Worst")[-1] == "and 2 more"
+
+
+def test_nothing_found_has_no_such_sections() -> None:
+    text = render(sample_summary(tally_of(judged("a"))), shown=shown_of(judged("a")))
+    assert block(text, "Exposed") == block(text, "Worst") == []
+
+
+def test_only_what_is_particular_to_this_run_is_said_of_what_was_not_looked_at() -> None:
+    text = render(sample_summary())
+    assert block(text, "Not looked at") == [
+        "versions other than the current one (--versions looks at them)",
+        "the bucket's own settings",
+        "and what no run looks at: summary.json, not_looked_at",
+    ]
+
+
+def test_holes_say_how_a_known_one_is_accepted() -> None:
+    assert "[[accept_undecided]] in auditor.toml" in render(sample_summary(tally_of(denied("a"))))
+    for whole in (sample_summary(tally_of(judged("a"))), sample_summary(complete=False)):
+        assert "accept_undecided" not in render(whole)
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "words"),
+    [(Severity.MEDIUM, "3: findings at or above medium"), (None, "0: complete, no hole; --fail-on is never")],
+)
+def test_exit_names_the_severity(fail_on: Severity | None, words: str) -> None:
+    assert rows(render(sample_summary(tally_of(judged("a", finding("a")))), fail_on))["Exit"] == words
+
+
+def test_report_is_named_beside_its_folder() -> None:
+    shown = rows(render(sample_summary(out="runs/x")))
+    assert (shown["Report"], shown["Run folder"]) == ("runs/x/report.html", "runs/x")
+
+
+def test_words_stay_whole_at_eighty_columns() -> None:
+    made = sample_summary(
+        tally_of(denied("a")),
+        target=target(start_after="m"),
+        rules_undecided=[RuleUndecided("B01", "GetBucketOwnershipControls", "AccessDenied")],
+    )
+    wide = set(render(made, columns=100).split())
+    narrow = render(made, columns=80)
+    assert set(narrow.split()) == wide
+    assert all(width(line) <= 80 or line.startswith(COPIED) for line in narrow.splitlines())
 
 
 def test_many_rules_are_cut_and_counted() -> None:

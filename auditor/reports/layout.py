@@ -1,0 +1,81 @@
+"""Labelled lines for a terminal of a given width: wrapped at spaces, safe to print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.text import harmless, shorten, visible, width
+
+LABEL: Final = 16
+MOST: Final = 10
+"""Most of what is counted by name; the others are counted together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """columns: of the terminal; each method yields lines, the first with the label."""
+
+    columns: int
+
+    @property
+    def room(self) -> int:
+        """Columns beside the label."""
+        return self.columns - LABEL
+
+    def counts(self, label: str, counts: Mapping[str, int]) -> Iterator[str]:
+        """Numbers with short names, as many to a line as fit."""
+        yield from self._wrapped(label, [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items()])
+
+    def pairs(self, label: str, pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
+        """The first few of many."""
+        cells = [f"{visible(name)} {number:,}" for name, number in pairs]
+        more = len(cells) - MOST
+        yield from self._wrapped(label, [*cells[:MOST], f"and {more} more"] if more > 0 else cells)
+
+    def listed(self, label: str, texts: Iterable[str]) -> Iterator[str]:
+        """Each begins a line, and goes on below where it is long."""
+        for text in texts:
+            for line in _fold(harmless(text), self.room):
+                yield labelled(label, line)
+                label = ""
+
+    def keyed(self, label: str, rows: Iterable[tuple[str, str]], more: int) -> Iterator[str]:
+        """One line each: words, then a key that is cut where it is long; then how many there are besides."""
+        for words, key in rows:
+            yield labelled(label, words + shorten(visible(key), self.room - len(words)))
+            label = ""
+        if more > 0:
+            yield labelled(label, f"and {more:,} more")
+
+    def _wrapped(self, label: str, cells: list[str]) -> Iterator[str]:
+        line = ""
+        for text in cells:
+            cell = shorten(text, self.room)
+            if line and width(f"{line}   {cell}") > self.room:
+                yield labelled(label, line)
+                label, line = "", cell
+            else:
+                line = f"{line}   {cell}" if line else cell
+        if line:
+            yield labelled(label, line)
+
+
+def labelled(label: str, text: str) -> str:
+    if len(label) >= LABEL:
+        return f"{label}\n{' ' * LABEL}{text}"
+    return f"{label:<{LABEL}}{text}"
+
+
+def _fold(text: str, columns: int) -> Iterator[str]:
+    """The text in lines of at most that many columns, broken at spaces where there are any."""
+    indent = ""
+    while width(indent + text) > columns:
+        fits = len(shorten(text, columns - len(indent))) - 1
+        space = text.rfind(" ", 1, fits + 1)
+        cut = space if space > 0 else fits
+        yield indent + text[:cut]
+        text = text[cut:].removeprefix(" ")
+        indent = "  "
+    yield indent + text
