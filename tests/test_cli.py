@@ -131,7 +131,7 @@ def test_hash_in_this_process_knows_everything_the_second_time(run: Run, loaded:
     assert (code, json.loads(out)["hashing"]["hashed_now"]) == (0, len(MOTO_SERVES) + 1), err
     code, out, _ = run(*command, "--engine", engine)
     assert code == 0
-    assert f"0 hashed now, {len(MOTO_SERVES) + 1} known before" in out
+    assert f"0 objects hashed now, {len(MOTO_SERVES) + 1} known before" in out
 
 
 def test_audit_with_hash_counts_them_as_hashed_now(run: Run, loaded: Cloud) -> None:

@@ -14,6 +14,7 @@ from auditor.hashrun import HashRun
 from auditor.ledgers import open_ledger
 from auditor.places import ledger_endpoint
 from auditor.progress import make_progress
+from auditor.reports.words import counted
 from auditor.settings import Settings
 from auditor.target import Target
 from auditor.text import visible
@@ -49,7 +50,7 @@ async def _hash_all(targets: list[Target], settings: Settings, output: str) -> i
 async def _hash_one(target: Target, hashing: HashRun, stop: Stop, output: str) -> int:
     """Hash and print one target. One that fails does not keep the others from theirs."""
     if stop:
-        sys.stderr.write(f"auditor: {target.uri} was not hashed: {stop.reason}\n")
+        sys.stderr.write(f"auditor: {visible(target.uri)} was not hashed: {stop.reason}\n")
         return 4
     try:
         counts = await hashing.run()
@@ -57,7 +58,7 @@ async def _hash_one(target: Target, hashing: HashRun, stop: Stop, output: str) -
         sys.stderr.write(f"auditor: {error}\n")
         return error.exit_code
     except asyncio.CancelledError:
-        sys.stderr.write(f"auditor: {target.uri}: given up; the ledger has what was hashed\n")
+        sys.stderr.write(f"auditor: {visible(target.uri)}: given up; the ledger has what was hashed\n")
         return 4
     _print(counts, output)
     return 4 if counts["failed"] or not counts["complete"] else 0
@@ -70,7 +71,7 @@ def _print(counts: dict[str, Any], output: str) -> None:
     hashing = counts["hashing"]
     uri = f"s3://{counts['target']['bucket']}/{counts['target']['prefix']}"
     sys.stdout.write(
-        f"{visible(uri)}: {hashing['hashed_now']:,} hashed now,"
+        f"{visible(uri)}: {counted(hashing['hashed_now'], 'object')} hashed now,"
         f" {hashing['known']:,} known before, {hashing['unhashable']:,} cannot be hashed,"
         f" {counts['failed']:,} failed, complete: {'yes' if counts['complete'] else 'NO'}\n"
     )

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from auditor.cli.context import check_needed, print_json, settings_of
 from auditor.processing import Counts
 from auditor.progress import Progress, Snapshot, make_progress
+from auditor.reports.words import counted
 from auditor.settings import Settings, seconds
 from auditor.tasks import task_group
 from auditor.worker import CONCURRENCY, Pace, Worker, processor_of
@@ -26,9 +27,10 @@ def run(options: argparse.Namespace) -> int:
         print_json(asdict(counts))
     else:
         sys.stdout.write(
-            f"{counts.messages:,} messages: {counts.hashed:,} objects hashed, {counts.known:,} known before,"
-            f" {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed, {counts.failed:,} failed"
-            f" ({counts.dead_lettered:,} on the dead-letter queue), {counts.resent:,} sent again\n"
+            f"{counted(counts.messages, 'message')}: {counted(counts.hashed, 'object')} hashed,"
+            f" {counts.known:,} known before, {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed,"
+            f" {counts.failed:,} failed ({counts.dead_lettered:,} on the dead-letter queue),"
+            f" {counts.resent:,} sent again\n"
         )
     return 4 if counts.failed or stopped else 0
 
@@ -67,6 +69,6 @@ async def _show(worker: Worker, progress: Progress) -> None:
                 what="the queue",
                 objects=counts.hashed + counts.known + counts.superseded + counts.unhashable,
                 seconds=time.monotonic() - started,
-                detail=f"{counts.messages:,} messages, {counts.failed:,} failed, {counts.resent:,} sent again",
+                detail=f"{counted(counts.messages, 'message')}, {counts.failed:,} failed, {counts.resent:,} sent again",
             )
         )
