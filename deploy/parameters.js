@@ -103,6 +103,7 @@ module.exports = async ({ options, resolveVariable }) => {
   }
   const found = targets(values.buckets);
   checked.bucketArns = [...new Set(found.map(({ bucket }) => bucket))].map(arn);
+  checked.contentArns = [...new Set(found.map(({ bucket }) => bucket))].map((bucket) => arn(`${bucket}/*`));
   checked.objectArns = found.map(({ bucket, prefix }) => arn(`${bucket}/${literal(prefix)}*`));
   checked.created = created(found);
   return checked;

@@ -208,7 +208,7 @@ def test_with_a_key_of_its_own_exposure_decrypts_reports_alone() -> None:
     resources = Stack(of_level("exposure"), parameters=GIVEN).resources()
     assert denied(resources)["NoDecryption"]["NotResource"] == GIVEN["KmsKeyArn"]
     assert "Resource" not in denied(resources)["NoDecryption"]
-    assert denied(resources)["NoContents"]["NotResource"] == "arn:aws:s3:::reports-of-ours/audits/*"
+    assert denied(resources)["NoContents"]["Resource"] == ["arn:aws:s3:::photos/*", "arn:aws:s3:::archive/*"]
 
 
 @needs_osls
