@@ -96,11 +96,12 @@ def _exposed(total: int, lines: list[dict[str, Any]]) -> Iterator[str]:
         return
     yield f'<h2>Exposed objects: <span class="exposed">{total:,}</span></h2>'
     yield "<p>Anyone, or any AWS account, can read these or their ACL, or change their ACL, today.</p>"
-    rows = [(code(line["key"]) + _version(line), _rule_names(line["rules"])) for line in lines]
+    access = [[rule for rule in line["rules"] if rule.startswith("O")] for line in lines]
+    rows = [(code(line["key"]) + _version(line), _rule_names(ids)) for line, ids in zip(lines, access, strict=True)]
     if rows:
-        yield from table(("Key", "Findings"), rows)
-    if any(not line["rules"] for line in lines):
-        yield "<p>Where no finding is named, the bucket policy opens the object, or a rule that was not selected.</p>"
+        yield from table(("Key", "Findings on access"), rows)
+    if not all(access):
+        yield "<p>Without one, the bucket policy opens the object, or a grant whose rule was not selected.</p>"
     if total > len(rows):
         yield f"<p>And {total - len(rows):,} more in the run folder, below <code>objects/</code>.</p>"
 

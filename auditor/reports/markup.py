@@ -23,6 +23,7 @@ td.key{min-width:20rem;overflow-wrap:anywhere}td.what{min-width:12rem}
 code{font:.875em/1.4 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate}
 code{background:#8882}[title]{text-decoration:underline dotted}
 .critical,.high,.exposed{font-weight:700;color:#c22}.medium{color:#b60}.masked{font-style:italic}
+[title]{white-space:nowrap}
 @media(prefers-color-scheme:dark){.critical,.high,.exposed{color:#f77}.medium{color:#fb5}}
 dt{font-weight:700;margin-top:.4rem}dd{margin:0}
 .bar{display:flex;height:.8rem;margin:.5rem 0}.bar span{min-width:1px}

@@ -146,7 +146,8 @@ def test_tone_follows_the_worst_finding(severity: Severity, tone: str) -> None:
 
 
 def test_object_that_only_the_bucket_policy_opens_is_named_first() -> None:
-    opened = judged("public/index.html", verdict=Verdict.EXPOSED)
+    labelled = finding("public/index.html", "M01", Severity.LOW)
+    opened = judged("public/index.html", labelled, verdict=Verdict.EXPOSED)
     page = render(sample_summary(tally_of(opened, judged("b"))), shown_of(opened, judged("b")))
     assert page.index("public/index.html") < page.index("<h2>Findings</h2>")
     assert "the bucket policy opens the object" in page
