@@ -272,3 +272,52 @@ def test_nothing_but_results_goes_to_stdout(run: Run, stub: StubServer) -> None:
     _, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, "--format", "json", "-v")
     assert json.loads(out)["complete"]
     assert "objects" in err
+
+
+def test_each_run_tells_its_id_as_it_begins_and_what_goes_on_when_it_ends_early(run: Run, stub: StubServer) -> None:
+    for number in range(9):
+        stub.put("audited", f"{number}", b"x")
+    command = ["audit", "s3://audited", "--endpoint-url", stub.url, "--format", "json", "--ignore", "B01,B02"]
+    code, out, err = run(*command, "--max-calls", "25")
+    summary = json.loads(out)
+    assert (code, summary["complete"]) == (4, False)
+    assert f"auditor: s3://audited: run {summary['run']}" in err.splitlines()
+    again = err.splitlines()[-1]
+    assert again.startswith("auditor audit s3://audited ")
+    assert f" --max-calls 25 --ignore B01,B02 --endpoint-url {stub.url} --format json" in again
+    assert again.endswith(f" --resume {summary['run']}")
+    code, out, err = run(*command, "--resume", summary["run"])
+    assert (code, json.loads(out)["run"]) == (0, summary["run"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["s3://audited/tpyo/"], "nothing is listed under s3://audited/tpyo/: check the prefix"),
+        (["s3://audited", "--start-after", "z"], "check the prefix and the key range"),
+        (["s3://empty-one"], "nothing is listed under s3://empty-one: the bucket is empty"),
+    ],
+)
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_nothing_listed_is_said_and_fails_nothing(
+    run: Run, stub: StubServer, arguments: list[str], hint: str, output: str
+) -> None:
+    stub.put("audited", "typo/a", b"x")
+    stub.world.add("empty-one")
+    base = ["--endpoint-url", stub.url, "--ignore", "B01,B02", "--format", output]
+    code, out, err = run("audit", *arguments, *base)
+    assert code == 0
+    assert hint in err
+    assert hint not in out
+
+
+def test_table_names_what_is_exposed_and_the_report(run: Run, stub: StubServer) -> None:
+    stub.put("audited", "open.txt", b"x", acl="public-read")
+    code, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, "--ignore", "B01,B02")
+    lines = out.splitlines()
+    assert code == 3
+    assert f"{'Exposed':16}open.txt" in lines
+    assert f"{'Worst':16}high      O02  exposed  open.txt" in lines
+    (report,) = (line[16:] for line in lines if line.startswith("Report "))
+    assert "Exposed objects" in Path(report).read_text()
+    assert "nothing is listed" not in err

@@ -34,7 +34,7 @@ def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> 
 def _program() -> str:
     """As it was called, or by its name where that finds it."""
     called = Path(sys.argv[0])
-    if called.name == "__main__.py":
+    if called.parts[-2:] == ("auditor", "__main__.py"):
         return f"{_quoted(sys.executable)} -m auditor"
     if called.name == "auditor" and shutil.which("auditor") != sys.argv[0]:
         return _quoted(sys.argv[0])

@@ -1,0 +1,54 @@
+"""The command that goes on with a run: the same command again, and a shell reads it so."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from auditor.cli.again import resume_command
+from auditor.cli.parser import make_parser
+from auditor.target import parse_target
+
+RUN = "20260102T030405Z-0a1b2c"
+
+
+def read_by_bash(command: str) -> list[str]:
+    """The words of a command as bash splits them."""
+    script = f'auditor() {{ printf "%s\\0" "$@"; }}\n{command}'
+    out = subprocess.run(["bash", "-c", script], check=True, capture_output=True, env={"LC_ALL": "C.UTF-8"}).stdout
+    return out.decode().split("\0")[:-1]
+
+
+def flags(arguments: list[str]) -> dict[str, Any]:
+    given = vars(make_parser().parse_args(arguments))
+    return {name: value for name, value in given.items() if name != "run"}  # a function, made anew by each parser
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--versions", "--requester-pays", "-v", "-v"],
+        ["--only", "O01,O02", "--ignore", "O02", "--max-rate", "unlimited", "--max-calls", "100"],
+        ["--start-after", "it's $HOME; a\nb\x1b[2J\\", "--stop-at=-z\x85é"],
+        ["--out", "s3://reports/a b", "--ledger", "sqlite:d.db", "--hash", "--algorithm", "md5,sha1"],
+        ["--format", "json", "--config", "my file.toml", "--endpoint-url", "http://127.0.0.1:1", "--fail-on", "never"],
+    ],
+)
+def test_every_flag_is_given_again(arguments: list[str]) -> None:
+    target = "s3://one-bucket/a prefix/*"
+    given = ["audit", "s3://another", target, *arguments]
+    again = resume_command(make_parser().parse_args(given), parse_target(target), RUN)
+    assert flags(read_by_bash(again)) == flags(given) | {"targets": [target], "resume": RUN}
+
+
+def test_nothing_of_it_moves_the_cursor() -> None:
+    options = make_parser().parse_args(["audit", "s3://bucket/\x1b[2J", "--stop-at", "\u202ea\n"])
+    assert resume_command(options, parse_target("s3://bucket/\x1b[2J"), RUN).isprintable()
+
+
+def test_a_run_that_goes_on_twice_keeps_its_id() -> None:
+    options = make_parser().parse_args(["audit", "s3://bucket", "--resume", RUN])
+    assert resume_command(options, parse_target("s3://bucket"), RUN).endswith(f"audit s3://bucket --resume {RUN}")
