@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import boto3
 import botocore.session
 from botocore import exceptions as sdk
 from botocore.config import Config
+from botocore.loaders import create_loader
 
 from auditor.engines.interface import Connection
 from auditor.errors import CredentialsError, UsageError
@@ -69,9 +71,23 @@ def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, An
 def make_session(profile: str | None, region: str | None) -> boto3.Session:
     """A boto3 session; raises CredentialsError for a profile that does not exist."""
     try:
-        return boto3.Session(profile_name=profile, region_name=region)
+        core = with_shared_models(botocore.session.Session(profile=profile))
+        return boto3.Session(botocore_session=core, region_name=region)
     except sdk.ProfileNotFound as error:
         raise profile_missing(profile) from error
+
+
+def with_shared_models(core: Any) -> Any:
+    """The botocore session, with the service models that this process has read before: a client costs a fifth then."""
+    loader = _loader(core.get_config_variable("data_path"))
+    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # boto3 appends its own for each session
+    core.register_component("data_loader", loader)
+    return core
+
+
+@cache
+def _loader(data_path: str | None) -> Any:
+    return create_loader(data_path)
 
 
 def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import aioboto3
 from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
+from aiobotocore.session import AioSession
 from botocore import exceptions as sdk
 
 from auditor import aws
@@ -91,7 +92,10 @@ class Aioboto3Engine:
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     """An engine with a connection pool as large as the connection's concurrency."""
     try:
-        session = aioboto3.Session(profile_name=connection.profile, region_name=connection.region)
+        session = aioboto3.Session(
+            botocore_session=aws.with_shared_models(AioSession(profile=connection.profile)),
+            region_name=connection.region,
+        )
         opening = session.client(
             "s3",
             region_name=connection.region or session.region_name or "us-east-1",
