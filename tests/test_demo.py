@@ -326,7 +326,7 @@ def test_without_moto(files: Path, tmp_path: Path) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name="moto")
 
     before = dict(os.environ)
-    with pytest.raises(UsageError, match=r"moto is missing.*pip install 's3-auditor\[demo\]'"):
+    with pytest.raises(UsageError, match=r"moto is missing.*pip install '\.\[demo\]'"):
         run_tour(str(files), "boto3", str(tmp_path / "runs"), load_module=nothing_installed)
     assert dict(os.environ) == before
 

@@ -135,11 +135,9 @@ def closing(comparison: Comparison, second: Summary, seconds: float, *, right: b
 
 
 def command() -> str:
-    """How the reader can call us from here: by name where the shell finds it, else by its path."""
-    if shutil.which("auditor"):
-        return "auditor"
-    here = Path(sys.executable).parent / "auditor"
-    return os.path.relpath(here) if here.exists() else "python -m auditor"
+    """How the reader can call us from here: by name where the shell finds it, else by its path below this folder."""
+    here = os.path.relpath(Path(sys.executable).parent / "auditor")
+    return "auditor" if shutil.which("auditor") or here.startswith("..") else here
 
 
 def columns() -> int:
