@@ -23,11 +23,18 @@ needs_osls = pytest.mark.skipif(
 )
 
 
-def run(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """`serverless package` in `folder`, a copy of the sources with an empty zip where the built one would be."""
+def run(
+    folder: Path, arguments: Sequence[str], *, command: str = "package", plugin: str = "none", **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """One of osls' commands in `folder`, a copy of the sources with an empty zip where the built one would be.
+
+    plugin: the file name of the one plugin that is kept, for nothing is to be built. environ: further variables.
+    """
     shutil.copytree(ROOT / "deploy", folder / "deploy", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     lines = (ROOT / "serverless.yml").read_text().splitlines(keepends=True)
-    kept = [line for line in lines if "plugins" not in line]  # nothing is built
+    kept = [line for line in lines if "./deploy/plugins/" not in line or line.endswith(f"/{plugin}\n")]
+    if plugin == "none":
+        kept.remove("plugins:\n")
     (folder / "serverless.yml").write_text("".join(kept))
     (folder / ".build").mkdir()
     for name in ("arm64", "x86_64", "local"):
@@ -36,9 +43,9 @@ def run(folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[s
     # No credentials: packaging must need none.
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
-        ["node", str(SERVERLESS), "package", *arguments],
+        ["node", str(SERVERLESS), command, *arguments],
         cwd=folder,
-        env=environment | {"NODE_NO_WARNINGS": "1"},
+        env=environment | {"NODE_NO_WARNINGS": "1"} | environ,
         capture_output=True,
         text=True,
         timeout=120,
@@ -64,8 +71,8 @@ def of_level(level: str, *more: str) -> dict[str, Any]:
     )
 
 
-def refusal(folder: Path, *arguments: str) -> str:
+def refusal(folder: Path, *arguments: str, command: str = "package", plugin: str = "none", **environ: str) -> str:
     """What osls says when it refuses the arguments."""
-    done = run(folder, arguments)
+    done = run(folder, arguments, command=command, plugin=plugin, **environ)
     assert done.returncode != 0, done.stdout
     return done.stdout + done.stderr
