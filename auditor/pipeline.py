@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from auditor.config import accepts_rule
 from auditor.dispatch import Dispatcher
 from auditor.engines import ENGINES
 from auditor.engines.interface import Engine
-from auditor.errors import UsageError
+from auditor.errors import BucketError, UsageError
 from auditor.fixity import Fixity, Hasher, InProcessHasher
 from auditor.gather import Reader, Stop, gather
 from auditor.hashing import MIB, hash_threads
@@ -29,7 +30,7 @@ from auditor.listing import pages
 from auditor.models import BucketFacts
 from auditor.pace import AUTO_CEILING, Permits, Rate
 from auditor.places import Places
-from auditor.plan import Plan, make_plan, select
+from auditor.plan import Plan, carried_on, make_plan, select
 from auditor.progress import Snapshot
 from auditor.recorder import Recorder
 from auditor.reports import html
@@ -107,7 +108,7 @@ class Audit:
         try:
             state = await self._io(self._load_state)
             facts = await self._facts()
-            plan = make_plan(self._rules, facts)
+            plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
             return await self._audit(facts, plan, state)
         finally:
             self._thread.shutdown(wait=True)
@@ -135,14 +136,17 @@ class Audit:
             raise UsageError(f"run {self._run_id} is of another target, prefix or key range: start a new run")
         if state is not None and state.asked != self._asked():
             raise UsageError(
-                f"run {self._run_id} was begun with other rules, or with or without a ledger, or for other algorithms:"
-                " resume it with the same flags, or start a new run"
+                f"run {self._run_id} was begun with other rules, options or trusted IDs, with or without a ledger,"
+                " or for other algorithms: resume it with the same settings, or start a new run"
             )
         return state
 
     def _asked(self) -> dict[str, Any]:
         hashing = None if self._places.ledger is None else list(self._settings.algorithms)
-        return {"rules": [rule.id for rule in self._rules], "algorithms": hashing}
+        rules = {rule.id: self._settings.rules.get(rule.id) for rule in self._rules}
+        asked = {"rules": rules, "trusted": sorted(self._settings.trusted), "algorithms": hashing}
+        found: dict[str, Any] = json.loads(json.dumps(asked, default=str))  # as it comes back from a checkpoint
+        return found
 
     @staticmethod
     def _is_complete(store: Store, folder: str) -> bool:
@@ -156,8 +160,11 @@ class Audit:
             self._connection = replace(self._connection, region=region)
         with bucketfacts.open_reader(self._connection, self._caller) as reader:
             facts = await reader.read(region)
-        if facts.request_payer == "Requester" and facts.owner != facts.own_id:
-            self._connection = replace(self._connection, requester_pays=True)
+        if facts.request_payer == "Requester" and facts.owner != facts.own_id and not self._settings.requester_pays:
+            raise BucketError(
+                f"the bucket {facts.bucket!r} is Requester Pays and another's: each call would be yours to pay,"
+                " agree with --requester-pays"
+            )
         return facts
 
     async def _audit(self, facts: BucketFacts, plan: Plan, state: State | None) -> dict[str, Any]:
@@ -170,6 +177,7 @@ class Audit:
             self._run_id,
             target=target.to_dict(),
             asked=self._asked(),
+            rules_undecided=plan.undecided,
             tally=tally,
             hop=self._hop,
             state=state,

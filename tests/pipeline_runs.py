@@ -74,11 +74,11 @@ async def audit(
 def read_back(summary: dict[str, Any]) -> Result:
     """The lines of a summary's run folder."""
     folder = Path(summary["out"])
-    lines = {kind: _lines(folder, kind) for kind in ("objects", "findings", "undecided")}
+    lines = {kind: read_parts(folder, kind) for kind in ("objects", "findings", "undecided")}
     return Result(summary, folder, **lines)
 
 
-def _lines(folder: Path, kind: str) -> list[Line]:
+def read_parts(folder: Path, kind: str) -> list[Line]:
     parts = sorted((folder / kind).glob("part-*.jsonl.gz"))
     return [json.loads(line) for part in parts for line in gzip.decompress(part.read_bytes()).splitlines()]
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from auditor.errors import BucketError
 from tests.loop_blocking import free_loop as free_loop
 from tests.pipeline_runs import audit
 from tests.servers.stub import StubServer
@@ -62,15 +63,23 @@ class TestBucketFacts:
         result = await audit(stub, tmp_path)
         assert "O09" in result.line("k")["rules"]
 
-    async def test_requester_pays_bucket_of_another_is_paid_for(
+    async def test_requester_pays_bucket_of_another_is_paid_for_when_that_was_agreed_to(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path
     ) -> None:
         bucket.put("k", owner=STRANGER)
         bucket.owner, bucket.request_payer = STRANGER, "Requester"
-        await audit(stub, tmp_path)
+        await audit(stub, tmp_path, requester_pays=True)
         reads = [call for call in stub.calls if call.key or call.operation == "ListObjectsV2"]
         assert len(reads) == 3
         assert {call.headers.get("x-amz-request-payer") for call in reads} == {"requester"}
+
+    async def test_nobody_pays_for_a_bucket_of_another_unasked(
+        self, stub: StubServer, bucket: StubBucket, tmp_path: Path
+    ) -> None:
+        bucket.owner, bucket.request_payer = STRANGER, "Requester"
+        with pytest.raises(BucketError, match="--requester-pays"):
+            await audit(stub, tmp_path)
+        assert stub.count("ListObjectsV2") == 0
 
     async def test_expected_owner_goes_with_every_call_of_the_bucket(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path
