@@ -36,13 +36,13 @@ else
 endif
 
 test: install ## the tests that need no server but our own
-	@$(BIN)/python -m pytest -q --ignore=tests/real --ignore=tests/packaging $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy/test_package_contents.py $(ARGS)
 
 test-real: install ## the tests against Ceph RGW, a server that enforces ACLs (skipped where radosgw is missing)
 	@$(BIN)/python -m pytest -q tests/real $(ARGS)
 
 test-package: install ## the built wheel in an environment of its own
-	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
+	@$(BIN)/python -m pytest -q tests/packaging tests/deploy/test_package_contents.py $(ARGS)
 
 check: install ## what CI runs: format, lint, types, documents in step, tests
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format"; exit 1; }
