@@ -1,0 +1,70 @@
+"""The plain CloudFormation template, for those who may not run Node where they deploy: `python -m deploy.template`.
+
+osls' own, without its deployment bucket; where the packages lie are two parameters instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+MADE: Final = Path(".serverless") / "cloudformation-template-update-stack.json"
+_DESCRIPTION: Final = (
+    "S3 auditor: who can read each object, how it is protected, and whether its bytes are what they were"
+)
+_BUCKET: Final = "ServerlessDeploymentBucket"
+_PARAMETERS: Final = {
+    "CodeBucket": {"Type": "String", "Description": "The bucket, in this region, that the package was uploaded to"},
+    "CodeKey": {"Type": "String", "Description": "The package's key in it"},
+}
+
+
+def plain(template: dict[str, Any]) -> dict[str, Any]:
+    """osls' template -> one that needs nothing of osls. Raises ValueError where something of osls is left."""
+    resources = {name: _with_code(one) for name, one in template["Resources"].items() if not name.startswith(_BUCKET)}
+    made = {
+        "AWSTemplateFormatVersion": template["AWSTemplateFormatVersion"],
+        "Description": _DESCRIPTION,
+        "Parameters": {**_PARAMETERS, **template["Parameters"]},
+        "Conditions": template["Conditions"],
+        "Resources": resources,
+        "Outputs": {name: one for name, one in template["Outputs"].items() if not name.startswith(_BUCKET)},
+    }
+    if _BUCKET in json.dumps(made):
+        raise ValueError(f"the template still names {_BUCKET}")
+    return made
+
+
+def _with_code(resource: dict[str, Any]) -> dict[str, Any]:
+    if resource["Type"] != "AWS::Lambda::Function":
+        return resource
+    code = {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": "CodeKey"}}
+    return {**resource, "Properties": {**resource["Properties"], "Code": code}}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: written. 1: osls has made no template yet."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.template", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--made", type=Path, default=MADE, help="osls' template (default: %(default)s)")
+    parser.add_argument("--output", type=Path, help="the file to write (default: stdout)")
+    given = parser.parse_args(arguments)
+    try:
+        template = json.loads(given.made.read_text())
+    except FileNotFoundError:
+        sys.stderr.write(f"there is no {given.made}: run npx serverless package first\n")
+        return 1
+    text = json.dumps(plain(template), indent=1) + "\n"
+    if given.output is None:
+        sys.stdout.write(text)
+    else:
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        given.output.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
