@@ -36,6 +36,7 @@ from auditor.recorder import Recorder
 from auditor.reports import html
 from auditor.reports.shown import Shown
 from auditor.reports.summary import not_looked_at, summary
+from auditor.reports.words import counted
 from auditor.rules import RULES
 from auditor.runfolder import RunFolder
 from auditor.runs import State, last_listed, load_state, new_run_id, read_lines, run_path, target_name
@@ -132,6 +133,8 @@ class Audit:
         if self._is_complete(store, folder):
             raise UsageError(f"run {self._run_id} is complete: there is nothing to resume")
         state = load_state(self._places.store, self._target.bucket, self._run_id)
+        if state is not None and self._target.start_after is None:
+            self._target = replace(self._target, start_after=state.target["start_after"])
         if state is not None and state.target != self._target.to_dict():
             raise UsageError(f"run {self._run_id} is of another target, prefix or key range: start a new run")
         if state is not None and state.asked != self._asked():
@@ -259,7 +262,7 @@ class Audit:
             what=visible(self._target.uri),
             objects=tally.coverage["listed"],
             seconds=time.monotonic() - self._started,
-            detail=f"{sum(tally.findings.values()):,} findings, {tally.coverage['undecided']:,} undecided,"
+            detail=f"{counted(sum(tally.findings.values()), 'finding')}, {tally.coverage['undecided']:,} undecided,"
             f" {self._caller.counts['throttled']:,} throttled",
             expected=self._expected,
         )

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TextIO
 
+from auditor.reports.words import counted
+
 SECONDS_BETWEEN_LINES: Final = 60.0
 
 
@@ -38,7 +40,7 @@ class Snapshot:
     @property
     def words(self) -> str:
         """One line: counts only, never a key."""
-        parts = [f"{self.objects:,} objects", f"{self.rate:,.0f}/s"]
+        parts = [counted(self.objects, "object"), f"{self.rate:,.0f}/s"]
         if self.eta is not None:
             parts.append(f"about {clock(self.eta)} to go")
         return ", ".join([*parts, self.detail] if self.detail else parts)

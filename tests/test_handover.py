@@ -97,6 +97,21 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     assert account.messages == []
 
 
+async def test_a_key_range_goes_on_as_the_range_that_it_was(
+    service: AuditService, stub: StubServer, tmp_path: Path
+) -> None:
+    stub.faults = [latency(0.03)]
+    account = Account(2.0)
+    await service.handle({"bucket": "audited", "start_after": "009", "stop_at": "049"}, account.around())
+    stub.faults = []
+    while account.events:
+        (summary,) = (await service.handle(account.events.pop(), account.around()))["runs"]
+    assert summary["complete"]
+    assert summary["coverage"]["listed"] == 40
+    assert (summary["target"]["start_after"], summary["target"]["stop_at"]) == ("009", "049")
+    assert not (tmp_path / "bucket=audited" / "latest.json").exists()
+
+
 async def test_a_target_that_was_not_reached_is_handed_on_too(
     service: AuditService, stub: StubServer, tmp_path: Path
 ) -> None:

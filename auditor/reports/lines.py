@@ -38,7 +38,7 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
         "size": ref.size,
         "last_modified": ref.last_modified,
         "storage_class": ref.storage_class,
-        "owner": ref.owner,
+        "owner": evidence.owner if isinstance(evidence.owner, str) else None,
         "acl": _acl(evidence.acl),
         "head": _head(evidence.head, keep_metadata),
         "outcome": evidence.outcome.value,
