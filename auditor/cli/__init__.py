@@ -7,21 +7,16 @@ import os
 import sys
 from collections.abc import Sequence
 
+from auditor.cli.logs import set_up
 from auditor.cli.parser import make_parser
 from auditor.errors import AuditorError
+from auditor.text import harmless
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code, 0 to 4. Every failure is one sentence on stderr."""
     options = make_parser().parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=(logging.WARNING, logging.INFO, logging.DEBUG)[min(options.verbose, 2)],
-        format="%(levelname)s %(name)s: %(message)s",
-    )
-    if not options.verbose:
-        # It warns of every header that it cannot parse, an object's own Expires for one: that is the object's affair.
-        logging.getLogger("botocore").setLevel(logging.ERROR)
+    set_up(options.verbose)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -41,5 +36,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(sentence: str, error: BaseException | None, verbose: int, code: int) -> int:
     if verbose and error is not None:
         logging.getLogger("auditor").error("the error in full", exc_info=error)
-    sys.stderr.write(f"auditor: {sentence}\n")
+    sys.stderr.write(f"auditor: {harmless(sentence)}\n")
     return code

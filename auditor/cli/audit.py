@@ -24,7 +24,7 @@ from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.settings import Settings
 from auditor.target import Target
-from auditor.text import visible
+from auditor.text import harmless, visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ async def _audit_one(audit: Audit, target: Target, settings: Settings, options: 
     try:
         summary = await audit.run()
     except RunError as error:
-        _say(str(error))
+        _say(harmless(str(error)))
         return error.exit_code
     except asyncio.CancelledError:
         _say(f"{visible(target.uri)}: given up; what was written is in place")

@@ -17,7 +17,7 @@ from auditor.progress import make_progress
 from auditor.reports.words import counted
 from auditor.settings import Settings
 from auditor.target import Target
-from auditor.text import visible
+from auditor.text import harmless, visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ async def _hash_one(target: Target, hashing: HashRun, stop: Stop, output: str) -
     try:
         counts = await hashing.run()
     except RunError as error:
-        sys.stderr.write(f"auditor: {error}\n")
+        sys.stderr.write(f"auditor: {harmless(str(error))}\n")
         return error.exit_code
     except asyncio.CancelledError:
         sys.stderr.write(f"auditor: {visible(target.uri)}: given up; the ledger has what was hashed\n")
