@@ -34,19 +34,33 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
         found = session.get_scoped_config().get("endpoint_url")
     except sdk.ProfileNotFound as error:
         raise profile_missing(profile) from error
+    except sdk.BotoCoreError as error:
+        raise _unusable(error) from error
     return str(found) if found else None
+
+
+def _unusable(error: sdk.BotoCoreError) -> UsageError:
+    return UsageError(f"the AWS configuration files cannot be used: {error}")
 
 
 def profile_missing(profile: str | None) -> CredentialsError:
     return CredentialsError(f"there is no AWS profile {profile!r}: see `aws configure list-profiles`, or fix --profile")
 
 
+def is_web_address(url: str) -> bool:
+    """An http(s) URL with a host and, if it has a port, one that can be."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that enclose no address, a port beyond 65535
+        return False
+
+
 def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
     """Raise UsageError unless the endpoint is an http(s) URL with a host."""
     if url is None:
         return
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not is_web_address(url):
         raise UsageError(
             f"{setting} {url!r} is not a URL: write it like https://s3.example.net or http://127.0.0.1:9000"
         )
@@ -75,6 +89,8 @@ def make_session(profile: str | None, region: str | None) -> boto3.Session:
         return boto3.Session(botocore_session=core, region_name=region)
     except sdk.ProfileNotFound as error:
         raise profile_missing(profile) from error
+    except sdk.BotoCoreError as error:
+        raise _unusable(error) from error
 
 
 def with_shared_models(core: Any) -> Any:

@@ -30,7 +30,7 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
         if path is None:
             return Layer({}, str), {}
         raise ConfigError(f"there is no file {name!r}: fix --config") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, too many digits, nested without an end
         raise ConfigError(f"{name} is not TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}): fix --config") from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from auditor.aws import custom_endpoint
+from auditor.aws import custom_endpoint, is_web_address
 from auditor.errors import CallFailed, QueueError, UsageError
 from auditor.faults import BAD_CREDENTIALS, EXPIRED
 from auditor.sdk import ThreadedClient, open_client
@@ -218,8 +218,8 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
 
 def _parse(url: str) -> tuple[str, str | None]:
     """Host and, where the host is one of AWS's for SQS, region; raises UsageError for what is no queue's URL."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
+    parts = urlsplit(url if is_web_address(url) else "")
+    if not parts.hostname or not parts.path.strip("/"):
         raise UsageError(
             f"--queue {url[:200]!r} is not a queue's URL: it looks like https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
         )

@@ -108,7 +108,7 @@ def words(value: Any, source: str) -> tuple[str, ...]:
 
 
 def _number(value: Any, source: str, kind: type, minimum: float, wanted: str) -> Any:
-    if isinstance(value, bool):
+    if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         raise _fail(source, value, wanted)
     try:
         number = kind(value)

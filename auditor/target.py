@@ -61,6 +61,14 @@ def check_bucket_name(bucket: str) -> str:
     return bucket
 
 
+def _check_key(text: str) -> None:
+    """Keys are UTF-8; an argument that is not holds lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{text[:100]!r} cannot begin a key: keys are UTF-8, and this is not") from error
+
+
 def parse_target(
     uri: str, *, versions: bool = False, start_after: str | None = None, stop_at: str | None = None
 ) -> Target:
@@ -69,6 +77,8 @@ def parse_target(
     if scheme.lower() != "s3" or not separator:
         raise UsageError(f"{uri!r} is not an S3 URI: write s3://BUCKET or s3://BUCKET/PREFIX")
     bucket, _, prefix = rest.partition("/")
+    for text in (prefix, start_after or "", stop_at or ""):
+        _check_key(text)
     if start_after is not None and stop_at is not None and stop_at <= start_after:
         raise UsageError(f"the range is empty: --stop-at {stop_at!r} does not come after --start-after {start_after!r}")
     return Target(check_bucket_name(bucket), prefix, versions, start_after, stop_at)

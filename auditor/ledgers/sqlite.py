@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Final, TypeVar
 
-from auditor.errors import LedgerError
+from auditor.errors import LedgerError, UsageError
 from auditor.ledgers.interface import Entry, Ledger
 from auditor.ledgers.matching import NULL, Row, conflict, match
 from auditor.models import ObjectRef
@@ -130,7 +130,12 @@ async def open_sqlite(
 
 
 def _file(name: str) -> str:
-    return name if name == ":memory:" else str(Path(name).expanduser())
+    if name == ":memory:":
+        return name
+    try:
+        return str(Path(name).expanduser())
+    except RuntimeError as error:
+        raise UsageError(f"--ledger sqlite:{name[:200]}: there is no such home directory: write it out") from error
 
 
 def _blob(key: str) -> bytes:

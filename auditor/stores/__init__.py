@@ -30,7 +30,10 @@ def open_store(
     if not found:
         from auditor.stores.local import LocalStore
 
-        return LocalStore(Path(uri).expanduser())
+        try:
+            return LocalStore(Path(uri).expanduser())
+        except RuntimeError as error:
+            raise UsageError(f"--out {uri[:200]}: there is no such home directory: write it out") from error
     if scheme != "s3":
         raise UsageError(f"{uri} is no output place: give a directory or s3://BUCKET/PREFIX")
     bucket, _, prefix = rest.partition("/")
