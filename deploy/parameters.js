@@ -7,7 +7,7 @@ const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
   'buckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule', 'timezone',
-  'scheduleState', 'silentHours', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib', 'architecture',
+  'scheduleState', 'silentHours', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib', 'architecture', 'dependencies',
   'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory', 'visibilityTimeout', 'hashingConcurrency',
   'notificationConcurrency', 'maxReceives', 'oldestHash', 'oldestNotification', 'logDays', 'reportDays', 'alertAddress',
   'reportsBucket', 'topic', 'kmsKey', 'notificationTopic', 'permissionsBoundary', 'rolePath', 'subnets',
@@ -80,6 +80,20 @@ function created(found) {
   return { source: ['aws.s3'], 'detail-type': ['Object Created'], detail };
 }
 
+/* The layer lies beside the function's own package. */
+function layers(checked, service) {
+  if (checked.dependencies === 'bundled') return {};
+  return {
+    dependencies: {
+      name: `${service}-dependencies`,
+      description: 'What the functions of the S3 auditor depend on',
+      package: { artifact: checked.artifact.replace('.zip', '-layer.zip') },
+      compatibleRuntimes: ['python3.13'],
+      compatibleArchitectures: [checked.architecture],
+    },
+  };
+}
+
 function checkNames(given) {
   for (const item of given || []) {
     const name = item.split('=')[0];
@@ -97,6 +111,9 @@ module.exports = async ({ options, resolveVariable }) => {
   const architecture = choice('architecture', values.architecture, ARCHITECTURES);
   checked.artifact = `.build/function-${architecture === 'host' ? 'local' : architecture}.zip`;
   checked.architecture = architecture === 'host' ? HOST : architecture;
+  choice('dependencies', values.dependencies, ['bundled', 'layer']);
+  checked.layers = layers(checked, `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`);
+  checked.layersOfFunctions = Object.keys(checked.layers).length ? [{ Ref: 'DependenciesLambdaLayer' }] : [];
   choice('scheduleState', values.scheduleState, ['ENABLED', 'DISABLED']);
   if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
     fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);

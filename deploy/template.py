@@ -17,22 +17,26 @@ _DESCRIPTION: Final = (
     "S3 auditor: who can read each object, how it is protected, and whether its bytes are what they were"
 )
 _BUCKET: Final = "ServerlessDeploymentBucket"
+_OF_OSLS: Final = (_BUCKET, "DependenciesLambdaLayer")
 _PARAMETERS: Final = {
     "CodeBucket": {"Type": "String", "Description": "The bucket, in this region, that the package was uploaded to"},
     "CodeKey": {"Type": "String", "Description": "The package's key in it"},
 }
+_LAYER: Final = {"LayerKey": {"Type": "String", "Description": "The layer's key in it"}}
+_CODE: Final = {"AWS::Lambda::Function": ("Code", "CodeKey"), "AWS::Lambda::LayerVersion": ("Content", "LayerKey")}
 
 
 def plain(template: dict[str, Any]) -> dict[str, Any]:
     """osls' template -> one that needs nothing of osls. Raises ValueError where something of osls is left."""
     resources = {name: _with_code(one) for name, one in template["Resources"].items() if not name.startswith(_BUCKET)}
+    layered = any(one["Type"] == "AWS::Lambda::LayerVersion" for one in resources.values())
     made = {
         "AWSTemplateFormatVersion": template["AWSTemplateFormatVersion"],
         "Description": _DESCRIPTION,
-        "Parameters": {**_PARAMETERS, **template["Parameters"]},
+        "Parameters": {**_PARAMETERS, **(_LAYER if layered else {}), **template["Parameters"]},
         "Conditions": template["Conditions"],
         "Resources": resources,
-        "Outputs": {name: one for name, one in template["Outputs"].items() if not name.startswith(_BUCKET)},
+        "Outputs": {name: one for name, one in template["Outputs"].items() if not name.startswith(_OF_OSLS)},
     }
     if _BUCKET in json.dumps(made):
         raise ValueError(f"the template still names {_BUCKET}")
@@ -40,10 +44,11 @@ def plain(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_code(resource: dict[str, Any]) -> dict[str, Any]:
-    if resource["Type"] != "AWS::Lambda::Function":
+    if resource["Type"] not in _CODE:
         return resource
-    code = {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": "CodeKey"}}
-    return {**resource, "Properties": {**resource["Properties"], "Code": code}}
+    place, key = _CODE[resource["Type"]]
+    code = {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": key}}
+    return {**resource, "Properties": {**resource["Properties"], place: code}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

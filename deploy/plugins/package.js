@@ -22,7 +22,7 @@ class PackageBuilder {
     const python = path.join(root, '.venv', 'bin', 'python');
     const built = spawnSync(
       python,
-      ['-m', 'deploy.build', ...this.target(), '--output', path.resolve(root, output)],
+      ['-m', 'deploy.build', ...this.target(), ...this.layer(), '--output', path.resolve(root, output)],
       { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
     );
     if (built.error) throw this.error(`${python} does not start (${built.error.code}): run \`make install\``);
@@ -36,6 +36,10 @@ class PackageBuilder {
     const wanted = new Set(functions.map((one) => one.architecture || fallback));
     if (wanted.size > 1) throw this.error('the functions differ in their architecture: one package serves them all');
     return ['--architecture', [...wanted][0] || fallback];
+  }
+
+  layer() {
+    return Object.keys(this.serverless.service.layers || {}).length ? ['--layer'] : [];
   }
 
   error(message) {

@@ -78,6 +78,12 @@ def test_it_builds_for_the_machine_that_runs_the_functions(
     assert f"deploy.build {target} --output" in (tmp_path / "called").read_text()
 
 
+def test_a_service_with_a_layer_gets_its_layer_built(node: str, tmp_path: Path) -> None:
+    builder(tmp_path)
+    package(node, tmp_path, {**service(architecture="arm64"), "layers": {"dependencies": {}}})
+    assert "deploy.build --architecture arm64 --layer --output" in (tmp_path / "called").read_text()
+
+
 def test_functions_of_two_architectures_are_refused(node: str, tmp_path: Path) -> None:
     builder(tmp_path)
     mixed = service(architecture="arm64")

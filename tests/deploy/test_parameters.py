@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.deploy.checks.packaged import needs_osls, refusal
+from tests.deploy.checks.sources import ROOT, parameters
 
 
 @needs_osls
@@ -28,3 +32,28 @@ def test_a_wrong_parameter_is_refused_in_a_sentence(tmp_path: Path, given: list[
     said = refusal(tmp_path, "--stage", "prod", *arguments)
     assert word in said
     assert "parameters.js:" not in said, "a stack trace helps nobody who mistyped"
+
+
+RESOLVE = """
+const given = JSON.parse(process.argv[2]);
+const resolveVariable = async (name) => ({ 'self:service': 's3-auditor', 'sls:stage': 'prod', ...given })[name];
+require(process.argv[1])({ options: {}, resolveVariable }).then((found) => console.log(JSON.stringify(found)));
+"""
+
+
+def resolved(**more: str) -> dict[str, Any]:
+    given = {f"param:{name}": value for name, value in (parameters()["default"] | {"buckets": "photos"} | more).items()}
+    command = ["node", "-e", RESOLVE, str(ROOT / "deploy" / "parameters.js"), json.dumps(given)]
+    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found
+
+
+@needs_osls
+def test_dependencies_are_bundled_unless_a_layer_is_asked_for() -> None:
+    bundled, layered = resolved(), resolved(dependencies="layer")
+    assert (bundled["layers"], bundled["layersOfFunctions"]) == ({}, [])
+    assert layered["layersOfFunctions"] == [{"Ref": "DependenciesLambdaLayer"}]
+    layer = layered["layers"]["dependencies"]
+    assert layer["name"] == "s3-auditor-prod-dependencies"
+    assert layer["package"] == {"artifact": ".build/function-arm64-layer.zip"}
+    assert layered["artifact"] == ".build/function-arm64.zip"

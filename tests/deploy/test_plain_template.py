@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,14 +46,24 @@ def test_without_a_packaged_template_it_says_what_to_run(tmp_path: Path, capsys:
     assert "run npx serverless package first" in capsys.readouterr().err
 
 
-def test_a_bucket_of_osls_that_is_still_named_is_an_error() -> None:
-    resource = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": {"Ref": "ServerlessDeploymentBucket"}}}
-    template = {
+def with_resource(kind: str, **properties: Any) -> dict[str, Any]:
+    return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Parameters": {},
         "Conditions": {},
-        "Resources": {"Odd": resource},
-        "Outputs": {},
+        "Resources": {"Only": {"Type": kind, "Properties": properties}},
+        "Outputs": {"DependenciesLambdaLayerS3Key": {"Value": "serverless/of/osls.zip"}},
     }
+
+
+def test_a_layer_is_read_from_where_the_package_lies() -> None:
+    content = {"S3Bucket": {"Ref": "ServerlessDeploymentBucket"}, "S3Key": "serverless/of/osls.zip"}
+    found = plain(with_resource("AWS::Lambda::LayerVersion", Content=content))
+    assert found["Resources"]["Only"]["Properties"]["Content"]["S3Key"] == {"Ref": "LayerKey"}
+    assert found["Parameters"].keys() == {"CodeBucket", "CodeKey", "LayerKey"}
+    assert found["Outputs"] == {}
+
+
+def test_a_bucket_of_osls_that_is_still_named_is_an_error() -> None:
     with pytest.raises(ValueError, match="still names"):
-        plain(template)
+        plain(with_resource("AWS::SQS::Queue", QueueName={"Ref": "ServerlessDeploymentBucket"}))
