@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ T = TypeVar("T")
 NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
 THREADS: Final = 4
+_REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
 class BucketReader:
@@ -96,13 +98,15 @@ class BucketReader:
                 raise
         if code in ("404", "NoSuchBucket"):
             raise BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
-        found = headers.get("x-amz-bucket-region")
+        found = str(headers.get("x-amz-bucket-region", ""))
+        if not _REGION.fullmatch(found):  # no server's word becomes part of a host's name
+            found = ""
         if found and explicit and found != explicit and not self._custom:
             raise BucketError(
                 f"the bucket {bucket!r} is in {found}, not in {explicit}: use --region {found} or leave it out"
             )
         if found:
-            return str(found)
+            return found
         return (
             Skipped("a custom endpoint names no region") if self._custom else Unread("HeadBucket", code or "Malformed")
         )
