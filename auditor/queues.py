@@ -141,6 +141,11 @@ class SqsQueue:
     async def hide(self, receipt: str, seconds: int) -> None:
         await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
+    def beside(self, arn: str) -> SqsQueue:
+        """The queue of an ARN in this one's account and region: an event names its queue by ARN only."""
+        name = arn.rpartition(":")[2]
+        return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client) if name else self
+
     async def dead_letter_queue(self) -> Queue | None:
         try:
             answer = await self._client.call("GetQueueAttributes", QueueUrl=self.url, AttributeNames=["RedrivePolicy"])

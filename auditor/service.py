@@ -9,7 +9,7 @@ from typing import Any
 from auditor.config import load
 from auditor.errors import UsageError
 from auditor.processing import Processor, leave
-from auditor.queues import Received
+from auditor.queues import Received, SqsQueue
 from auditor.settings import ENV_PREFIX, Settings, environment_layer, resolve
 from auditor.tasks import together
 from auditor.worker import processor_of
@@ -31,7 +31,7 @@ class HashingService:
         if self._processor is None:
             self._processor = await self._open()
         processor = self._processor
-        done = await together(_handle(processor, _received(record)) for record in records)
+        done = await together(_handle(processor, record) for record in records)
         return {"batchItemFailures": [{"itemIdentifier": name} for name in done if name is not None]}
 
     async def close(self) -> None:
@@ -58,10 +58,14 @@ def _received(record: Mapping[str, Any]) -> Received:
     return Received(record["messageId"], record["receiptHandle"], record["body"], int(count))
 
 
-async def _handle(processor: Processor, received: Received) -> str | None:
+async def _handle(processor: Processor, record: Mapping[str, Any]) -> str | None:
     """The message's id when it failed; then it comes again when its backoff ends, not when the timeout does."""
+    received = _received(record)
     processed = await processor.process(received)
     if processed.hide is None:
         return None
-    await leave(processor.queue, received, processed.hide)
+    queue = processor.queue
+    if isinstance(queue, SqsQueue):
+        queue = queue.beside(record.get("eventSourceARN", ""))  # ours, or that of S3's notifications
+    await leave(queue, received, processed.hide)
     return received.id

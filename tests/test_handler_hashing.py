@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -130,6 +131,27 @@ async def test_message_that_cannot_be_put_away_is_reported_and_comes_again_soon(
         assert len(cloud.items()) == 1
     finally:
         await service.close()
+
+
+async def test_a_message_of_another_queue_comes_again_soon_on_that_queue(cloud: Cloud) -> None:
+    sqs = cloud.client("sqs")
+    other = sqs.create_queue(QueueName=f"{cloud.bucket}-events", Attributes={"VisibilityTimeout": "5400"})["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=other, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sqs.send_message(QueueUrl=other, MessageBody="malformed")
+    (message,) = sqs.receive_message(QueueUrl=other, AttributeNames=["All"])["Messages"]
+    environ = {name: value for name, value in cloud.environ.items() if name != "AUDITOR_DEAD_LETTER_QUEUE"}
+    service = HashingService(environ)
+    told: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("auditor.processing").addHandler(handler)
+    try:
+        failed = await service.handle({"Records": [{**as_record(message), "eventSourceARN": arn}]})
+    finally:
+        logging.getLogger("auditor.processing").removeHandler(handler)
+        await service.close()
+    assert failed == {"batchItemFailures": [{"itemIdentifier": message["MessageId"]}]}
+    assert not [line for line in told if "keeps its visibility timeout" in line]
 
 
 async def test_same_event_twice_is_known_the_second_time(service: HashingService, cloud: Cloud) -> None:
