@@ -8,12 +8,13 @@ ENGINE ?= aioboto3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-real test-package check docs format lock bench-memory clean
+.PHONY: help install run test test-real test-package test-deploy check docs format lock bench-memory clean \
+	deploy remove invoke invoke-local logs local-aws package template
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/.installed: requirements-dev.txt pyproject.toml
+$(VENV)/.installed: requirements-dev.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed: install it, or give PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON) cannot make virtual environments: install python3-venv"; exit 1; }
@@ -36,13 +37,13 @@ else
 endif
 
 test: install ## the tests that need no server but our own
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy/test_package_contents.py $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy --ignore=tests/e2e $(ARGS)
 
 test-real: install ## the tests against Ceph RGW, a server that enforces ACLs (skipped where radosgw is missing)
 	@$(BIN)/python -m pytest -q tests/real $(ARGS)
 
 test-package: install ## the built wheel in an environment of its own
-	@$(BIN)/python -m pytest -q tests/packaging tests/deploy/test_package_contents.py $(ARGS)
+	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
 
 check: install ## what CI runs: format, lint, types, documents in step, tests
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format"; exit 1; }
@@ -63,6 +64,60 @@ lock: install ## write requirements*.txt anew from pyproject.toml
 		-o requirements.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml \
 		--extra demo --group dev -c requirements.txt -o requirements-dev.txt
+
+# Deploying. STAGE=local deploys to `make local-aws`, and to nothing else.
+STAGE ?= prod
+LEVEL ?=
+PARAMS ?=
+ARCHITECTURE ?= arm64
+SLS := node_modules/.bin/serverless
+export NODE_NO_WARNINGS = 1
+given = $(if $(BUCKETS),--param buckets=$(BUCKETS)) $(if $(LEVEL),--param level=$(LEVEL)) $(PARAMS)
+ifeq ($(STAGE),local)
+aws = AWS_ENDPOINT_URL="$${AWS_ENDPOINT_URL:-$$(cat .build/local-aws.url 2>/dev/null)}" AWS_ACCESS_KEY_ID=testing \
+	AWS_SECRET_ACCESS_KEY=testing AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 NO_PROXY=127.0.0.1
+else
+aws =
+endif
+
+node_modules/.installed: package-lock.json
+	@command -v npm >/dev/null || { echo "deploying needs Node 20.19 or later, with npm"; exit 1; }
+	@npm ci --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+.venv-deploy/.installed: requirements-deploy.txt
+	@$(PYTHON) -m venv --clear .venv-deploy
+	@.venv-deploy/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-deploy.txt
+	@touch $@
+
+deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=exposure|metadata|fixity] [STAGE=local]
+	@$(aws) $(SLS) deploy --stage $(STAGE) $(given)
+
+remove: node_modules/.installed ## remove what was deployed, but for the ledger and the reports
+	@$(aws) $(SLS) remove --stage $(STAGE) $(if $(BUCKETS),--param buckets=$(BUCKETS),--param buckets=any-bucket)
+
+invoke: install ## audit now; BUCKET=my-bucket [PREFIX=photos/] [STAGE=local]
+	@$(aws) $(BIN)/python -m deploy.invoke --stage $(STAGE) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
+
+invoke-local: install ## run the audit's package here on an event, nothing deployed; EVENT=events/manual-prefix.json
+	@$(BIN)/python -m deploy.build --local
+	@$(BIN)/python -m deploy.invoke --undeployed --event "$(EVENT)"
+
+logs: node_modules/.installed ## the audit function's log
+	@$(SLS) logs --function audit --stage $(STAGE) $(if $(BUCKETS),--param buckets=$(BUCKETS),--param buckets=any-bucket)
+
+local-aws: install .venv-deploy/.installed ## an AWS on this machine to deploy to, until Ctrl-C
+	@.venv-deploy/bin/python -m deploy.local_aws
+
+package: install ## the functions' zip; ARCHITECTURE=arm64|x86_64
+	@$(BIN)/python -m deploy.build --architecture $(ARCHITECTURE)
+
+template: install node_modules/.installed ## the plain CloudFormation template, in .build/template.json
+	@$(SLS) package --stage $(STAGE) $(given)
+	@$(BIN)/python -m deploy.template --output .build/template.json
+
+test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
+	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/deploy $(ARGS)
 
 bench-memory: install ## peak memory of an audit of 10,000 and of 100,000 objects
 	@$(BIN)/python -m benchmarks.memory $(ARGS)

@@ -1,0 +1,125 @@
+"""Invoke the deployed audit for a bucket or prefix and print its summaries (`make invoke`).
+
+At stage local the function's own package runs here, on its own Python, with the environment that was deployed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from deploy import python
+from deploy.errors import BuildError
+from deploy.options import ROOT
+
+SERVICE: Final = "s3-auditor"
+PACKAGE: Final = ROOT / ".build" / "function-local.zip"
+LONGEST: Final = 900
+
+_RUN: Final = """
+import importlib, json, sys, time
+module, _, name = sys.argv[1].rpartition(".")
+end = time.monotonic() + float(sys.argv[2])
+class Context:
+    invoked_function_arn = sys.argv[3]
+    def get_remaining_time_in_millis(self):
+        return int(1000 * max(0.0, end - time.monotonic()))
+answer = getattr(importlib.import_module(module), name)(json.load(sys.stdin), Context())
+print()
+print(json.dumps(answer))
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.invoke", description=__doc__)
+    parser.add_argument("--stage", default="prod")
+    parser.add_argument("--bucket")
+    parser.add_argument("--prefix", default="")
+    parser.add_argument("--event", type=Path, help="a file with the whole event instead")
+    parser.add_argument("--undeployed", action="store_true", help="run the package here though nothing is deployed")
+    options = parser.parse_args(arguments)
+    try:
+        event = read_event(options.event, options.bucket, options.prefix)
+        answer = invoke(f"{SERVICE}-{options.stage}-audit", event, options.stage, undeployed=options.undeployed)
+    except (BuildError, ClientError, BotoCoreError) as error:
+        sys.stderr.write(f"invoke: {error}\n")
+        return 1
+    sys.stdout.write(json.dumps(answer, indent=1) + "\n")
+    return 0
+
+
+def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, Any]:
+    """The event of a file, or of a bucket and prefix; raises BuildError."""
+    if file is not None:
+        try:
+            event = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise BuildError(f"{file} is no event: {error}") from error
+        if not isinstance(event, dict):
+            raise BuildError(f"{file} is no event: it holds no JSON object")
+        return event
+    if not bucket:
+        raise BuildError("no bucket is named: make invoke BUCKET=my-bucket [PREFIX=..]")
+    return {"bucket": bucket, "prefix": prefix}
+
+
+def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Any:
+    """The handler's answer. Raises BuildError with the function's own error."""
+    if undeployed:
+        return run_here("handlers.audit.handler", event, os.environ, LONGEST, f"local:{function}")
+    local = stage == "local"
+    if local and urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname != "127.0.0.1":
+        raise BuildError("stage local needs a server on this machine: run make local-aws in another terminal")
+    client = boto3.client("lambda", config=Config(read_timeout=LONGEST + 30, retries={"total_max_attempts": 1}))
+    if local:
+        deployed = client.get_function_configuration(FunctionName=function)
+        variables = {**deployed["Environment"]["Variables"], "AUDITOR_HANDS_ON": "false", "AUDITOR_TOPIC": ""}
+        environ = {**os.environ, **variables}
+        return run_here(deployed["Handler"], event, environ, deployed["Timeout"], deployed["FunctionArn"])
+    answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
+    payload = json.loads(answer["Payload"].read())
+    if "FunctionError" in answer:
+        raise BuildError(f"{function} failed: {payload.get('errorMessage', payload)}")
+    return payload
+
+
+def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str], timeout: int, arn: str) -> Any:
+    """Run the package's handler in a process of its own, on python3.13 and nothing but the package."""
+    interpreter = python.find()
+    if interpreter is None:
+        raise BuildError("the functions run on python3.13, which is not installed here")
+    if not PACKAGE.exists():
+        raise BuildError(f"{PACKAGE.relative_to(ROOT)} is not built: make deploy STAGE=local, or make package")
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(PACKAGE) as archive:
+            archive.extractall(folder)
+        done = subprocess.run(  # noqa: S603 - our own arguments
+            [str(interpreter), "-S", "-B", "-c", _RUN, handler, str(timeout), arn],
+            cwd=folder,
+            env={**environ, "PYTHONPATH": folder},
+            input=json.dumps(event),
+            capture_output=True,
+            text=True,
+            timeout=timeout + 10,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise BuildError(f"the function failed: {done.stderr.strip().splitlines()[-1]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""An AWS on this machine to deploy to: moto's server with a sample bucket, until Ctrl-C (`make local-aws`)."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+from deploy.options import ROOT
+
+BUCKET: Final = "auditor-sample"
+ADDRESS_FILE: Final = ROOT / ".build" / "local-aws.url"
+"""Where `make deploy STAGE=local` finds the server."""
+
+_SAMPLES: Final = {"public/index.html": "public-read", "shared/plan.md": "authenticated-read"}
+_PRIVATE: Final = 40
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.local_aws", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="a free one when left out")
+    port = parser.parse_args().port
+    # Without a Docker engine moto cannot run the functions itself, and would take the queues' messages for them.
+    os.environ["DOCKER_HOST"] = "unix:///nonexistent.sock"
+    os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    load(url)
+    ADDRESS_FILE.parent.mkdir(exist_ok=True)
+    ADDRESS_FILE.write_text(f"{url}\n")
+    sys.stdout.write(
+        f"local AWS at {url}, with the bucket {BUCKET}; Ctrl-C ends it. In another terminal:\n"
+        f"  make deploy STAGE=local\n  make invoke STAGE=local BUCKET={BUCKET} PREFIX=public/\n"
+    )
+    sys.stdout.flush()
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+    ADDRESS_FILE.unlink(missing_ok=True)
+    server.stop()
+    return 0
+
+
+def load(url: str) -> None:
+    """The sample bucket: a few dozen private objects, one that the world can read, one that any account can."""
+    import boto3
+
+    s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1")
+    s3.create_bucket(Bucket=BUCKET)
+    for number in range(_PRIVATE):
+        s3.put_object(Bucket=BUCKET, Key=f"files/{number:03}.txt", Body=f"file {number}\n".encode())
+    for key, acl in _SAMPLES.items():
+        s3.put_object(Bucket=BUCKET, Key=key, Body=Path(__file__).read_bytes()[:100], ACL=acl)
+    s3.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
