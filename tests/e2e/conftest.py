@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy import python
-from deploy.options import PYTHON
+from deploy.options import PYTHON, ROOT
+from tests.deploy.checks.packaged import SERVERLESS
+from tests.e2e.deployment import Deployment, serving
 from tests.e2e.environment import Machine
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
@@ -26,3 +31,24 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     command += ["--python", sys.executable, "--python-version", PYTHON, "--only-binary", ":all:", "--require-hashes"]
     subprocess.run([*command, "-r", str(REQUIREMENTS)], check=True)
     return Machine(interpreter, folder)
+
+
+def _server_command() -> str | None:
+    """moto with all that deploying takes has an environment of its own, requirements-deploy.txt's."""
+    given = os.environ.get("MOTO_SERVER") or str(ROOT / ".venv-deploy" / "bin" / "moto_server")
+    return shutil.which(given)
+
+
+@pytest.fixture(scope="session")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Deployed once for all tests, and a sample bucket. Skips where osls or moto's server is not installed."""
+    command = _server_command()
+    if command is None:
+        pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
+    if not SERVERLESS.exists() or shutil.which("node") is None:
+        pytest.skip("osls is not installed: run npm ci")
+    folder = tmp_path_factory.mktemp("deployment")
+    with serving(command, folder / "server.log") as url:
+        made = Deployment(url, folder)
+        made.osls("deploy")
+        yield made

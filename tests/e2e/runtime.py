@@ -115,8 +115,12 @@ class LocalLambda:
             raise NotInvokedError(413, "RequestTooLargeException")
         return function
 
+    def invoke_later(self, name: str, event: Any) -> None:
+        """Asynchronously, without retries; see settle(). Raises NotInvokedError."""
+        payload = json.dumps(event).encode()
+        self.start(self.function(name, payload, MOST_EVENT_BYTES), payload)
+
     def start(self, function: Function, payload: bytes) -> None:
-        """Asynchronously."""
         self._running.append(self._threads.submit(self._run_alone, function, payload))
 
     def _run_alone(self, function: Function, payload: bytes) -> None:

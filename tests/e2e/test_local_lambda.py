@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -145,7 +146,7 @@ def test_more_than_the_concurrency_is_throttled(lambdas: Made) -> None:
     local = lambdas("simple.sleep", concurrency=1, timeout=1.0)
     assert post(local, b"{}", kind="Event") == (202, None)
     while not local.started:
-        pass
+        time.sleep(0.01)
     with pytest.raises(NotInvokedError, match="TooManyRequests"):
         local.invoke("simple", {})
     local.settle()

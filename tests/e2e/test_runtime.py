@@ -1,0 +1,241 @@
+"""What was deployed, run as Lambda runs it: the schedule's event, the queues, a deadline, a killed worker."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from auditor.messages import HashMessage, HashTask, encode
+from tests.e2e.deployment import AUDITED, SERVICE, Deployment
+from tests.e2e.environment import Answer, Machine
+from tests.e2e.poller import Poller
+from tests.e2e.runtime import LocalLambda
+from tests.servers.clients import BUCKET
+from tests.servers.stub import StubServer
+from tests.servers.stub_faults import BLACK_HOLE, first_n
+
+AUDIT, HASHING = f"{SERVICE}-audit", f"{SERVICE}-hashing"
+NIGHT = {"a.txt": b"a", "b/c d+%41.txt": b"c", "empty": b""}
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The deployment and who runs it."""
+
+    deployment: Deployment
+    local: LocalLambda
+    poller: Poller
+
+    def fire(self, event: Any) -> None:
+        """Invoke the audit asynchronously, as the schedule does, and wait for it and for all that it hands on to."""
+        self.local.invoke_later(AUDIT, event)
+        self.local.settle()
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Of every audit that ran, in the order of their ends."""
+        return [told(one.answer)["runs"][0] for one in self.local.invoked if one.function == AUDIT]
+
+    def put(self, bucket: str, objects: dict[str, bytes]) -> list[HashTask]:
+        s3 = self.deployment.client("s3")
+        put = {key: s3.put_object(Bucket=bucket, Key=key, Body=data)["ETag"] for key, data in objects.items()}
+        return [HashTask(key, None, etag.strip('"'), len(objects[key])) for key, etag in put.items()]
+
+    def digests(self, bucket: str) -> dict[str, str]:
+        """Key to SHA-256, of the ledger's entries of the bucket."""
+        table = self.deployment.outputs()["LedgerTable"]
+        found = self.deployment.client("dynamodb").scan(TableName=table)["Items"]
+        return {one["pk"]["S"].partition("/")[2]: sha256_in(one) for one in found if one["pk"]["S"].startswith(bucket)}
+
+    def report(self, bucket: str) -> dict[str, bytes]:
+        """Everything in the reports bucket about one audited bucket."""
+        place, _, prefix = self.deployment.outputs()["Reports"].removeprefix("s3://").partition("/")
+        s3, below = self.deployment.client("s3"), f"{prefix}/bucket={bucket}/"
+        found = s3.list_objects_v2(Bucket=place, Prefix=below).get("Contents", [])
+        return {
+            one["Key"].removeprefix(below): s3.get_object(Bucket=place, Key=one["Key"])["Body"].read() for one in found
+        }
+
+    def letters(self) -> list[str]:
+        """The bodies of the dead letters, which are then gone."""
+        return taken(self.deployment.client("sqs"), self.deployment.outputs()["DeadLetterQueueUrl"])
+
+    def send(self, output: str, body: str) -> None:
+        self.deployment.client("sqs").send_message(QueueUrl=self.deployment.outputs()[output], MessageBody=body)
+
+
+Make = Callable[..., System]
+
+
+def taken(sqs: Any, url: str) -> list[str]:
+    """The bodies of up to ten messages, which are deleted."""
+    found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get("Messages", [])
+    for one in found:
+        sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
+    return [one["Body"] for one in found]
+
+
+def told(answer: Answer) -> Any:
+    assert answer.error is None, answer.payload
+    return json.loads(answer.payload)
+
+
+def sha256_in(item: dict[str, Any]) -> str:
+    (found,) = {value for value in strings(item) if len(value) == 64}
+    return found
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from strings(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def expected(objects: dict[str, bytes]) -> dict[str, str]:
+    return {key: hashlib.sha256(data).hexdigest() for key, data in objects.items()}
+
+
+@pytest.fixture
+def make(deployment: Deployment, machine: Machine, tmp_path: Path) -> Iterator[Make]:
+    """System with the functions as deployed, but for what a test changes: `audit={"timeout": 5.0}`, and variables."""
+    sqs = deployment.client("sqs")
+    for url in sqs.list_queues()["QueueUrls"]:
+        while taken(sqs, url):
+            pass
+    with ExitStack() as stack:
+
+        def made(**changed: dict[str, Any]) -> System:
+            functions = deployment.functions()
+            for name, changes in changed.items():
+                variables = functions[name].variables | changes.pop("variables", {})
+                functions[name] = replace(functions[name], variables=variables, **changes)
+            local = LocalLambda(functions.values(), machine, tmp_path, endpoint=deployment.url)
+            stack.enter_context(local)
+            return System(deployment, local, Poller(sqs, local, deployment.mappings()))
+
+        yield made
+
+
+@pytest.fixture
+def bucket(deployment: Deployment) -> str:
+    """An empty bucket of the test's own."""
+    name = f"own-{uuid4().hex[:12]}"
+    deployment.client("s3").create_bucket(Bucket=name)
+    return name
+
+
+def test_what_is_unchanged_is_not_deployed_again(deployment: Deployment) -> None:
+    assert "No changes to deploy" in deployment.osls("deploy")
+
+
+def test_the_schedules_event_audits_the_configured_bucket_and_the_worker_fills_the_ledger(make: Make) -> None:
+    system = make()
+    system.deployment.client("s3").create_bucket(Bucket=AUDITED)
+    system.put(AUDITED, NIGHT)
+    system.fire(system.deployment.schedules_input())
+    (first,) = system.summaries()
+    assert first["complete"]
+    assert first["coverage"]["audited"] == len(NIGHT)
+    assert first["hashing"]["queued"] == len(NIGHT)
+    system.poller.drain()
+    assert system.digests(AUDITED) == expected(NIGHT)
+    assert system.letters() == []
+    report = system.report(AUDITED)
+    assert json.loads(report[f"run={first['run']}/summary.json"]) == first
+    assert b"<html" in report[f"run={first['run']}/report.html"]
+    assert '"RunsComplete"' in system.local.logs()
+
+    system.fire(system.deployment.schedules_input())
+    second = system.summaries()[1]
+    assert second["hashing"]["known"] == len(NIGHT)
+    assert second["hashing"]["queued"] == 0
+    assert json.loads(system.report(AUDITED)["latest.json"])["runs"] == {"": second["run"]}
+
+
+def test_a_new_object_is_hashed_because_s3_tells_of_it(make: Make, bucket: str) -> None:
+    system = make()
+    queue = system.deployment.outputs()["NotificationQueueArn"]
+    system.deployment.client("s3").put_bucket_notification_configuration(
+        Bucket=bucket,
+        NotificationConfiguration={"QueueConfigurations": [{"QueueArn": queue, "Events": ["s3:ObjectCreated:*"]}]},
+    )
+    new = {"new/object 1+%.bin": b"new"}
+    system.put(bucket, new)
+    system.poller.drain()
+    assert system.digests(bucket) == expected(new)
+    assert system.letters() == []
+
+
+def test_a_poison_message_goes_to_the_dead_letters_alone(make: Make, bucket: str) -> None:
+    system = make()
+    good = {"good": b"good"}
+    tasks = tuple(system.put(bucket, good))
+    system.send("NotificationQueueUrl", "poison")
+    system.send("NotificationQueueUrl", encode(HashMessage("run", bucket, ("sha256",), tasks)))
+    system.poller.drain()
+    assert system.poller.batches == 1
+    assert system.letters() == ["poison"]
+    assert system.digests(bucket) == expected(good)
+
+
+def test_out_of_time_in_mid_audit_the_run_goes_on_and_adds_up(make: Make, bucket: str) -> None:
+    system = make(audit={"timeout": 6.0, "variables": {"AUDITOR_MAX_RATE": "30"}})
+    objects = {f"key-{number:03}": b"" for number in range(150)}
+    system.put(bucket, objects)
+    system.fire({"bucket": bucket})
+    assert system.local.failed == []
+    hops = [one.event.get("hop", 0) for one in system.local.invoked]
+    assert hops == list(range(len(hops)))
+    assert len(hops) > 1
+    *parts, last = system.summaries()
+    assert not any(part["complete"] for part in parts)
+    assert {part["run"] for part in parts} == {last["run"]}
+    assert last["complete"]
+    assert last["coverage"]["listed"] == last["coverage"]["audited"] == len(objects)
+    assert last["hashing"]["queued"] == len(objects)
+    report = system.report(bucket)
+    assert [name for name in report if name.endswith("summary.json")] == [f"run={last['run']}/summary.json"]
+    assert json.loads(report[f"run={last['run']}/summary.json"]) == last
+    assert sorted(keys(report, "objects")) == sorted(objects)
+    system.poller.drain()
+    assert system.digests(bucket) == expected(objects)
+
+
+def keys(report: dict[str, bytes], folder: str) -> list[str]:
+    parts = [gzip.decompress(body) for name, body in report.items() if f"/{folder}/" in name]
+    return [json.loads(line)["key"] for part in parts for line in part.splitlines()]
+
+
+@pytest.fixture
+def impatient(deployment: Deployment) -> Iterator[None]:
+    """The hash queue with a visibility timeout of a few seconds."""
+    sqs, url = deployment.client("sqs"), deployment.outputs()["HashQueueUrl"]
+    before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])["Attributes"]
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "6"})
+    yield
+    sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_is_killed_at_its_timeout_loses_nothing(make: Make, stub: StubServer) -> None:
+    item = stub.put(BUCKET, "slow", b"slow")
+    stub.faults = [first_n(1, BLACK_HOLE, {"GetObject"})]
+    system = make(hashing={"timeout": 4.0, "variables": {"AWS_ENDPOINT_URL_S3": stub.url}})
+    task = HashTask(item.key, None, item.etag, item.size)
+    system.send("HashQueueUrl", encode(HashMessage("run", BUCKET, ("sha256",), (task,))))
+    system.poller.drain()
+    first, second = (one.answer for one in system.local.invoked)
+    assert b"Task timed out after 4.00 seconds" in first.payload
+    assert told(second) == {"batchItemFailures": []}
+    assert system.digests(BUCKET) == expected({"slow": b"slow"})
+    assert system.letters() == []
