@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-real test-package test-deploy check docs format lock bench-memory clean \
-	deploy remove invoke invoke-local logs local-aws package template
+	deploy remove invoke invoke-local logs local-aws package template check-template
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -118,6 +118,16 @@ template: install node_modules/.installed ## the plain CloudFormation template, 
 
 test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
 	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/deploy $(ARGS)
+
+check-template: install node_modules/.installed .venv-deploy/.installed ## the template under cfn-lint and checkov, at each level
+	@for level in exposure metadata fixity; do \
+		out=.build/template-$$level; \
+		$(SLS) package --stage prod --param buckets=photos --param level=$$level --package $$out >/dev/null && \
+		.venv-deploy/bin/cfn-lint --non-zero-exit-code informational -r us-east-1 cn-north-1 us-gov-west-1 \
+			-t $$out/cloudformation-template-*-stack.json && \
+		.venv-deploy/bin/checkov --quiet --compact --config-file deploy/checkov.yml \
+			-f $$out/cloudformation-template-update-stack.json && echo "$$level: clean" || exit 1; \
+	done
 
 bench-memory: install ## peak memory of an audit of 10,000 and of 100,000 objects
 	@$(BIN)/python -m benchmarks.memory $(ARGS)
