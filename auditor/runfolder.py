@@ -97,12 +97,15 @@ class RunFolder:
         self._opened = 0.0
         self._due = False
         self._in_versions = False
+        self._release: Callable[[], object] = lambda: None
 
     def prepare(self) -> None:
         """Before the first write: remove what a killed run left after its checkpoint.
 
-        Raises OutputError when a part before the checkpoint is gone: what it proved is not proven any more.
+        Raises OutputError when another process is writing this run, or when a part before the checkpoint is gone: what
+        it proved is not proven any more.
         """
+        self._release = self._store.hold(self.path, self._range_id)
         first = self._batches[0].number
         parts = [part for part in found_parts(self._store, self.path) if part.range_id == self._range_id]
         # The first part has no objects where only the bucket had findings by then.
@@ -214,6 +217,7 @@ class RunFolder:
         """Drop what was not saved; the parts in place stay."""
         with self._io:
             self._discard()
+            self._release()
 
     def __enter__(self) -> Self:
         return self

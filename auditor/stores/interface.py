@@ -53,6 +53,13 @@ class Store(Protocol):
         """Read, change, write, again until nobody wrote in between."""
         ...
 
+    def hold(self, folder: str, name: str) -> Callable[[], object]:
+        """Keep other processes from `name` in this folder; raises OutputError when one has it.
+
+        Until the result is called or this process ends, however it ends. Only a local store can do it.
+        """
+        ...
+
     def spool_dir(self, folder: str) -> Path:
         """A local directory for files that are still growing; their names must begin with a dot.
 

@@ -8,8 +8,8 @@ import json
 import os
 import secrets
 from builtins import list as List  # noqa: N812 - the store has a method of that name
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -103,6 +103,16 @@ class LocalStore:
             value = change(_read_json(target))
             if value is not None:
                 _write(target, json.dumps(value, indent=1).encode() + b"\n")
+
+    def hold(self, folder: str, name: str) -> Callable[[], object]:
+        place = self.spool_dir(folder)
+        with output_errors(place), ExitStack() as stack:
+            lock = stack.enter_context((place / f".{name}.lock").open("wb"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise OutputError(f"{place} is being written by another process: wait for it, or end it") from error
+            return stack.pop_all().close
 
     def spool_dir(self, folder: str) -> Path:
         place = self._root / checked(folder)
