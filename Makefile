@@ -8,11 +8,11 @@ ENGINE ?= aioboto3
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-real test-package test-deploy check docs format lock bench-memory clean \
+.PHONY: help install run test test-real test-package test-deploy test-e2e check docs format lock bench-memory clean \
 	deploy remove invoke invoke-local logs local-aws package template check-template
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.installed: requirements-dev.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed: install it, or give PYTHON=/path/to/python3"; exit 1; }
@@ -73,11 +73,12 @@ ARCHITECTURE ?= arm64
 SLS := node_modules/.bin/serverless
 export NODE_NO_WARNINGS = 1
 given = $(if $(BUCKETS),--param buckets=$(BUCKETS)) $(if $(LEVEL),--param level=$(LEVEL)) $(PARAMS)
-ifeq ($(STAGE),local)
-aws = AWS_ENDPOINT_URL="$${AWS_ENDPOINT_URL:-$$(cat .build/local-aws.url 2>/dev/null)}" AWS_ACCESS_KEY_ID=testing \
+local = AWS_ENDPOINT_URL="$${AWS_ENDPOINT_URL:-$$(cat .build/local-aws.url 2>/dev/null)}" AWS_ACCESS_KEY_ID=testing \
 	AWS_SECRET_ACCESS_KEY=testing AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 NO_PROXY=127.0.0.1
-else
-aws =
+aws = $(if $(filter local,$(STAGE)),$(local))
+ifdef AWS_REGION
+# boto3 reads this one, osls the other.
+export AWS_DEFAULT_REGION = $(AWS_REGION)
 endif
 
 node_modules/.installed: package-lock.json
@@ -99,9 +100,10 @@ remove: node_modules/.installed ## remove what was deployed, but for the ledger 
 invoke: install ## audit now; BUCKET=my-bucket [PREFIX=photos/] [STAGE=local]
 	@$(aws) $(BIN)/python -m deploy.invoke --stage $(STAGE) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
 
-invoke-local: install ## run the audit's package here on an event, nothing deployed; EVENT=events/manual-prefix.json
+invoke-local: STAGE = local
+invoke-local: install ## run a handler here on make local-aws, nothing deployed; EVENT=events/schedule.json
 	@$(BIN)/python -m deploy.build --local
-	@$(BIN)/python -m deploy.invoke --undeployed --event "$(EVENT)"
+	@$(local) $(BIN)/python -m deploy.invoke --stage local --undeployed --event "$(EVENT)"
 
 logs: node_modules/.installed ## the audit function's log
 	@$(SLS) logs --function audit --stage $(STAGE) $(if $(BUCKETS),--param buckets=$(BUCKETS),--param buckets=any-bucket)
@@ -118,6 +120,9 @@ template: install node_modules/.installed ## the plain CloudFormation template, 
 
 test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
 	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/deploy $(ARGS)
+
+test-e2e: install node_modules/.installed .venv-deploy/.installed ## deploy to a local AWS and run it as Lambda does
+	@$(BIN)/python -m pytest -q tests/e2e $(ARGS)
 
 check-template: install node_modules/.installed .venv-deploy/.installed ## the template under cfn-lint and checkov, at each level
 	@for level in exposure metadata fixity; do \

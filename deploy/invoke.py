@@ -23,6 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from deploy import python
 from deploy.errors import BuildError
+from deploy.local_aws import BUCKET, QUEUE
 from deploy.options import ROOT
 
 SERVICE: Final = "s3-auditor"
@@ -78,11 +79,13 @@ def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, 
 
 def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Any:
     """The handler's answer. Raises BuildError with the function's own error."""
-    if undeployed:
-        return run_here("handlers.audit.handler", event, os.environ, LONGEST, f"local:{function}")
     local = stage == "local"
-    if local and urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname != "127.0.0.1":
-        raise BuildError("stage local needs a server on this machine: run make local-aws in another terminal")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    if local and urlsplit(endpoint).hostname != "127.0.0.1":
+        raise BuildError("this needs a server on this machine: run make local-aws in another terminal")
+    if undeployed:
+        handler = "handlers.hashing.handler" if "Records" in event else "handlers.audit.handler"
+        return run_here(handler, event, {**undeployed_settings(endpoint), **os.environ}, LONGEST, f"local:{function}")
     client = boto3.client("lambda", config=Config(read_timeout=LONGEST + 30, retries={"total_max_attempts": 1}))
     if local:
         deployed = client.get_function_configuration(FunctionName=function)
@@ -94,6 +97,16 @@ def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: b
     if "FunctionError" in answer:
         raise BuildError(f"{function} failed: {payload.get('errorMessage', payload)}")
     return payload
+
+
+def undeployed_settings(endpoint: str) -> dict[str, str]:
+    """What a function is told when nothing is deployed: the sample bucket and queue, and files of this project."""
+    return {
+        "AUDITOR_BUCKETS": BUCKET,
+        "AUDITOR_OUT": str(ROOT / "auditor-runs"),
+        "AUDITOR_LEDGER": f"sqlite:{ROOT / '.build' / 'digests.db'}",
+        "AUDITOR_QUEUE": f"{endpoint}/123456789012/{QUEUE}",
+    }
 
 
 def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str], timeout: int, arn: str) -> Any:

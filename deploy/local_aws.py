@@ -14,6 +14,7 @@ from typing import Final
 from deploy.options import ROOT
 
 BUCKET: Final = "auditor-sample"
+QUEUE: Final = "auditor-sample-hash"
 ADDRESS_FILE: Final = ROOT / ".build" / "local-aws.url"
 """Where `make deploy STAGE=local` finds the server."""
 
@@ -41,6 +42,7 @@ def main() -> int:
     sys.stdout.write(
         f"local AWS at {url}, with the bucket {BUCKET}; Ctrl-C ends it. In another terminal:\n"
         f"  make deploy STAGE=local\n  make invoke STAGE=local BUCKET={BUCKET} PREFIX=public/\n"
+        "or, with nothing deployed: make invoke-local EVENT=events/schedule.json\n"
     )
     sys.stdout.flush()
     ended = threading.Event()
@@ -63,6 +65,9 @@ def load(url: str) -> None:
     for key, acl in _SAMPLES.items():
         s3.put_object(Bucket=BUCKET, Key=key, Body=Path(__file__).read_bytes()[:100], ACL=acl)
     s3.close()
+    sqs = boto3.client("sqs", endpoint_url=url, region_name="us-east-1")
+    sqs.create_queue(QueueName=QUEUE)
+    sqs.close()
 
 
 if __name__ == "__main__":

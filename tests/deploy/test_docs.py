@@ -134,9 +134,9 @@ def made_targets() -> set[str]:
 
 
 def test_every_make_target_exists() -> None:
-    named = {name for block in blocks("sh") for name in re.findall(r"\bmake ([a-z-]+)", block)}
+    named = {name for block in blocks("sh") for name in re.findall(r"\bmake ([a-z0-9-]+)", block)}
     assert {"deploy", "invoke", "remove", "template"} <= named
-    assert named | set(re.findall(r"`make ([a-z-]+)", PAGE)) <= made_targets()
+    assert named | set(re.findall(r"`make ([a-z0-9-]+)", PAGE)) <= made_targets()
 
 
 def aws_commands() -> Iterator[tuple[str, str]]:

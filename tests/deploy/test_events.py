@@ -43,7 +43,7 @@ def test_a_schedule_audits_every_configured_bucket(name: str) -> None:
 
 def test_a_manual_invocation_audits_its_prefix_alone() -> None:
     (target,) = read_event(event("manual-prefix"), ENVIRONMENT).targets
-    assert target.uri == "s3://sample-bucket/invoices/2026/"
+    assert target.uri == "s3://auditor-sample/files/"
 
 
 def test_a_hand_over_goes_on_with_its_run() -> None:
