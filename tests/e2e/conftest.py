@@ -51,4 +51,9 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     with serving(command, folder / "server.log") as url:
         made = Deployment(url, folder)
         made.osls("deploy")
+        made.take_over()
         yield made
+        outputs = made.outputs()
+        kept = {outputs["LedgerTable"], outputs["Reports"].removeprefix("s3://").partition("/")[0]}
+        made.osls("remove")
+        assert made.left() == kept, "removing takes all but what was found out"

@@ -78,11 +78,20 @@ class Deployment:
         return said
 
     def client(self, service: str) -> Any:
-        return boto3.Session().client(service, endpoint_url=self.url, region_name=REGION)
+        return boto3.Session("testing", "testing", region_name=REGION).client(service, endpoint_url=self.url)
 
     def outputs(self) -> dict[str, str]:
         (stack,) = self.client("cloudformation").describe_stacks(StackName=SERVICE)["Stacks"]
         return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+
+    def left(self) -> set[str]:
+        """Names of the deployment's functions, tables, buckets, queues and roles that there are."""
+        buckets = [one["Name"] for one in self.client("s3").list_buckets()["Buckets"]]
+        queues = [url.rpartition("/")[2] for url in self.client("sqs").list_queues().get("QueueUrls", [])]
+        functions = [one["FunctionName"] for one in self.client("lambda").list_functions()["Functions"]]
+        roles = [one["RoleName"] for one in self.client("iam").list_roles()["Roles"]]
+        tables = self.client("dynamodb").list_tables()["TableNames"]
+        return {name for name in (*buckets, *queues, *functions, *roles, *tables) if name.startswith(SERVICE)}
 
     def schedules_input(self) -> Any:
         """The event that the schedule sends: from the template, for the server here knows no schedules."""
@@ -108,6 +117,12 @@ class Deployment:
         return Function(
             name, found["Handler"], package, found["Timeout"], found["MemorySize"], found["Environment"]["Variables"]
         )
+
+    def take_over(self) -> None:
+        """Turn the server's own pollers off: at each send they receive what lies there, and each receipt counts."""
+        lambdas = self.client("lambda")
+        for one in lambdas.list_event_source_mappings()["EventSourceMappings"]:
+            lambdas.update_event_source_mapping(UUID=one["UUID"], Enabled=False)
 
     def mappings(self) -> list[Mapping]:
         found = self.client("lambda").list_event_source_mappings()["EventSourceMappings"]

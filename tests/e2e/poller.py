@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from tests.e2e.deployment import Mapping as Source
 from tests.e2e.environment import REGION, Answer
 from tests.e2e.runtime import LocalLambda
+
+Batch = tuple[Source, list[dict[str, Any]]]
+
+_AT_ONCE: Final = 3
+"""Environments for one queue, where its mapping allows more."""
 
 _WAITING: Final = (
     "ApproximateNumberOfMessages",
@@ -40,31 +46,36 @@ class Poller:
                 time.sleep(0.1)
 
     def poll(self) -> int:
-        """One batch from each queue that has one; how many there were."""
-        return sum(self._poll(source) for source in self._sources)
+        """At once, a batch from each queue, or more where its mapping allows; how many there were."""
+        batches = [batch for source in self._sources for batch in self._receive(source)]
+        self.batches += len(batches)
+        with ThreadPoolExecutor(_AT_ONCE * len(self._sources)) as threads:
+            list(threads.map(self._work, batches))
+        return len(batches)
 
     def waiting(self, queue_url: str) -> int:
         found = self._sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=list(_WAITING))["Attributes"]
         return sum(int(found[name]) for name in _WAITING)
 
-    def _poll(self, source: Source) -> int:
-        answer = self._sqs.receive_message(
-            QueueUrl=source.queue_url,
-            MaxNumberOfMessages=source.batch_size,
-            WaitTimeSeconds=0,
-            AttributeNames=["All"],
-            MessageAttributeNames=["All"],
-        )
-        messages = answer.get("Messages", [])
-        if not messages:
-            return 0
-        self.batches += 1
-        records = [_record(message, source.queue_arn) for message in messages]
+    def _receive(self, source: Source) -> Iterator[Batch]:
+        for _ in range(min(source.concurrency, _AT_ONCE)):
+            answer = self._sqs.receive_message(
+                QueueUrl=source.queue_url,
+                MaxNumberOfMessages=source.batch_size,
+                WaitTimeSeconds=0,
+                AttributeNames=["All"],
+                MessageAttributeNames=["All"],
+            )
+            if not answer.get("Messages"):
+                return
+            yield source, [_record(message, source.queue_arn) for message in answer["Messages"]]
+
+    def _work(self, batch: Batch) -> None:
+        source, records = batch
         kept = _kept(self._local.invoke(source.function, {"Records": records}), source, records)
         for record in records:
             if record["messageId"] not in kept:
                 self._sqs.delete_message(QueueUrl=source.queue_url, ReceiptHandle=record["receiptHandle"])
-        return 1
 
 
 def _kept(answer: Answer, source: Source, records: list[dict[str, Any]]) -> set[str]:

@@ -21,7 +21,7 @@ from tests.e2e.poller import Poller
 from tests.e2e.runtime import LocalLambda
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
-from tests.servers.stub_faults import BLACK_HOLE, first_n
+from tests.servers.stub_faults import BLACK_HOLE, on_keys
 
 AUDIT, HASHING = f"{SERVICE}-audit", f"{SERVICE}-hashing"
 NIGHT = {"a.txt": b"a", "b/c d+%41.txt": b"c", "empty": b""}
@@ -51,9 +51,13 @@ class System:
 
     def digests(self, bucket: str) -> dict[str, str]:
         """Key to SHA-256, of the ledger's entries of the bucket."""
+        return {one["pk"]["S"].partition("/")[2]: sha256_in(one) for one in self.items(bucket)}
+
+    def items(self, bucket: str) -> list[dict[str, Any]]:
+        """The ledger's entries of the bucket."""
         table = self.deployment.outputs()["LedgerTable"]
         found = self.deployment.client("dynamodb").scan(TableName=table)["Items"]
-        return {one["pk"]["S"].partition("/")[2]: sha256_in(one) for one in found if one["pk"]["S"].startswith(bucket)}
+        return [one for one in found if one["pk"]["S"].startswith(f"{bucket}/")]
 
     def report(self, bucket: str) -> dict[str, bytes]:
         """Everything in the reports bucket about one audited bucket."""
@@ -188,6 +192,22 @@ def test_a_poison_message_goes_to_the_dead_letters_alone(make: Make, bucket: str
     assert system.digests(bucket) == expected(good)
 
 
+def test_doubled_and_outdated_messages_leave_one_digest(make: Make, bucket: str) -> None:
+    system = make()
+    kept = {"kept": b"kept"}
+    (gone,) = system.put(bucket, {"gone": b"gone"})
+    system.deployment.client("s3").delete_object(Bucket=bucket, Key="gone")
+    (task,) = system.put(bucket, kept)
+    for tasks in ((task,), (gone,), (task,), (replace(task, etag="0" * 32),)):
+        system.send("HashQueueUrl", encode(HashMessage("run", bucket, ("sha256",), tasks)))
+    system.poller.drain()
+    assert system.poller.batches == 4
+    assert system.local.started > 1
+    assert system.digests(bucket) == expected(kept)
+    assert len(system.items(bucket)) == 1
+    assert system.letters() == []
+
+
 def test_out_of_time_in_mid_audit_the_run_goes_on_and_adds_up(make: Make, bucket: str) -> None:
     system = make(audit={"timeout": 6.0, "variables": {"AUDITOR_MAX_RATE": "30"}})
     objects = {f"key-{number:03}": b"" for number in range(150)}
@@ -218,24 +238,48 @@ def keys(report: dict[str, bytes], folder: str) -> list[str]:
 
 @pytest.fixture
 def impatient(deployment: Deployment) -> Iterator[None]:
-    """The hash queue with a visibility timeout of a few seconds."""
+    """The hash queue with a visibility timeout of a few seconds, and no more than two receipts."""
     sqs, url = deployment.client("sqs"), deployment.outputs()["HashQueueUrl"]
-    before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])["Attributes"]
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "6"})
+    names = ["VisibilityTimeout", "RedrivePolicy"]
+    before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    policy = json.dumps(json.loads(before["RedrivePolicy"]) | {"maxReceiveCount": 2})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "6", "RedrivePolicy": policy})
     yield
     sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_worker_that_is_killed_at_its_timeout_loses_nothing(make: Make, stub: StubServer) -> None:
-    item = stub.put(BUCKET, "slow", b"slow")
-    stub.faults = [first_n(1, BLACK_HOLE, {"GetObject"})]
-    system = make(hashing={"timeout": 4.0, "variables": {"AWS_ENDPOINT_URL_S3": stub.url}})
+@pytest.fixture
+def slow(stub: StubServer, make: Make) -> System:
+    """The worker on a stub that never answers a GET of keys that begin with "slow", with few seconds for it."""
+    stub.faults = [on_keys(lambda key: key.startswith("slow"), BLACK_HOLE, {"GetObject"})]
+    return make(hashing={"timeout": 4.0, "variables": {"AWS_ENDPOINT_URL_S3": stub.url}})
+
+
+def message_of(stub: StubServer, key: str) -> str:
+    item = stub.put(BUCKET, key, key.encode())
     task = HashTask(item.key, None, item.etag, item.size)
-    system.send("HashQueueUrl", encode(HashMessage("run", BUCKET, ("sha256",), (task,))))
-    system.poller.drain()
-    first, second = (one.answer for one in system.local.invoked)
-    assert b"Task timed out after 4.00 seconds" in first.payload
-    assert told(second) == {"batchItemFailures": []}
-    assert system.digests(BUCKET) == expected({"slow": b"slow"})
-    assert system.letters() == []
+    return encode(HashMessage("run", BUCKET, ("sha256",), (task,)))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_is_killed_at_its_timeout_loses_nothing(slow: System, stub: StubServer) -> None:
+    slow.send("HashQueueUrl", message_of(stub, "slow"))
+    assert slow.poller.poll() == 1
+    assert b"Task timed out after 4.00 seconds" in slow.local.invoked[0].answer.payload
+    stub.faults = []
+    slow.poller.drain()
+    assert told(slow.local.invoked[1].answer) == {"batchItemFailures": []}
+    assert slow.digests(BUCKET)["slow"] == hashlib.sha256(b"slow").hexdigest()
+    assert slow.letters() == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_message_that_kills_every_worker_goes_to_the_dead_letters_alone(slow: System, stub: StubServer) -> None:
+    deadly = message_of(stub, "slow/deadly")
+    slow.send("HashQueueUrl", deadly)
+    slow.send("HashQueueUrl", message_of(stub, "quick"))
+    slow.poller.drain()
+    errors = [one for one in slow.local.invoked if one.answer.error]
+    assert len(errors) == 2
+    assert slow.letters() == [deadly]
+    assert slow.digests(BUCKET)["quick"] == hashlib.sha256(b"quick").hexdigest()
