@@ -40,17 +40,20 @@ def required(action: str, reply: Reply, name: str) -> Any:
 
 
 def acl(action: str, reply: Reply) -> Acl:
-    """GetObjectAcl and GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission."""
+    """GetObjectAcl and GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission.
+
+    Blanks around a value are an XML writer's layout: with them everyone would be nobody that we know.
+    """
     owner = required(action, required(action, reply, "Owner"), "ID")
-    return Acl(str(owner), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
+    return Acl(str(owner).strip(), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
 
 
 def _grant(action: str, grant: Reply) -> Grant:
     grantee = required(action, grant, "Grantee")
-    name = grantee.get("URI") or grantee.get("ID")
+    name = str(grantee.get("URI") or grantee.get("ID") or "").strip()
     if not name:
         raise CallFailed(action, "Malformed", 200, "a grantee without ID or URI")
-    return Grant(str(name), str(required(action, grant, "Permission")))
+    return Grant(name, str(required(action, grant, "Permission")).strip())
 
 
 _HEAD_MEMBERS = {

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from auditor.models import ALL_USERS, Acl, Grant
 from tests.engines.common import CALLS, failure_of
 from tests.engines.conftest import Opening
 from tests.servers.clients import BUCKET
 from tests.servers.hooked import HookedServer, entry, listing
 from tests.servers.stub_calls import Call, Reply
-from tests.servers.world import World
+from tests.servers.stub_xml import document
+from tests.servers.world import OWNER, World
 
 HEAD = {"Content-Length": "1", "ETag": '"e"'}
 
@@ -68,3 +70,14 @@ async def test_first_day_of_all_in_a_far_time_zone_is_kept_as_it_is(opening: Ope
     with HookedServer(world, answering("ListObjectsV2", reply)) as server:
         async with opening(endpoint_url=server.url) as engine:
             await CALLS["ListObjectsV2"](engine)
+
+
+async def test_acl_laid_out_in_lines_grants_what_it_grants(opening: Opening, world: World) -> None:
+    grantee = f"<Grantee><URI>\n  {ALL_USERS}\n</URI></Grantee>"
+    body = (
+        f"<Owner><ID> {OWNER} </ID></Owner><AccessControlList><Grant>{grantee}<Permission> READ\n</Permission></Grant>"
+    )
+    reply = Reply(200, {}, document("AccessControlPolicy", f"{body}</AccessControlList>"))
+    with HookedServer(world, answering("GetObjectAcl", reply)) as server:
+        async with opening(endpoint_url=server.url) as engine:
+            assert await engine.get_acl("key", None) == Acl(OWNER, (Grant(ALL_USERS, "READ"),))
