@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import Future, InvalidStateError
@@ -15,8 +16,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
+
+from tests.e2e.shares import Share
 
 ACCOUNT: Final = "123456789012"
 REGION: Final = "us-east-1"
@@ -77,13 +80,20 @@ class _Call:
 
 
 class Environment:
-    """Serves one invocation after another, until its process ends; killed at the function's timeout."""
+    """Serves one invocation after another, until its process ends; killed at the function's timeout.
 
-    def __init__(self, function: Function, machine: Machine, variables: dict[str, str], log: Path) -> None:
+    peak: MB that the process held at most, by the end of its last invocation.
+    """
+
+    def __init__(
+        self, function: Function, machine: Machine, variables: dict[str, str], log: Path, *, shared: bool = False
+    ) -> None:
+        """shared: with no more CPU than the function's memory buys; raises OSError where that cannot be."""
         self.function = function
         self.given: SimpleQueue[_Call | None] = SimpleQueue()
         self.call: _Call | None = None
         self.init_error: Answer | None = None
+        self.peak = 0
         self._server = _Server(self)
         self._log = log.open("ab")
         address = f"127.0.0.1:{self._server.server_address[1]}"
@@ -95,6 +105,7 @@ class Environment:
             stdout=self._log,
             stderr=self._log,
         )
+        self._share = Share(self._child.pid, function.memory) if shared else None
         self._watching = threading.Thread(target=self._watch, daemon=True)
         self._watching.start()
 
@@ -112,11 +123,21 @@ class Environment:
             call.finish(Answer.failed("Sandbox.Timedout", f"no event was asked for in {INIT_SECONDS:.2f} seconds"))
             self.kill()
         with suppress(TimeoutError):
-            return call.done.result(self.function.timeout)
+            return self._weighed(call.done.result(self.function.timeout))
         message = f"{call.id} Task timed out after {self.function.timeout:.2f} seconds"
         call.finish(Answer.failed("Sandbox.Timedout", message))
         self.kill()
         return call.done.result()
+
+    def _weighed(self, answer: Answer) -> Answer:
+        """Lambda kills whoever takes more than its memory; here that is seen only at the end."""
+        with suppress(OSError):  # the process is dead
+            lines = Path(f"/proc/{self._child.pid}/status").read_text().splitlines()
+            self.peak = next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM")), self.peak)
+        if self.peak <= self.function.memory:
+            return answer
+        self.kill()
+        return Answer.failed("Runtime.OutOfMemory", f"{self.peak} MB were used")
 
     def kill(self) -> None:
         """By its pid, without a warning, as Lambda does."""
@@ -129,6 +150,8 @@ class Environment:
         self.given.put(None)
         self._server.close()
         self._log.close()
+        if self._share is not None:
+            self._share.close()
 
     def _watch(self) -> None:
         self._child.wait()
@@ -150,6 +173,10 @@ class _Server(ThreadingHTTPServer):
         self.environment = environment
         self._serving = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._serving.start()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a killed process hangs up
+            super().handle_error(request, client_address)
 
     def close(self) -> None:
         self.shutdown()

@@ -43,7 +43,8 @@ class Invoked:
 
 
 class LocalLambda:
-    """A context manager. concurrency: most invocations at once. endpoint: where every other service is.
+    """A context manager. concurrency: most invocations at once. endpoint: where every other service is. shared: each
+    with no more CPU than its memory buys.
 
     invoked: what ran, in the order of the ends; failed: of these, the asynchronous ones that failed: no retries, as
     deployed. Logs go to `folder`, a file for each environment.
@@ -57,6 +58,7 @@ class LocalLambda:
         *,
         endpoint: str | None = None,
         concurrency: int = 10,
+        shared: bool = False,
     ) -> None:
         self.invoked: list[Invoked] = []
         self.failed: list[Invoked] = []
@@ -64,6 +66,7 @@ class LocalLambda:
         self._machine = machine
         self._folder = folder
         self._endpoint = endpoint
+        self._shared = shared
         self._free = threading.Semaphore(concurrency)
         self._lock = threading.Lock()
         self._environments: list[Environment] = []
@@ -101,6 +104,10 @@ class LocalLambda:
         """Wait for the asynchronous invocations, and for those that they start."""
         while self._running:
             self._running.pop(0).result()
+
+    def peaks(self) -> list[tuple[str, int]]:
+        """The function of each environment, and the MB that it held at most."""
+        return [(environment.function.name, environment.peak) for environment in self._environments]
 
     def logs(self) -> str:
         """What the functions printed, all environments one after another."""
@@ -153,7 +160,7 @@ class LocalLambda:
             if self._endpoint is not None:
                 variables["AWS_ENDPOINT_URL"] = self._endpoint
             log = self._folder / f"{len(self._environments):03}-{function.name}.log"
-            environment = Environment(function, self._machine, variables, log)
+            environment = Environment(function, self._machine, variables, log, shared=self._shared)
             self._environments.append(environment)
             return environment
 

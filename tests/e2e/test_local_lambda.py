@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.environment import MOST_BYTES, Answer, Function, Machine
 from tests.e2e.runtime import MOST_EVENT_BYTES, LocalLambda, NotInvokedError
+from tests.e2e.shares import needs_groups
 
 SOURCE = """
 import os, time
@@ -35,6 +36,15 @@ def die(event, context):
 def long(event, context):
     return "x" * event
 
+def hoard(event, context):
+    return len(bytearray(event * 1024 * 1024))
+
+def spin(event, context):
+    until = time.monotonic() + event
+    while time.monotonic() < until:
+        pass
+    return time.process_time()
+
 async def coroutine(event, context):
     return {}
 """
@@ -49,9 +59,11 @@ def lambdas(machine: Machine, tmp_path: Path) -> Iterator[Made]:
     (tmp_path / "logs").mkdir()
     with ExitStack() as stack:
 
-        def make(handler: str, concurrency: int = 10, **more: Any) -> LocalLambda:
+        def make(handler: str, *, concurrency: int = 10, shared: bool = False, **more: Any) -> LocalLambda:
             function = Function("simple", handler, tmp_path / "package", **more)
-            return stack.enter_context(LocalLambda([function], machine, tmp_path / "logs", concurrency=concurrency))
+            return stack.enter_context(
+                LocalLambda([function], machine, tmp_path / "logs", concurrency=concurrency, shared=shared)
+            )
 
         yield make
 
@@ -104,6 +116,20 @@ def test_a_process_is_killed_at_the_timeout_and_the_next_invocation_gets_another
         assert answer.error == "Unhandled"
         assert "Task timed out after 0.50 seconds" in told(answer)["errorMessage"]
     assert local.started == 2
+
+
+def test_more_than_its_memory_is_an_error(lambdas: Made) -> None:
+    local = lambdas("simple.hoard", memory=128)
+    assert local.invoke("simple", 20).error is None
+    assert told(local.invoke("simple", 150))["errorType"] == "Runtime.OutOfMemory"
+    assert local.invoke("simple", 20).error is None
+    assert local.started == 2
+
+
+@needs_groups
+def test_a_function_gets_the_cpu_that_its_memory_buys(lambdas: Made) -> None:
+    answer = lambdas("simple.spin", memory=177, timeout=30.0, shared=True).invoke("simple", 3.0)
+    assert 0 < told(answer) < 1.5
 
 
 def test_a_process_that_dies_is_an_error(lambdas: Made) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,98 +14,20 @@ from uuid import uuid4
 import pytest
 
 from auditor.messages import HashMessage, HashTask, encode
-from tests.e2e.deployment import AUDITED, SERVICE, Deployment
-from tests.e2e.environment import Answer, Machine
+from tests.e2e.deployment import AUDITED, Deployment
+from tests.e2e.environment import Machine
 from tests.e2e.poller import Poller
 from tests.e2e.runtime import LocalLambda
+from tests.e2e.shares import needs_groups
+from tests.e2e.system import System, expected, keys, taken, told
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import BLACK_HOLE, on_keys
 
-AUDIT, HASHING = f"{SERVICE}-audit", f"{SERVICE}-hashing"
 NIGHT = {"a.txt": b"a", "b/c d+%41.txt": b"c", "empty": b""}
 
 
-@dataclass(frozen=True, slots=True)
-class System:
-    """The deployment and who runs it."""
-
-    deployment: Deployment
-    local: LocalLambda
-    poller: Poller
-
-    def fire(self, event: Any) -> None:
-        """Invoke the audit asynchronously, as the schedule does, and wait for it and for all that it hands on to."""
-        self.local.invoke_later(AUDIT, event)
-        self.local.settle()
-
-    def summaries(self) -> list[dict[str, Any]]:
-        """Of every audit that ran, in the order of their ends."""
-        return [told(one.answer)["runs"][0] for one in self.local.invoked if one.function == AUDIT]
-
-    def put(self, bucket: str, objects: dict[str, bytes]) -> list[HashTask]:
-        s3 = self.deployment.client("s3")
-        put = {key: s3.put_object(Bucket=bucket, Key=key, Body=data)["ETag"] for key, data in objects.items()}
-        return [HashTask(key, None, etag.strip('"'), len(objects[key])) for key, etag in put.items()]
-
-    def digests(self, bucket: str) -> dict[str, str]:
-        """Key to SHA-256, of the ledger's entries of the bucket."""
-        return {one["pk"]["S"].partition("/")[2]: sha256_in(one) for one in self.items(bucket)}
-
-    def items(self, bucket: str) -> list[dict[str, Any]]:
-        """The ledger's entries of the bucket."""
-        table = self.deployment.outputs()["LedgerTable"]
-        found = self.deployment.client("dynamodb").scan(TableName=table)["Items"]
-        return [one for one in found if one["pk"]["S"].startswith(f"{bucket}/")]
-
-    def report(self, bucket: str) -> dict[str, bytes]:
-        """Everything in the reports bucket about one audited bucket."""
-        place, _, prefix = self.deployment.outputs()["Reports"].removeprefix("s3://").partition("/")
-        s3, below = self.deployment.client("s3"), f"{prefix}/bucket={bucket}/"
-        found = s3.list_objects_v2(Bucket=place, Prefix=below).get("Contents", [])
-        return {
-            one["Key"].removeprefix(below): s3.get_object(Bucket=place, Key=one["Key"])["Body"].read() for one in found
-        }
-
-    def letters(self) -> list[str]:
-        """The bodies of the dead letters, which are then gone."""
-        return taken(self.deployment.client("sqs"), self.deployment.outputs()["DeadLetterQueueUrl"])
-
-    def send(self, output: str, body: str) -> None:
-        self.deployment.client("sqs").send_message(QueueUrl=self.deployment.outputs()[output], MessageBody=body)
-
-
 Make = Callable[..., System]
-
-
-def taken(sqs: Any, url: str) -> list[str]:
-    """The bodies of up to ten messages, which are deleted."""
-    found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get("Messages", [])
-    for one in found:
-        sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
-    return [one["Body"] for one in found]
-
-
-def told(answer: Answer) -> Any:
-    assert answer.error is None, answer.payload
-    return json.loads(answer.payload)
-
-
-def sha256_in(item: dict[str, Any]) -> str:
-    (found,) = {value for value in strings(item) if len(value) == 64}
-    return found
-
-
-def strings(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for inner in value.values():
-            yield from strings(inner)
-    elif isinstance(value, str):
-        yield value
-
-
-def expected(objects: dict[str, bytes]) -> dict[str, str]:
-    return {key: hashlib.sha256(data).hexdigest() for key, data in objects.items()}
 
 
 @pytest.fixture
@@ -118,12 +39,12 @@ def make(deployment: Deployment, machine: Machine, tmp_path: Path) -> Iterator[M
             pass
     with ExitStack() as stack:
 
-        def made(**changed: dict[str, Any]) -> System:
+        def made(*, shared: bool = False, **changed: dict[str, Any]) -> System:
             functions = deployment.functions()
             for name, changes in changed.items():
                 variables = functions[name].variables | changes.pop("variables", {})
                 functions[name] = replace(functions[name], variables=variables, **changes)
-            local = LocalLambda(functions.values(), machine, tmp_path, endpoint=deployment.url)
+            local = LocalLambda(functions.values(), machine, tmp_path, endpoint=deployment.url, shared=shared)
             stack.enter_context(local)
             return System(deployment, local, Poller(sqs, local, deployment.mappings()))
 
@@ -164,6 +85,20 @@ def test_the_schedules_event_audits_the_configured_bucket_and_the_worker_fills_t
     assert second["hashing"]["known"] == len(NIGHT)
     assert second["hashing"]["queued"] == 0
     assert json.loads(system.report(AUDITED)["latest.json"])["runs"] == {"": second["run"]}
+
+
+@needs_groups
+def test_the_memory_of_each_function_and_the_cpu_that_it_buys_are_enough(make: Make, bucket: str) -> None:
+    system = make(shared=True)
+    objects = {"large": bytes(50_000_000)} | {f"key-{number:02}": b"small" for number in range(20)}
+    system.put(bucket, objects)
+    system.fire({"bucket": bucket})
+    system.poller.drain()
+    assert system.summaries()[0]["complete"]
+    assert system.digests(bucket) == expected(objects)
+    memory = {function.name: function.memory for function in system.deployment.functions().values()}
+    assert {name for name, _ in system.local.peaks()} == memory.keys()
+    assert all(0 < peak <= memory[name] for name, peak in system.local.peaks()), system.local.peaks()
 
 
 def test_a_new_object_is_hashed_because_s3_tells_of_it(make: Make, bucket: str) -> None:
@@ -229,11 +164,6 @@ def test_out_of_time_in_mid_audit_the_run_goes_on_and_adds_up(make: Make, bucket
     assert sorted(keys(report, "objects")) == sorted(objects)
     system.poller.drain()
     assert system.digests(bucket) == expected(objects)
-
-
-def keys(report: dict[str, bytes], folder: str) -> list[str]:
-    parts = [gzip.decompress(body) for name, body in report.items() if f"/{folder}/" in name]
-    return [json.loads(line)["key"] for part in parts for line in part.splitlines()]
 
 
 @pytest.fixture

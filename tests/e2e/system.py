@@ -1,0 +1,102 @@
+"""The deployment while it runs: who fires events, what comes of them, and where it is read."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.messages import HashTask
+from tests.e2e.deployment import SERVICE, Deployment
+from tests.e2e.environment import Answer
+from tests.e2e.poller import Poller
+from tests.e2e.runtime import LocalLambda
+
+AUDIT: Final = f"{SERVICE}-audit"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The deployment and who runs it."""
+
+    deployment: Deployment
+    local: LocalLambda
+    poller: Poller
+
+    def fire(self, event: Any) -> None:
+        """Invoke the audit asynchronously, as the schedule does, and wait for it and for all that it hands on to."""
+        self.local.invoke_later(AUDIT, event)
+        self.local.settle()
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Of every audit that ran, in the order of their ends."""
+        return [told(one.answer)["runs"][0] for one in self.local.invoked if one.function == AUDIT]
+
+    def put(self, bucket: str, objects: dict[str, bytes]) -> list[HashTask]:
+        s3 = self.deployment.client("s3")
+        put = {key: s3.put_object(Bucket=bucket, Key=key, Body=data)["ETag"] for key, data in objects.items()}
+        return [HashTask(key, None, etag.strip('"'), len(objects[key])) for key, etag in put.items()]
+
+    def digests(self, bucket: str) -> dict[str, str]:
+        """Key to SHA-256, of the ledger's entries of the bucket."""
+        return {one["pk"]["S"].partition("/")[2]: sha256_in(one) for one in self.items(bucket)}
+
+    def items(self, bucket: str) -> list[dict[str, Any]]:
+        """The ledger's entries of the bucket."""
+        table = self.deployment.outputs()["LedgerTable"]
+        found = self.deployment.client("dynamodb").scan(TableName=table)["Items"]
+        return [one for one in found if one["pk"]["S"].startswith(f"{bucket}/")]
+
+    def report(self, bucket: str) -> dict[str, bytes]:
+        """Everything in the reports bucket about one audited bucket."""
+        place, _, prefix = self.deployment.outputs()["Reports"].removeprefix("s3://").partition("/")
+        s3, below = self.deployment.client("s3"), f"{prefix}/bucket={bucket}/"
+        found = s3.list_objects_v2(Bucket=place, Prefix=below).get("Contents", [])
+        return {
+            one["Key"].removeprefix(below): s3.get_object(Bucket=place, Key=one["Key"])["Body"].read() for one in found
+        }
+
+    def letters(self) -> list[str]:
+        """The bodies of the dead letters, which are then gone."""
+        return taken(self.deployment.client("sqs"), self.deployment.outputs()["DeadLetterQueueUrl"])
+
+    def send(self, output: str, body: str) -> None:
+        self.deployment.client("sqs").send_message(QueueUrl=self.deployment.outputs()[output], MessageBody=body)
+
+
+def taken(sqs: Any, url: str) -> list[str]:
+    """The bodies of up to ten messages, which are deleted."""
+    found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get("Messages", [])
+    for one in found:
+        sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
+    return [one["Body"] for one in found]
+
+
+def told(answer: Answer) -> Any:
+    assert answer.error is None, answer.payload
+    return json.loads(answer.payload)
+
+
+def sha256_in(item: dict[str, Any]) -> str:
+    (found,) = {value for value in strings(item) if len(value) == 64}
+    return found
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from strings(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def expected(objects: dict[str, bytes]) -> dict[str, str]:
+    return {key: hashlib.sha256(data).hexdigest() for key, data in objects.items()}
+
+
+def keys(report: dict[str, bytes], folder: str) -> list[str]:
+    parts = [gzip.decompress(body) for name, body in report.items() if f"/{folder}/" in name]
+    return [json.loads(line)["key"] for part in parts for line in part.splitlines()]
