@@ -93,6 +93,7 @@ node_modules/.installed: package-lock.json
 
 deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=exposure|metadata|fixity] [STAGE=local]
 	@$(aws) $(SLS) deploy --stage $(STAGE) $(given)
+	@$(if $(filter local,$(STAGE)),$(aws) $(BIN)/python -m deploy.local_aws --take-over)
 
 remove: node_modules/.installed ## remove what was deployed, but for the ledger and the reports
 	@$(aws) $(SLS) remove --stage $(STAGE) $(if $(BUCKETS),--param buckets=$(BUCKETS),--param buckets=any-bucket)

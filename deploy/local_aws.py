@@ -25,7 +25,12 @@ _PRIVATE: Final = 40
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m deploy.local_aws", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="a free one when left out")
-    port = parser.parse_args().port
+    parser.add_argument("--take-over", action="store_true", help="stop moto's own pollers after a deploy, and end")
+    options = parser.parse_args()
+    if options.take_over:
+        take_over(os.environ["AWS_ENDPOINT_URL"])
+        return 0
+    port = options.port
     # Without a Docker engine moto cannot run the functions itself, and would take the queues' messages for them.
     os.environ["DOCKER_HOST"] = "unix:///nonexistent.sock"
     os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
@@ -68,6 +73,18 @@ def load(url: str) -> None:
     sqs = boto3.client("sqs", endpoint_url=url, region_name="us-east-1")
     sqs.create_queue(QueueName=QUEUE)
     sqs.close()
+
+
+def take_over(url: str) -> None:
+    """Turn the event source mappings off: moto cannot run the functions, and its tries count as receipts, so that
+    waiting messages would reach the dead-letter queue unseen. `auditor work` drains the queue instead.
+    """
+    import boto3
+
+    client = boto3.client("lambda", endpoint_url=url)
+    for mapping in client.list_event_source_mappings()["EventSourceMappings"]:
+        client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+    client.close()
 
 
 if __name__ == "__main__":
