@@ -82,6 +82,8 @@ class Reader:
                 return await self._head_without_checksum(ref)
             if failure.status == 400:
                 return await self._head_refused(acl)
+            if failure.status == 404 and not isinstance(acl, Acl):
+                await self._bucket_answers()  # the object is gone, or the whole bucket is: HEAD does not tell
             return _unread(failure, ref.version_id is not None)
 
     async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
@@ -102,6 +104,11 @@ class Reader:
         """A 400 has no body: with the ACL read it means SSE-C; else a call with a body tells expired credentials."""
         if isinstance(acl, Acl):
             return Unread("HeadObject", "SSE-C")
+        told = await self._bucket_answers()
+        return Unread("HeadObject", "SSE-C" if told and not isinstance(acl, Unread) else "400")
+
+    async def _bucket_answers(self) -> bool:
+        """Ask with a call whose answer has a body; raises what dooms the run. False: it told nothing."""
         refused_at = self._caller.clock()
         async with self._probing:
             # One probe that was sent after the refusal speaks for every HEAD that was refused before it.
@@ -109,10 +116,10 @@ class Reader:
                 self._probed_at = self._caller.clock()
                 try:
                     await self._caller.call("list", "ListObjectsV2", self._probe)
-                except CallFailed:  # it told nothing: a listing of versions needs no right to list objects
+                except CallFailed:  # a listing of versions needs no right to list objects
                     self._probed_at = float("-inf")
-                    return Unread("HeadObject", "400")
-        return Unread("HeadObject", "400" if isinstance(acl, Unread) else "SSE-C")
+                    return False
+        return True
 
     async def _probe(self) -> object:
         return await self._engine.list_page(ListQuery(page_size=1), None)

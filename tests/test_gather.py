@@ -490,6 +490,16 @@ class TestReader:
         with pytest.raises(CredentialsError, match="expired"):
             await reader.read(ref("k"))
 
+    async def test_bucket_that_is_gone_ends_a_run_that_only_asks_head(self) -> None:
+        reader, _, _ = make_reader(refuse(head=("404", 404), list=("NoSuchBucket", 404)), HEAD_ONLY)
+        with pytest.raises(BucketError, match="no bucket"):
+            await reader.read(ref("k"))
+
+    async def test_object_that_is_gone_from_a_bucket_that_answers_has_vanished(self) -> None:
+        evidence, engine = await read_one(refuse(head=("404", 404)), plan=HEAD_ONLY)
+        assert evidence.outcome is Outcome.VANISHED
+        assert engine.count("list") == 1
+
     @pytest.mark.parametrize("code", [("AccessDenied", 403), ("SlowDown", 503)])
     async def test_proof_that_fails_leaves_the_400_as_it_is(self, code: tuple[str, int]) -> None:
         evidence, _ = await read_one(refuse(head=("400", 400), list=code), plan=HEAD_ONLY)
