@@ -150,7 +150,8 @@ def test_second_signal_gives_up_what_is_in_flight_too(stub: StubServer, samples:
     wait_for(lambda: stub.count("HeadObject") > 20, child)
     stub.faults = [latency(3600)]
     stub.forget()
-    wait_for(lambda: stub.in_flight >= 4, child)
+    # All four objects in flight hang now: each of these calls began after the others could still be answered.
+    wait_for(lambda: stub.count("HeadObject") + stub.count("GetObjectAcl") >= 4, child)
     child.send_signal(signal.SIGTERM)
     time.sleep(0.3)
     child.send_signal(signal.SIGTERM)
