@@ -15,6 +15,7 @@ from auditor.faults import is_gone
 from auditor.listing import Listed
 from auditor.models import Acl, Evidence, Head, ObjectRef, Skipped, Unread
 from auditor.plan import Plan
+from auditor.stop import Stop
 from auditor.tasks import task_group
 
 T = TypeVar("T")
@@ -147,42 +148,6 @@ def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
         checksum_algorithms=(),
         checksum_type=head.checksum_type,
     )
-
-
-class Stop:
-    """A request to stop listing; what is in flight is finished. reason: for the user. parent: stops this one too."""
-
-    def __init__(self, parent: Stop | None = None) -> None:
-        self._event = asyncio.Event()
-        self._children: list[Stop] = []
-        self.reason: str | None = None
-        if parent is not None:
-            parent._children.append(self)
-            if parent.reason is not None:
-                self.set(parent.reason)
-
-    def __bool__(self) -> bool:
-        return self._event.is_set()
-
-    def set(self, reason: str) -> None:
-        if not self:
-            self.reason = reason
-            self._event.set()
-            for child in self._children:
-                child.set(reason)
-
-    async def race(self, other: Awaitable[T]) -> T | None:
-        """The other's result, or None when the stop comes first; the other is then cancelled."""
-        task = asyncio.ensure_future(other)
-        stop = asyncio.ensure_future(self._event.wait())
-        try:
-            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
-        finally:
-            stop.cancel()
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
 
 
 Sink = Callable[[list[Gathered]], Awaitable[None]]

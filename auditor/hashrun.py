@@ -10,7 +10,7 @@ from typing import Any
 from auditor.calls import Caller, RetryPolicy
 from auditor.engines.interface import Engine
 from auditor.fixity import Fixity, InProcessHasher
-from auditor.gather import Gathered, Reader, Stop, gather
+from auditor.gather import Gathered, Reader, gather
 from auditor.hashing import MIB, hash_threads
 from auditor.home import connection_to, open_at_home
 from auditor.ledgers.interface import Ledger
@@ -20,6 +20,7 @@ from auditor.pace import Permits, Rate
 from auditor.plan import Plan
 from auditor.progress import Snapshot
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.tally import HASHING
 from auditor.target import Target
 from auditor.text import visible

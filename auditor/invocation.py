@@ -13,12 +13,12 @@ from typing import Any, Final
 from auditor.alerts import SnsTopic, Topic, alert, failure_message, hole_message
 from auditor.config import load
 from auditor.errors import AuditorError, RunError, UsageError
-from auditor.gather import Stop
 from auditor.handover import OwnFunction, Successor, next_event
 from auditor.metrics import emf, of_run
 from auditor.pipeline import Audit
 from auditor.places import Places, open_places
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.stop import Stop
 from auditor.target import Target, parse_target
 
 EVENT_SETTINGS: Final = frozenset(

@@ -22,7 +22,7 @@ from auditor.engines import ENGINES
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, UsageError
 from auditor.fixity import Fixity, Hasher, InProcessHasher
-from auditor.gather import Reader, Stop, gather
+from auditor.gather import Reader, gather
 from auditor.hashing import MIB, hash_threads
 from auditor.home import connection_to
 from auditor.judge import Judge
@@ -41,6 +41,7 @@ from auditor.rules import RULES
 from auditor.runfolder import RunFolder
 from auditor.runs import State, last_listed, load_state, new_run_id, read_lines, run_path, target_name
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.stores import Store
 from auditor.stores.interface import parsed
 from auditor.tally import Tally

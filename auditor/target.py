@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from auditor.errors import UsageError
-
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]\Z")
+from auditor.stores import BUCKET_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Target:
 
 def check_bucket_name(bucket: str) -> str:
     """The name, when a bucket can have it (3 to 255 of letters, digits, dot, hyphen, underscore); else UsageError."""
-    if not _BUCKET.match(bucket) or ".." in bucket:
+    if not BUCKET_NAME.fullmatch(bucket) or ".." in bucket:
         raise UsageError(
             f"{bucket!r} is not a bucket name: write the target like s3://my-bucket or s3://my-bucket/prefix/"
         )

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.gather import Stop
 from auditor.ledgers.interface import Ledger
 from auditor.models import Severity, Verdict
 from auditor.pipeline import Audit
 from auditor.places import Places
 from auditor.reports.summary import exit_code
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.stores.local import LocalStore
 from auditor.target import Target
 from tests.servers.clients import BUCKET

@@ -13,11 +13,12 @@ import pytest
 
 from auditor.calls import Caller, RetryPolicy
 from auditor.errors import BucketError, CallFailed, CredentialsError, OutputError
-from auditor.gather import Gathered, Reader, Stop, gather
+from auditor.gather import Gathered, Reader, gather
 from auditor.listing import Listed, pages
 from auditor.models import Acl, Evidence, Head, Outcome, Skipped, Unread
 from auditor.pace import Permits
 from auditor.plan import Plan
+from auditor.stop import Stop
 from auditor.target import Target
 from tests.engines.fakes import Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
 from tests.loop_blocking import free_loop as free_loop

@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 
 from auditor.engines import ENGINES
-from auditor.gather import Stop
 from auditor.ledgers import open_ledger
 from auditor.models import BUCKET_OWNER_ENFORCED
 from auditor.plan import ACLS_DISABLED, NOT_NEEDED
+from auditor.stop import Stop
 from auditor.target import Target
 from tests.loop_blocking import free_loop as free_loop
 from tests.pipeline_runs import Line, Result, audit

@@ -13,7 +13,6 @@ from typing import Any
 from auditor.cli.again import resume_command
 from auditor.cli.context import print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError, UsageError
-from auditor.gather import Stop
 from auditor.pipeline import Audit
 from auditor.places import open_places
 from auditor.plan import select
@@ -23,6 +22,7 @@ from auditor.reports.shown import Shown
 from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.target import Target
 from auditor.text import harmless, visible
 

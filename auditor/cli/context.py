@@ -13,8 +13,8 @@ from typing import Any
 
 from auditor.config import load
 from auditor.errors import UsageError
-from auditor.gather import Stop
 from auditor.settings import ENV_PREFIX, PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.stop import Stop
 from auditor.target import Target, parse_target
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from auditor.cli.context import check_needed, print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError
-from auditor.gather import Stop
 from auditor.hashrun import HashRun
 from auditor.ledgers import open_ledger
 from auditor.places import ledger_endpoint
 from auditor.progress import make_progress
 from auditor.reports.words import counted
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.target import Target
 from auditor.text import harmless, visible
 

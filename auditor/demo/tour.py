@@ -19,7 +19,6 @@ from auditor.demo.steps import Steps
 from auditor.demo.world import BUCKET, load
 from auditor.engines import ENGINES
 from auditor.engines.interface import Connection, Engine
-from auditor.gather import Stop
 from auditor.ledgers.dynamodb import create_table
 from auditor.pipeline import Audit
 from auditor.places import Places, open_places
@@ -27,6 +26,7 @@ from auditor.processing import Counts, HashSettings
 from auditor.progress import make_progress
 from auditor.runs import read_lines
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.stores import Store, open_store
 from auditor.target import Target
 from auditor.worker import Pace, Worker, open_processor
