@@ -1,0 +1,105 @@
+"""What a transport is: it carries one signed request to one server and its answer back, and knows nothing of S3."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+LARGEST_BODY: Final = 32 * 1024 * 1024
+"""Bytes of a body that is held whole; a page of a listing has at most about 10 MiB."""
+
+
+class TransportError(Exception):
+    """No whole answer came.
+
+    TransportError
+    |-- ConnectionLostError   refused, reset, closed early, TLS or proxy failed
+    |-- TransportTimeoutError connecting, or waiting for the next byte, took too long
+    `-- BrokenAnswerError     what came is not HTTP/1.1, or passes a limit
+    """
+
+
+class ConnectionLostError(TransportError):
+    """Refused, reset, closed before the answer was whole; TLS or the proxy failed."""
+
+
+class TransportTimeoutError(TransportError):
+    """Connecting, or waiting for the next bytes, took longer than its limit."""
+
+
+class BrokenAnswerError(TransportError):
+    """Not HTTP/1.1, or larger than a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where every request of a transport goes.
+
+    connections: most at once. tls: None for plain HTTP. timeouts: seconds; `read_timeout` is for the next bytes, not
+    for the whole answer. proxy: URL of an HTTP proxy, or None.
+    """
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    connections: int = 64
+    connect_timeout: float = 5.0
+    read_timeout: float = 20.0
+    proxy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A GET or HEAD without a body. target: path and query, percent-encoded as they were signed.
+
+    headers: names and values in the order in which they are sent, Host included; checked to hold no line break.
+    """
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, whole. headers: lower-case names; the values of a repeated name are joined with ", ". reason: its
+    phrase. body: b"" for a HEAD.
+    """
+
+    status: int
+    reason: str
+    headers: Mapping[bytes, bytes]
+    body: bytes
+
+
+class Transport(Protocol):
+    """Sends one request at a time on each of its connections, and keeps those open. No redirect is followed."""
+
+    async def send(self, request: Request) -> Answer:
+        """Raises TransportError."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Stream(Protocol):
+    """An answer whose body is still on its way."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[bytes, bytes]: ...
+    def chunks(self, size: int) -> AsyncIterator[bytes]:
+        """Pieces of at most `size` bytes; raises TransportError."""
+        ...
+
+
+class StreamingTransport(Transport, Protocol):
+    """A transport for bodies too large to be held, too."""
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]: ...
