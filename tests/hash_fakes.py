@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from auditor.engines.interface import Body, Engine, ListQuery, Page, Position
+from auditor.engines.interface import Body, Engine, ListQuery, Page, Position, Span
 from auditor.errors import BucketError, CallFailed, QueueError
 from auditor.messages import HashMessage, HashTask, encode
 from auditor.models import Acl, Head
@@ -57,7 +57,9 @@ class OneObject(GetOnly):
     failures: list[CallFailed] = field(default_factory=list)
     asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
 
-    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
+    def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AbstractAsyncContextManager[Body]:
         self.asked.append((key, version_id, etag))
         return self._get()
 
@@ -82,7 +84,9 @@ class Store(GetOnly):
     now: int = 0
     most: int = 0
 
-    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
+    def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AbstractAsyncContextManager[Body]:
         return self._get(key, etag)
 
     @asynccontextmanager

@@ -14,7 +14,7 @@ from botocore import exceptions as sdk
 
 from auditor import aws
 from auditor.engines import replies
-from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position
+from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position, Span
 from auditor.engines.requests import LISTING_ACTIONS, Requests
 from auditor.errors import UsageError
 from auditor.faults import sdk_errors
@@ -79,10 +79,13 @@ class Aioboto3Engine:
         return replies.head(await self._run("HeadObject", self._client.head_object, arguments))
 
     @asynccontextmanager
-    async def get(self, key: str, version_id: str | None, etag: str | None) -> AsyncIterator[Aioboto3Body]:
-        arguments = self._requests.get(key, version_id, etag)
+    async def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AsyncIterator[Aioboto3Body]:
+        arguments = self._requests.get(key, version_id, etag, span)
         reply = await self._run("GetObject", self._client.get_object, arguments)
         try:
+            replies.check_span(reply.get("ContentRange"), span)
             yield Aioboto3Body(reply)
         finally:
             reply["Body"].close()

@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor import aws
 from auditor.engines import replies
-from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position
+from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position, Span
 from auditor.engines.requests import LISTING_ACTIONS, Requests
 from auditor.faults import sdk_errors
 from auditor.models import Acl, Head
@@ -59,10 +59,13 @@ class Boto3Engine:
         return replies.head(reply, replies.from_latin_1)
 
     @asynccontextmanager
-    async def get(self, key: str, version_id: str | None, etag: str | None) -> AsyncIterator[Boto3Body]:
-        arguments = self._requests.get(key, version_id, etag)
+    async def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AsyncIterator[Boto3Body]:
+        arguments = self._requests.get(key, version_id, etag, span)
         reply = await self._run("GetObject", self._client.get_object, **arguments)
         try:
+            replies.check_span(reply.get("ContentRange"), span)
             yield Boto3Body(reply, self._run)
         finally:
             await self._run("GetObject", reply["Body"].close)

@@ -60,8 +60,19 @@ class Page:
     delete_markers: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes of an object, both ends included, from 0; last None: to its end (`Range` of GetObject)."""
+
+    first: int
+    last: int | None = None
+
+    def header(self) -> str:
+        return f"bytes={self.first}-{'' if self.last is None else self.last}"
+
+
 class Body(Protocol):
-    """An object's bytes on their way. length: Content-Length, bytes. etag: without quotes."""
+    """An object's bytes, or a span of them, on their way. length: Content-Length, bytes. etag: without quotes."""
 
     @property
     def length(self) -> int: ...
@@ -87,8 +98,12 @@ class Engine(Protocol):
         """checksum: send ChecksumMode=ENABLED; on an SSE-KMS object that needs kms:Decrypt."""
         ...
 
-    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
-        """The whole object: VersionId when given, and If-Match when `etag` is given (412 when it was overwritten)."""
+    def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AbstractAsyncContextManager[Body]:
+        """The object, or a span of it: VersionId when given, and If-Match when `etag` is given (412 when it was
+        overwritten). A span beyond the object's end fails with InvalidRange, and an answer that is another span's is
+        Malformed."""
         ...
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus
 
-from auditor.engines.interface import ListQuery, Page, Position
+from auditor.engines.interface import ListQuery, Page, Position, Span
 from auditor.errors import CallFailed
 from auditor.models import Acl, Grant, Head, ObjectRef
 
@@ -118,6 +118,18 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
         metadata={str(name).lower(): text(str(value)) for name, value in reply.get("Metadata", {}).items()},
         **members,
     )
+
+
+def check_span(content_range: str | None, span: Span | None) -> None:
+    """Raises CallFailed Malformed where the bytes that come are not those that were asked for: they would be hashed."""
+    if span is None:
+        if content_range is None:
+            return
+    elif content_range is not None and content_range.startswith(f"bytes {span.first}-"):
+        last = content_range.partition("-")[2].partition("/")[0]
+        if last.isdecimal() and (span.last is None or int(last) <= span.last):
+            return
+    raise CallFailed("GetObject", "Malformed", 200, f"another span than asked for: {str(content_range)[:100]!r}")
 
 
 def length_and_etag(reply: Reply) -> tuple[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.engines.interface import Connection, ListQuery, Position
+from auditor.engines.interface import Connection, ListQuery, Position, Span
 
 
 class Requests:
@@ -46,10 +46,12 @@ class Requests:
             arguments["ChecksumMode"] = "ENABLED"
         return arguments
 
-    def get(self, key: str, version_id: str | None, etag: str | None) -> dict[str, Any]:
+    def get(self, key: str, version_id: str | None, etag: str | None, span: Span | None) -> dict[str, Any]:
         arguments = self.object(key, version_id)
         if etag is not None:
             arguments["IfMatch"] = f'"{etag}"'
+        if span is not None:
+            arguments["Range"] = span.header()
         return arguments
 
 

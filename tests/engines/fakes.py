@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from auditor.calls import Caller, RetryPolicy
-from auditor.engines.interface import Body, ListQuery, Page, Position
+from auditor.engines.interface import Body, ListQuery, Page, Position, Span
 from auditor.models import Acl, Grant, Head, ObjectRef
 from auditor.pace import Permits, Rate
 
@@ -123,7 +123,9 @@ class FakeEngine:
         await self._object_call("head", key)
         return self.heads.get(key) or head_of(key)
 
-    def get(self, key: str, version_id: str | None, etag: str | None) -> AbstractAsyncContextManager[Body]:
+    def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AbstractAsyncContextManager[Body]:
         raise NotImplementedError("an audit reads no bytes")
 
     async def _object_call(self, action: str, key: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from auditor.engines import ENGINES
-from auditor.engines.interface import Connection
+from auditor.engines.interface import Connection, Span
 from auditor.errors import CallFailed
 from auditor.hashing import Failed, hash_object
 from auditor.messages import HashTask
@@ -50,3 +50,38 @@ async def test_answer_without(name: str, missing: str) -> None:
         assert (caught.value.action, caught.value.code) == ("GetObject", "Malformed")
         task = HashTask("key", None, "e", 4)
         assert await hash_object(engine, task, ("sha256",)) == Failed(task, "Malformed", retryable=False)
+
+
+OTHER_SPANS = {
+    "all of it": b"HTTP/1.1 200 OK",
+    "another": b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-3/9",
+    "more": b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-9/99",
+    "nonsense": b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-x/9",
+}
+
+
+@pytest.mark.parametrize("what", OTHER_SPANS)
+@pytest.mark.parametrize("name", ENGINES)
+async def test_answer_with_another_span_than_asked_for(name: str, what: str) -> None:
+    answer = OTHER_SPANS[what] + b'\r\nETag: "e"\r\nContent-Length: 4' + TAIL + b"data"
+    async with (
+        answering(answer) as url,
+        ENGINES[name](Connection(bucket="bucket", region="us-east-1", endpoint_url=url, concurrency=1)) as engine,
+    ):
+        with pytest.raises(CallFailed) as caught:
+            async with engine.get("key", None, "e", Span(2, 5)):
+                pass
+        assert caught.value.code == "Malformed"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+async def test_answer_with_a_span_where_all_was_asked_for(name: str) -> None:
+    answer = OTHER_SPANS["another"] + b'\r\nETag: "e"\r\nContent-Length: 4' + TAIL + b"data"
+    async with (
+        answering(answer) as url,
+        ENGINES[name](Connection(bucket="bucket", region="us-east-1", endpoint_url=url, concurrency=1)) as engine,
+    ):
+        with pytest.raises(CallFailed) as caught:
+            async with engine.get("key", None, "e"):
+                pass
+        assert caught.value.code == "Malformed"

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Engine, ListQuery, Page
+from auditor.engines.interface import Connection, Engine, ListQuery, Page, Span
 from auditor.errors import CallFailed
 from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef
 from tests.engines.common import CALLS, EVERYTHING, failure_of, list_all, put_everything, read
@@ -251,6 +251,26 @@ class TestBodies:
                 pass
         assert (caught.value.code, caught.value.status) == ("PreconditionFailed", 412)
         assert {call.headers["if-match"] for call in stub.calls} == {f'"{etag}"'}
+
+    async def test_a_span_of_an_object(self, engine: Engine, bucket: StubBucket) -> None:
+        content = bytes(range(256)) * 8
+        etag = bucket.put("k", content).etag
+        for span, wanted in (
+            (Span(0, 0), content[:1]),
+            (Span(100, 299), content[100:300]),
+            (Span(2000), content[2000:]),
+            (Span(2000, 9999), content[2000:]),
+        ):
+            async with engine.get("k", None, etag, span) as body:
+                assert (body.length, body.etag) == (len(wanted), etag)
+                assert b"".join([chunk async for chunk in body.chunks(64)]) == wanted
+
+    async def test_a_span_beyond_the_end(self, engine: Engine, bucket: StubBucket) -> None:
+        bucket.put("key", b"abc")
+        with pytest.raises(CallFailed) as caught:
+            async with engine.get("key", None, None, Span(3, 9)):
+                pass
+        assert (caught.value.code, caught.value.status) == ("InvalidRange", 416)
 
     async def test_archived_object(self, engine: Engine, bucket: StubBucket) -> None:
         bucket.put("key", storage_class="DEEP_ARCHIVE")
