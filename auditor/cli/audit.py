@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from auditor import loops
 from auditor.cli.again import resume_command
 from auditor.cli.context import print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError, UsageError
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
-    return asyncio.run(_audit_all(targets, settings, options))
+    return loops.run(_audit_all(targets, settings, options))
 
 
 async def _audit_all(targets: list[Target], settings: Settings, options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import asyncio
 import sys
 from typing import Any
 
+from auditor import loops
 from auditor.cli.context import check_needed, print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError
 from auditor.hashrun import HashRun
@@ -23,7 +24,7 @@ from auditor.text import harmless, visible
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
-    return asyncio.run(_hash_all(targets_of(options, settings), settings, options.format))
+    return loops.run(_hash_all(targets_of(options, settings), settings, options.format))
 
 
 async def _hash_all(targets: list[Target], settings: Settings, output: str) -> int:

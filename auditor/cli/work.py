@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import asdict
 
+from auditor import loops
 from auditor.cli.context import check_needed, print_json, settings_of
 from auditor.processing import Counts
 from auditor.progress import Progress, Snapshot, make_progress
@@ -22,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "queue", "ledger")
     idle = seconds(options.idle, "--idle")
-    counts, stopped = asyncio.run(_work(settings, idle))
+    counts, stopped = loops.run(_work(settings, idle))
     if options.format == "json":
         print_json(asdict(counts))
     else:

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from auditor import loops
 from auditor.demo import report
 from auditor.demo.aws import REGION, Clients, Import, demo_aws, make_queue
 from auditor.demo.compare import Comparison, audit_differences, compare, hashing_differences
@@ -59,7 +60,7 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
             region=REGION,
             rules={"M01": {"required": [METADATA]}},
         )
-        seen = asyncio.run(_Tour(settings).run())
+        seen = loops.run(_Tour(settings).run())
     differences = seen.differences(objects)
     _show(report.closing(seen.comparison, seen.second, time.monotonic() - started, right=not differences))
     return differences
