@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 import boto3
@@ -12,7 +13,9 @@ import botocore.session
 from botocore import exceptions as sdk
 from botocore.config import Config
 from botocore.loaders import create_loader
+from botocore.utils import parse_timestamp
 
+from auditor.dates import any_date
 from auditor.engines.interface import Connection
 from auditor.errors import CredentialsError, UsageError
 
@@ -98,7 +101,16 @@ def with_shared_models(core: Any) -> Any:
     loader = _loader(core.get_config_variable("data_path"))
     loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # boto3 appends its own for each session
     core.register_component("data_loader", loader)
+    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_date)
     return core
+
+
+def parse_date(value: Any) -> datetime:
+    """A date of an answer, for botocore: its own parser, which knows every form, takes up to 7 % of a call's CPU."""
+    try:
+        return any_date(value)
+    except (TypeError, ValueError):
+        return cast(datetime, parse_timestamp(value))
 
 
 @cache

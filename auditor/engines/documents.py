@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Any, Final
 from xml.etree.ElementTree import XML, Element, ParseError
 
+from auditor.dates import iso_date, seconds_in_utc
 from auditor.engines import replies
-from auditor.engines.headers import iso_date, malformed
+from auditor.engines.headers import malformed
 from auditor.engines.interface import ListQuery, Page
 from auditor.errors import CallFailed
 from auditor.models import Acl
@@ -46,7 +47,7 @@ def _entry(element: Element) -> dict[str, Any]:
         name = _name(child)
         text = child.text or ""
         if name == "LastModified":
-            entry[name] = iso_date(text)
+            entry[name] = seconds_in_utc(iso_date(text))
         elif name == "IsLatest":
             entry[name] = text == "true"
         elif name == "ChecksumAlgorithm":

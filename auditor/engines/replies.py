@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote_plus
 
+from auditor.dates import seconds_in_utc
 from auditor.engines.interface import ListQuery, Page, Position, Span
 from auditor.errors import CallFailed
 from auditor.models import Acl, Grant, Head, ObjectRef
@@ -17,10 +17,7 @@ Reply = Mapping[str, Any]
 
 def iso(moment: Any) -> str:
     """ISO 8601, UTC, seconds."""
-    if isinstance(moment, datetime):
-        with suppress(OverflowError):  # the first and the last day that a datetime knows, in a far time zone
-            return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return str(moment)
+    return seconds_in_utc(moment) if isinstance(moment, datetime) else str(moment)
 
 
 def _iso_or_none(moment: Any) -> str | None:
