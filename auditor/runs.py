@@ -129,9 +129,13 @@ def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> Non
 
 
 def last_listed(store: Store, bucket: str, name: str) -> int | None:
-    """How many objects the latest complete run of the target called `name` listed; None where it cannot be told."""
+    """How many objects the latest complete run of the target called `name` listed; None where it cannot be told.
+
+    Raises OutputError where latest.json may not be read: at its end the run could not name itself there.
+    """
+    found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
-        latest = json.loads(store.get(f"{bucket_path(bucket)}/latest.json") or b"")
+        latest = json.loads(found or b"")
         summary = json.loads(store.get(f"{run_path(bucket, latest['runs'][name])}/summary.json") or b"")
         return int(summary["coverage"]["listed"])
     except (ValueError, KeyError, TypeError, RecursionError, OutputError, UsageError):

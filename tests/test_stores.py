@@ -18,7 +18,7 @@ from auditor.aws import make_client
 from auditor.engines.interface import Connection
 from auditor.errors import OutputError, UsageError
 from auditor.runfolder import RunFolder
-from auditor.runs import load_state, read_lines
+from auditor.runs import last_listed, load_state, read_lines
 from auditor.stores import Store, open_store
 from auditor.stores.s3 import ONE_PUT, UPDATES, S3Store
 from auditor.tally import Tally
@@ -353,6 +353,34 @@ def test_denied_and_without_credentials() -> None:
         S3Store(FakeClient("AccessDenied"), "results").check_writable()
     with pytest.raises(OutputError, match="without credentials"):
         S3Store(Naked(), "results").check_writable()
+
+
+class WriteOnly(FakeClient):
+    """May write everything and read nothing but `readable`."""
+
+    def __init__(self, *readable: str) -> None:
+        super().__init__()
+        self._readable = readable
+
+    def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - the API's own names
+        if Key not in self._readable:
+            raise fault("AccessDenied", "GetObject")
+        return super().get_object(Bucket, Key)
+
+
+def test_what_cannot_be_read_back_is_said_before_anything_is_written() -> None:
+    client = WriteOnly()
+    with pytest.raises(OutputError, match=r"s3://results does not let us read .*: allow s3:GetObject"):
+        S3Store(client, "results").check_writable()
+    assert client.refused == 0
+
+
+def test_a_key_that_hides_the_latest_run_is_said_at_the_start() -> None:
+    """S3 answers 403, not 404, to who may read the object and not use its key."""
+    store = S3Store(WriteOnly(".auditor-probe"), "results")
+    store.check_writable()
+    with pytest.raises(OutputError, match=r"latest\.json does not let us read .* kms:Decrypt where a key"):
+        last_listed(store, "audited", "")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,10 @@ class Store(Protocol):
     def uri(self, path: str = "") -> str: ...
 
     def check_writable(self) -> None:
-        """Raises OutputError when nothing could be written here; leaves nothing but the root directory behind."""
+        """Raises OutputError when nothing could be written here, or a bucket's files not be read back.
+
+        Leaves nothing but the root directory behind.
+        """
         ...
 
     def put(self, path: str, data: bytes) -> None: ...

@@ -33,6 +33,10 @@ CONFLICTS: Final = frozenset({"PreconditionFailed", "ConditionalRequestConflict"
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
 _TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
 _DENIED: Final = "refuses us ({code}): allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket there"
+_UNREADABLE: Final = (
+    "does not let us read what we write there ({code}): allow s3:GetObject and s3:ListBucket, by the policy of this"
+    " identity or of the bucket, and kms:Decrypt where a key encrypts it (docs/deploy.md, Levels and roles)"
+)
 _SENTENCES: Final = {
     "AccessDenied": _DENIED,
     "403": _DENIED,
@@ -75,9 +79,13 @@ class S3Store:
         return f"s3://{self._bucket}/{self._prefix}{path}".rstrip("/")
 
     def check_writable(self) -> None:
-        """A write that S3 must refuse by its condition, and does so only after it has checked the permissions."""
+        """A write that S3 must refuse by its condition, and does so only after it has checked the permissions.
+
+        A read before it: the condition needs that permission too, and S3 does not say which one is missing.
+        """
         key = f"{self._prefix}.auditor-probe"
         with self._errors(self.uri()):
+            self._read(".auditor-probe")
             try:
                 self._client.put_object(Bucket=self._bucket, Key=key, Body=b"", IfMatch=f'"{"0" * 32}"')
             except sdk.ClientError as error:
@@ -207,6 +215,8 @@ def _sentence(uri: str, error: BaseException) -> str:
     if isinstance(error, sdk.ClientError):
         code = _code(error)
         words = _SENTENCES.get(code, "cannot be used ({code}): check it, or choose another --out")
+        if words is _DENIED and error.operation_name == "GetObject":
+            words = _UNREADABLE
         return f"{uri} {words.format(code=code)}"
     if isinstance(error, (sdk.NoCredentialsError, sdk.PartialCredentialsError, sdk.CredentialRetrievalError)):
         return f"{uri} cannot be written without credentials: set AWS_ACCESS_KEY_ID and its secret, or --profile"
