@@ -1,0 +1,192 @@
+"""CPU of an audit apart from its engine, in microseconds an object: `python -m benchmarks.hotpath`.
+
+An engine in this process answers at once, so that all that is left is ours: listing, gather, rules, lines, JSON, gzip
+and files. The stages are timed one by one over the same objects, then the whole run; figures are medians of CPU time,
+threads included. `--profile` prints where a whole run spends it instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import gc
+import pstats
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import uvloop
+
+from auditor.calls import Caller
+from auditor.engines.interface import ListQuery, Position
+from auditor.gather import Gathered, Reader, gather
+from auditor.judge import Judge
+from auditor.listing import pages
+from auditor.models import Evidence
+from auditor.pace import Permits, Rate
+from auditor.parts import PartFile
+from auditor.places import Places
+from auditor.plan import make_plan, select
+from auditor.reports.lines import encode_line, object_line
+from auditor.rules import RULES
+from auditor.settings import Settings
+from auditor.stop import Stop
+from auditor.stores.local import LocalStore
+from auditor.tally import Tally
+from auditor.target import Target
+from benchmarks.in_process import BUCKET, FACTS, NAME, PARTNER, InProcessEngine, Objects, OfflineAudit, engine
+
+PERMITS: Final = 64
+BATCH: Final = 200
+SETTINGS: Final = Settings(engine=NAME, concurrency=PERMITS, max_rate=None, trusted=frozenset({PARTNER}))
+TARGET: Final = Target(BUCKET)
+
+
+async def whole(out: Path) -> None:
+    """A run as a user starts it, into a folder on disk."""
+    places = Places(store=LocalStore(out), ledger=None)
+    summary = await OfflineAudit(TARGET, SETTINGS, places, Stop(), watch=lambda snapshot: None).run()
+    if not summary["complete"]:
+        raise RuntimeError(f"the audit did not end: {summary}")
+
+
+@dataclass(slots=True)
+class Stages:
+    """Microseconds of CPU an object, of every repetition."""
+
+    found: dict[str, list[float]] = field(default_factory=dict)
+
+    def note(self, stage: str, seconds: float, objects: int) -> None:
+        self.found.setdefault(stage, []).append(1e6 * seconds / objects)
+
+    def median(self, stage: str) -> float:
+        return median(self.found[stage])
+
+
+def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of the whole process, and the result."""
+    begun = time.process_time()
+    result = work()
+    return time.process_time() - begun, result
+
+
+async def _listed(objects: Objects) -> None:
+    async for _ in pages(InProcessEngine(objects), _caller(), TARGET):
+        pass
+
+
+async def _gathered(objects: Objects, kept: list[Evidence] | None) -> None:
+    """kept: gets the evidence; None: it is dropped."""
+    caller, made = _caller(), InProcessEngine(objects)
+
+    async def sink(batch: list[Gathered]) -> None:
+        if kept is not None:
+            kept.extend(item.evidence for item in batch if item.evidence is not None)
+
+    plan = make_plan(select(RULES, {}, (), ()), FACTS)
+    reader = Reader(made, caller, plan, ("sha256",))
+    await gather(pages(made, caller, TARGET), reader, caller, Stop(), sink, calls_per_object=2)
+
+
+def _caller() -> Caller:
+    return Caller(BUCKET, rate=Rate(None), permits=Permits(PERMITS))
+
+
+async def _answered(objects: Objects) -> None:
+    """What the engine itself costs: to make the facts, and to wait a turn for each."""
+    made = InProcessEngine(objects)
+    position: Position | None = Position(token="0")
+    while position is not None:
+        page = await made.list_page(ListQuery(), position)
+        for ref in page.refs:
+            await made.get_acl(ref.key, None)
+            await made.head(ref.key, None, checksum=False)
+        position = page.next
+
+
+def _judge() -> Judge:
+    return Judge(make_plan(select(RULES, {}, (), ()), FACTS), FACTS, trusted=SETTINGS.trusted)
+
+
+def _after_gather(out: Path, evidence: Sequence[Evidence]) -> Iterator[tuple[str, float]]:
+    """The stages behind gather, batch by batch as they come: nothing is kept that a run would not keep."""
+    judge, tally, part = _judge(), Tally(), PartFile(out / "part")
+    for start in range(0, len(evidence), BATCH):
+        batch = evidence[start : start + BATCH]
+        seconds, judgements = cpu(lambda: [judge.object(item) for item in batch])  # noqa: B023 - called at once
+        yield "judge", seconds
+        yield "tally", cpu(lambda: deque(map(tally.add, judgements), 0))[0]  # noqa: B023
+        seconds, lines = cpu(lambda: [object_line(judgement, None) for judgement in judgements])  # noqa: B023
+        yield "lines", seconds
+        seconds, data = cpu(lambda: [encode_line(line) for line in lines])  # noqa: B023
+        yield "json", seconds
+        yield "gzip and write", cpu(lambda: part.write(b"".join(data)))[0]  # noqa: B023
+    part.close()
+
+
+def measure(stages: Stages, objects: Objects, out: Path) -> None:
+    """Every stage once, over the same objects."""
+
+    def timed(stage: str, work: Callable[[], Any]) -> Any:
+        seconds, result = cpu(work)
+        stages.note(stage, seconds, objects.count)
+        return result
+
+    timed("engine", lambda: uvloop.run(_answered(objects)))
+    timed("listing", lambda: uvloop.run(_listed(objects)))
+    timed("gather", lambda: uvloop.run(_gathered(objects, None)))
+    evidence: list[Evidence] = []
+    uvloop.run(_gathered(objects, evidence))
+    gc.freeze()  # no run holds so much, which each collection would go through
+    spent: dict[str, float] = {}
+    for stage, seconds in _after_gather(out, evidence):
+        spent[stage] = spent.get(stage, 0.0) + seconds
+    gc.unfreeze()
+    for stage, seconds in spent.items():
+        stages.note(stage, seconds, objects.count)
+    evidence.clear()
+    with engine(objects):
+        timed("whole", lambda: uvloop.run(whole(out)))
+
+
+def show(stages: Stages) -> None:
+    for stage in stages.found:
+        print(f"{stage:<16} {stages.median(stage):>8.1f}")
+    ours = stages.median("whole") - stages.median("engine")
+    print(f"{'ours':<16} {ours:>8.1f}   {ours / 2:.1f} a call", flush=True)
+
+
+def profile(objects: Objects, lines: int) -> None:
+    with tempfile.TemporaryDirectory() as out, engine(objects):
+        with cProfile.Profile(time.process_time) as profiler:
+            uvloop.run(whole(Path(out)))
+        pstats.Stats(profiler, stream=sys.stdout).sort_stats("tottime").print_stats(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--objects", type=int, default=20_000)
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--public", type=int, default=100, help="every how many-th object anybody can read (100)")
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    objects = Objects(options.objects, options.public)
+    if options.profile:
+        profile(objects, 45)
+        return 0
+    stages = Stages()
+    for _ in range(options.times):
+        with tempfile.TemporaryDirectory() as out:
+            measure(stages, objects, Path(out))
+    show(stages)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""An audit with nothing outside this process: computed objects, and an engine that answers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Final
+
+from auditor.engines import ENGINES
+from auditor.engines.interface import Body, Connection, Engine, ListQuery, Page, Position, Span
+from auditor.models import (
+    ALL_USERS,
+    Acl,
+    BucketFacts,
+    Encryption,
+    Grant,
+    Head,
+    ObjectRef,
+    PublicAccessBlock,
+    Skipped,
+)
+from auditor.pipeline import Audit
+
+NAME: Final = "in-process"
+BUCKET: Final = "audited"
+OWNER: Final = "a0" * 32
+PARTNER: Final = "b1" * 32
+"""An account that the configuration trusts."""
+
+PAGE: Final = 1000
+FACTS: Final = BucketFacts(
+    bucket=BUCKET,
+    region="us-east-1",
+    owner=OWNER,
+    own_id=OWNER,
+    account="111122223333",
+    ownership="ObjectWriter",
+    public_access_block=PublicAccessBlock(),
+    account_public_access_block=Skipped("there is none"),
+    acl=Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),)),
+    policy_is_public=False,
+    policy="",
+    versioning="Never",
+    encryption=Encryption("AES256"),
+    request_payer="BucketOwner",
+)
+
+
+class Objects:
+    """Computed objects, each fact made anew when it is asked for. public: every how many-th one anybody can read."""
+
+    def __init__(self, count: int, public: int) -> None:
+        self.count = count
+        self._public = public
+
+    def ref(self, number: int) -> ObjectRef:
+        return ObjectRef(
+            f"warehouse/exports/2026/part-{number:018}-daily.parquet",
+            _etag(number),
+            number * 7919 % 10_000_000,
+            f"2026-01-{number % 28 + 1:02}T03:{number % 60:02}:05Z",
+            owner=OWNER,
+            checksum_algorithms=("CRC64NVME",),
+            checksum_type="FULL_OBJECT",
+        )
+
+    def acl(self, key: str) -> Acl:
+        stranger = ALL_USERS if _number(key) % self._public == 0 else PARTNER
+        return Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"), Grant(stranger, "READ")))
+
+    def head(self, key: str) -> Head:
+        number = _number(key)
+        return Head(
+            etag=_etag(number),
+            content_length=number * 7919 % 10_000_000,
+            last_modified=f"2026-01-{number % 28 + 1:02}T03:{number % 60:02}:05Z",
+            content_type="application/octet-stream",
+            content_encoding="zstd",
+            cache_control="private, max-age=0",
+            metadata={"team": "warehouse", "build": str(number), "source": "export"},
+            storage_class="STANDARD_IA",
+            server_side_encryption="AES256",
+            bucket_key_enabled=False,
+            checksum_type="FULL_OBJECT",
+            checksum_crc64nvme=_etag(number)[:11] + "=",
+            replication_status="COMPLETED",
+            tag_count=3,
+            expiration='expiry-date="Fri, 01 Jan 2027 00:00:00 GMT", rule-id="yearly"',
+        )
+
+
+def _etag(number: int) -> str:
+    """As hard to compress as a real one."""
+    return hashlib.md5(number.to_bytes(8)).hexdigest()
+
+
+def _number(key: str) -> int:
+    return int(key[28:46])
+
+
+class InProcessEngine:
+    """Answers each call after one turn of the event loop, the least that a call over a network waits."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        start = int(position.token or 0) if position else 0
+        end = min(start + PAGE, self._objects.count)
+        following = Position(token=str(end)) if end < self._objects.count else None
+        return Page(tuple(map(self._objects.ref, range(start, end))), following)
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        await asyncio.sleep(0)
+        return self._objects.acl(key)
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        await asyncio.sleep(0)
+        return self._objects.head(key)
+
+    def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AbstractAsyncContextManager[Body]:
+        raise NotImplementedError("an audit reads no bytes")
+
+
+class OfflineAudit(Audit):
+    """An audit of a bucket whose facts are known."""
+
+    async def _facts(self) -> BucketFacts:
+        return FACTS
+
+
+@contextmanager
+def engine(objects: Objects) -> Iterator[None]:
+    """The engine among the others while this lasts."""
+
+    @asynccontextmanager
+    async def opened(connection: Connection) -> AsyncIterator[Engine]:
+        yield InProcessEngine(objects)
+
+    ENGINES[NAME] = opened
+    try:
+        yield
+    finally:
+        del ENGINES[NAME]
