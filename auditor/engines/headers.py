@@ -36,7 +36,7 @@ def _iso_date(value: bytes) -> str:
 
 
 def _boolean(value: bytes) -> bool:
-    return text(value).lower() == "true"
+    return text(value) == "true"
 
 
 _MEMBERS: Final[Mapping[bytes, tuple[str, Callable[[bytes], Any]]]] = {
