@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from auditor.records import record
+
 ALL_USERS: Final = "http://acs.amazonaws.com/groups/global/AllUsers"
 AUTHENTICATED_USERS: Final = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers"
 LOG_DELIVERY: Final = "http://acs.amazonaws.com/groups/s3/LogDelivery"
@@ -41,7 +43,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ObjectRef:
     """One object version, or current object, as the listing names it.
 
@@ -64,7 +66,7 @@ class ObjectRef:
     restored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Grant:
     """grantee: canonical ID, or a group's URI. permission: READ, READ_ACP, WRITE, WRITE_ACP or FULL_CONTROL."""
 
@@ -72,7 +74,7 @@ class Grant:
     permission: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Acl:
     """An object's or a bucket's ACL, effective as S3 returns it. owner: canonical ID."""
 
@@ -80,7 +82,7 @@ class Acl:
     grants: tuple[Grant, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Head:
     """HeadObject's members that describe the object; None where S3 said nothing, which is not "no".
 
@@ -130,7 +132,7 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Evidence:
     """All that gather learnt of one object.
 
@@ -153,7 +155,10 @@ class Evidence:
     @property
     def unread(self) -> tuple[Unread, ...]:
         """The facts that were asked for and could not be read."""
-        return tuple(fact for fact in (self.acl, self.head) if isinstance(fact, Unread))
+        acl, head = self.acl, self.head
+        if isinstance(acl, Unread):
+            return (acl, head) if isinstance(head, Unread) else (acl,)
+        return (head,) if isinstance(head, Unread) else ()
 
     @property
     def outcome(self) -> Outcome:
@@ -261,7 +266,7 @@ class Verdict(StrEnum):
     PRIVATE = "private"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Finding:
     """One rule's word on one object, or on the bucket (key None). Never holds metadata values or display names."""
 
@@ -284,7 +289,7 @@ class RuleUndecided:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Judgement:
     """What the rules say of one object. undecided: ids of the rules that lacked a fact."""
 

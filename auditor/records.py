@@ -1,0 +1,23 @@
+"""Immutable records that cost little to make: of some kinds an audit makes several for each object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def record(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
+    """A slotted dataclass with a hash, frozen for the type checker alone.
+
+    What is frozen at run time too sets each field through object.__setattr__ (dataclasses, "Frozen instances"), and
+    takes several times as long to make.
+    """
+
+    def wrap(cls: type[T]) -> type[T]:
+        return dataclass(slots=True, unsafe_hash=True, kw_only=kw_only)(cls)
+
+    return wrap
