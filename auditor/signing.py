@@ -1,0 +1,177 @@
+"""Signature Version 4 for S3's requests without a body: what costs is done once, what is left takes microseconds.
+
+Source: Amazon S3 API reference, "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)".
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+EMPTY_BODY: Final = sha256(b"").hexdigest()
+"""The payload hash of every request of ours."""
+
+UNSIGNED: Final = frozenset({"expect", "transfer-encoding", "user-agent", "x-amzn-trace-id"})
+"""Headers that are sent and not signed, because what lies between may change them; the SDKs leave out the same."""
+
+_OURS: Final = frozenset({"host", "authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"})
+_MOST_PREPARED: Final = 64
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.~/-]*").fullmatch
+_NAME: Final = re.compile(r"[a-z0-9-]+").fullmatch
+_VALUE: Final = re.compile(r"[\t -~]*").fullmatch
+
+Pairs = tuple[tuple[str, str], ...]
+"""Header names, lower-case and in order, each once, and their values."""
+
+
+class UnsignableError(ValueError):
+    """A key, a query or a header that no request can carry as it is; the text says why, without the value."""
+
+
+class Credentials(NamedTuple):
+    """An access key with its secret; token: of temporary credentials, else None. Its repr hides the secrets."""
+
+    access_key: str
+    secret_key: str
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.access_key!r})"
+
+
+def encode_key(key: str) -> str:
+    """A key as S3 wants it in a path: everything but `A-Za-z0-9-._~/` percent-encoded once, nothing normalised."""
+    return key if _PLAIN_KEY(key) else _encoded(key, "/")
+
+
+def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
+    """The canonical query string, which is the one to send: encoded, then in order; a name without a value ends in `=`.
+
+    pairs: names and values, not encoded, in any order.
+    """
+    return "&".join([f"{name}={value}" for name, value in sorted([(_encoded(n), _encoded(v)) for n, v in pairs])])
+
+
+def _encoded(text: str, safe: str = "") -> str:
+    try:
+        return quote(text, safe=safe)
+    except UnicodeEncodeError as error:
+        raise UnsignableError("a key or a query holds a lone surrogate: it has no UTF-8, and S3 no such key") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """All of a day's requests that differ in no more than method, path, query and second.
+
+    before, after: the canonical request around the time. keyed: the HMAC that waits for the text to sign.
+    authorization: up to the signature. headers: all to be sent but the time and the authorization.
+    """
+
+    before: str
+    after: str
+    keyed: hmac.HMAC
+    authorization: str
+    headers: Pairs
+
+
+class Signer:
+    """Signs the requests of one region and service. Not for several threads at once."""
+
+    def __init__(self, region: str, service: str = "s3") -> None:
+        self._region = region
+        self._service = service
+        self._prepared: dict[tuple[Credentials, str, Pairs], _Prepared] = {}
+        self._keyed: dict[str, hmac.HMAC] = {}
+        self._second = -1
+        self._stamp = self._day = self._scope = self._to_sign = ""
+        self._date = ("x-amz-date", "")
+
+    def sign(
+        self,
+        credentials: Credentials,
+        method: str,
+        host: str,
+        path: str,
+        query: str,
+        headers: Pairs,
+        now: float,
+    ) -> Pairs:
+        """Every header to send, host and authorization included. Raises UnsignableError.
+
+        path, query: as they are sent: `/` and encode_key(), encode_query(). headers: the request's own, lower-case
+        names in order; those of UNSIGNED are sent and not signed. host: with the port, where it is sent. now: seconds
+        since the epoch, by the server's clock.
+        """
+        second = int(now)
+        if second != self._second:
+            self._tick(second)
+        prepared = self._prepared.get((credentials, host, headers))
+        if prepared is None:
+            prepared = self._prepare(credentials, host, headers)
+        canonical = f"{method}\n{path}\n{query}\n{prepared.before}{self._stamp}{prepared.after}"
+        keyed = prepared.keyed.copy()
+        keyed.update(f"{self._to_sign}{sha256(canonical.encode()).hexdigest()}".encode())
+        return (*prepared.headers, self._date, ("authorization", prepared.authorization + keyed.hexdigest()))
+
+    def _tick(self, second: int) -> None:
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+        if stamp[:8] != self._day:
+            self._day = stamp[:8]
+            self._scope = f"{self._day}/{self._region}/{self._service}/aws4_request"
+            self._prepared.clear()
+            self._keyed.clear()
+        self._second, self._stamp, self._date = second, stamp, ("x-amz-date", stamp)
+        self._to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{self._scope}\n"
+
+    def _prepare(self, credentials: Credentials, host: str, headers: Pairs) -> _Prepared:
+        _check(credentials, host, headers)
+        fixed = [("host", host), *headers, ("x-amz-content-sha256", EMPTY_BODY)]
+        if credentials.token:
+            fixed.append(("x-amz-security-token", credentials.token))
+        signed = sorted([*(pair for pair in fixed if pair[0] not in UNSIGNED), ("x-amz-date", "")])
+        names = ";".join(name for name, _ in signed)
+        lines = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in signed)
+        before, _, after = f"\n{lines}".partition("\nx-amz-date:")
+        prepared = _Prepared(
+            before=f"{before[1:]}\nx-amz-date:",
+            after=f"{after}\n{names}\n{EMPTY_BODY}",
+            keyed=self._key(credentials.secret_key),
+            authorization=f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{self._scope}, "
+            f"SignedHeaders={names}, Signature=",
+            headers=tuple(fixed),
+        )
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.clear()
+        self._prepared[credentials, host, headers] = prepared
+        return prepared
+
+    def _key(self, secret: str) -> hmac.HMAC:
+        """The day's signing key; credentials that were replaced are forgotten with the day, or with the next ones."""
+        found = self._keyed.get(secret)
+        if found is None:
+            key = f"AWS4{secret}".encode()
+            for part in (self._day, self._region, self._service, "aws4_request"):
+                key = hmac.digest(key, part.encode(), "sha256")
+            self._keyed.clear()
+            found = self._keyed[secret] = hmac.new(key, digestmod="sha256")
+        return found
+
+
+def _check(credentials: Credentials, host: str, headers: Pairs) -> None:
+    names = [name for name, _ in headers]
+    if names != sorted(set(names)) or not _OURS.isdisjoint(names) or not all(map(_NAME, names)):
+        raise UnsignableError("the headers to sign are not lower-case names in order, each once, none of the signer's")
+    values = [("host", host), ("authorization", credentials.access_key), *headers]
+    for name, value in [*values, ("x-amz-security-token", credentials.token or "")]:
+        if not _VALUE(value):
+            raise UnsignableError(f"the header {name} would hold a line break or another character that it cannot")
+    try:
+        credentials.secret_key.encode()
+    except UnicodeEncodeError:  # not its cause: that one quotes the secret
+        raise UnsignableError("the secret key is no UTF-8") from None
