@@ -36,7 +36,10 @@ LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}
 ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
 READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 
-STORE_OBJECT_CALLS: Final = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+STORE_WRITES: Final = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:PutObject")
+STORE_READS: Final = ("s3:GetObject",)
+STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
+"""On the run folders. At the level exposure the deployed role writes only: the reports bucket's policy lets it read."""
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
 
@@ -63,8 +66,10 @@ NETWORK: Final = (
     "ec2:UnassignPrivateIpAddresses",
 )
 """What Lambda does as a function in a VPC (AWS Lambda developer guide, "Giving Lambda functions access to a VPC")."""
-REPORTS_KEY: Final = ("kms:Decrypt", "kms:GenerateDataKey")
-"""What S3 does for us with the key of the reports bucket, where it has one."""
+REPORTS_KEY_WRITES: Final = ("kms:GenerateDataKey",)
+REPORTS_KEY_READS: Final = ("kms:Decrypt",)
+REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)
+"""What S3 does for us with the key of the reports bucket, where it has one; at the level exposure as above."""
 AUDITED_KEYS: Final = ("kms:Decrypt",)
 """What S3 does for us with the keys of the audited objects, where the worker may read those."""
 
@@ -83,14 +88,17 @@ class Selection:
 
 
 def audit_role(level: str) -> frozenset[str]:
-    """Every action that the deployed audit function's role allows at a level, whatever an event may ask of it."""
+    """Every action that the deployed audit function's role allows at a level, whatever an event may ask of it.
+
+    At `exposure` no object can be read and nothing decrypted: the reports bucket's own policy and its key's allow that.
+    """
     actions = {
         *ACCOUNT_CALLS.values(),
         *BUCKET_CALLS.values(),
         *LISTING_CALLS.values(),
         *ACL_CALLS.values(),
-        *STORE_OBJECT_CALLS,
-        *REPORTS_KEY,
+        *STORE_WRITES,
+        *REPORTS_KEY_WRITES,
         *ALERT_CALLS.values(),
         *HAND_OVER_CALLS.values(),
         *ON_FAILURE,
@@ -98,7 +106,7 @@ def audit_role(level: str) -> frozenset[str]:
         *NETWORK,
     }
     if level != "exposure":
-        actions.update(READ_CALLS.values())
+        actions.update([*READ_CALLS.values(), *STORE_READS, *REPORTS_KEY_READS])
     if level == "fixity":
         actions.update([QUEUE_CALLS["SendMessageBatch"], *LEDGER_READS])
     return frozenset(actions)

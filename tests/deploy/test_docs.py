@@ -41,6 +41,12 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
+def block(*words: str) -> Any:
+    """The one JSON block that holds all of these words."""
+    (found,) = [text for text in blocks("json") if all(f'"{word}"' in text for word in words)]
+    return json.loads(found)
+
+
 def default(value: object) -> str:
     return "none" if value == "" else f"`{value}`"
 
@@ -73,9 +79,19 @@ def test_the_table_of_the_hashing_role_is_what_the_code_declares() -> None:
     assert actions_of("hashing") == policies.hashing_role()
 
 
-def test_exposure_is_told_to_read_reports_only() -> None:
-    readers = [row[0] for row in table("| on | action |") if row[2] == "yes" and "`s3:GetObject`" in row[1]]
-    assert readers == ["reports bucket, below `audits/`"]
+def test_what_the_owner_of_a_given_reports_bucket_adds_is_what_a_made_one_has() -> None:
+    written = block("s3:GetObject", "S3AuditorRunFolders")
+    made = resources_of_level("exposure")["ReportsBucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    (ours,) = [one for one in made if one["Effect"] == "Allow"]
+    assert (written["Effect"], written["Action"]) == (ours["Effect"], ours["Action"])
+    assert written["Principal"].keys() == ours["Principal"].keys() == {"AWS"}
+    assert written["Resource"].partition("/")[2] == ours["Resource"]["Fn::Sub"].partition("/")[2] == "audits/*"
+
+
+def test_what_the_owner_of_a_given_key_adds_is_what_the_role_lacks_at_exposure() -> None:
+    written = block("kms:Decrypt", "S3AuditorRunFolders")
+    assert {written["Action"]} == set(policies.REPORTS_KEY) - policies.audit_role("exposure")
+    assert written["Principal"] == {"AWS": "AUDIT-ROLE-ARN"}
 
 
 def test_every_resource_but_policies_and_subscriptions_is_named_at_its_level() -> None:
@@ -110,14 +126,14 @@ def test_what_stays_a_parameter_of_the_plain_template_is_named() -> None:
 
 
 def test_the_owners_statements_are_what_an_audit_from_outside_can_ask() -> None:
-    bucket, objects = json.loads(blocks("json")[0])
+    bucket, objects = block("S3AuditorBucket")
     asked = {*policies.BUCKET_CALLS.values(), *policies.LISTING_CALLS.values()}
     assert set(bucket["Action"]) == asked - {"s3:GetBucketPolicy"}  # of the bucket's own account only
     assert set(objects["Action"]) == {*policies.ACL_CALLS.values(), *policies.READ_CALLS.values()}
 
 
 def test_the_trails_selector_is_one() -> None:
-    selectors = json.loads(blocks("json")[1])
+    selectors = block("FieldSelectors")
     shape = botocore.session.Session().get_service_model("cloudtrail").operation_model("PutEventSelectors").input_shape
     given = {"TrailName": "trail", "AdvancedEventSelectors": selectors}
     assert not ParamValidator().validate(given, shape).has_errors()

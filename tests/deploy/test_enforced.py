@@ -1,7 +1,8 @@
 """The packaged roles, enforced: each call of the handlers is allowed, and a write to the audited bucket is not.
 
 moto checks IAM for real, but names a resource for S3 only (elsewhere it asks for "*"), asks for an action of its own at
-HeadBucket, and knows no Requester Pays; what it gets wrong there says nothing of the roles.
+HeadBucket, takes no bucket policy for a permission, and knows no Requester Pays; what it gets wrong there says nothing
+of the roles.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from auditor.alerts import SnsTopic, alert
+from auditor.errors import OutputError
 from auditor.invocation import AuditService, Surroundings
 from auditor.ledgers.dynamodb import create_table
 from auditor.service import HashingService
@@ -26,16 +28,17 @@ from tests.deploy.checks.sources import LEVELS
 from tests.test_handler_hashing import as_record
 
 pytestmark = needs_osls
-AUDITED, REPORTS = "photos", "reports-of-ours"
+AUDITED = "photos"
 OBJECTS = {"a.txt": b"a", "b/c.txt": b"c", "d e+%.txt": b"d"}
 
 
 @dataclass(frozen=True)
 class Account:
-    """An account on moto's server with the stack's things in it. resources: the stack's, resolved."""
+    """An account on moto's server with the stack in it. resources: the stack's, resolved. reports: a bucket's name."""
 
     url: str
     resources: dict[str, Any]
+    reports: str
     become: Callable[[str], None]
 
     def variables(self, function: str) -> dict[str, str]:
@@ -73,47 +76,69 @@ def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def let_in(stack: Stack) -> list[dict[str, Any]]:
+    """What the made reports bucket's policy allows the audit's role, as statements of the role's own.
+
+    Within one account AWS takes an Allow of either policy for enough (IAM User Guide, policy evaluation logic); moto
+    asks a signed caller for one of its own.
+    """
+    policy = stack.resources().get("ReportsBucketPolicy", {"Properties": {"PolicyDocument": {"Statement": []}}})
+    role = {"AWS": stack.arn_of("AuditRole")}
+    found = [one for one in policy["Properties"]["PolicyDocument"]["Statement"] if one["Principal"] == role]
+    return [{name: value for name, value in one.items() if name != "Principal"} for one in found]
+
+
 @pytest.fixture
-async def account(moto_url: str, level: str, monkeypatch: pytest.MonkeyPatch) -> Account:
+def given() -> dict[str, str]:
+    """Parameters of the stack."""
+    return {}
+
+
+@pytest.fixture
+async def account(moto_url: str, level: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Account:
     tell(moto_url, "reset")
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
     made = template("--stage", "prod", "--param", f"buckets={AUDITED}", "--param", f"level={level}")
-    stack = Stack(made, region="us-east-1", parameters={"ReportsBucketName": REPORTS})
+    stack = Stack(made, region="us-east-1", parameters=given)
     resources = stack.resources()
-    fill(moto_url)
+    out = resources["AuditLambdaFunction"]["Properties"]["Environment"]["Variables"]["AUDITOR_OUT"]
+    reports = out.removeprefix("s3://").partition("/")[0]
+    fill(moto_url, reports)
     for one in resources.values():
         if one["Type"] == "AWS::SQS::Queue":
             boto3.client("sqs").create_queue(QueueName=one["Properties"]["QueueName"])
     boto3.client("sns").create_topic(Name=resources["AlertTopic"]["Properties"]["TopicName"])
     if level == "fixity":
         await create_table(stack.resolve({"Ref": "Ledger"}))
-    identities = {
-        name: credentials(name, one) for name, one in resources.items() if name in ("AuditRole", "HashingRole")
-    }
+    more = {"AuditRole": let_in(stack), "HashingRole": []}
+    identities = {name: credentials(name, resources[name], more[name]) for name in more.keys() & resources.keys()}
 
     def become(role: str) -> None:
         for name, value in identities[role].items():
             monkeypatch.setenv(name, value)
 
-    return Account(moto_url, resources, become)
+    return Account(moto_url, resources, reports, become)
 
 
-def fill(url: str) -> None:
+def fill(url: str, reports: str) -> None:
     s3 = boto3.client("s3", endpoint_url=url)
     s3.create_bucket(Bucket=AUDITED)
-    s3.create_bucket(Bucket=REPORTS)
+    s3.create_bucket(Bucket=reports)
     for key, data in OBJECTS.items():
         s3.put_object(Bucket=AUDITED, Key=key, Body=data)
+    s3.put_object(Bucket=reports, Key="elsewhere/plan.txt", Body=b"none of ours")
 
 
-def credentials(name: str, role: dict[str, Any]) -> dict[str, str]:
+def credentials(name: str, role: dict[str, Any], more: list[dict[str, Any]]) -> dict[str, str]:
+    """Of a role that is made of this one, and of the statements that other policies have for it."""
     iam = boto3.client("iam")
     trust = json.dumps(role["Properties"]["AssumeRolePolicyDocument"])
     arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
-    for policy in role["Properties"]["Policies"]:
-        iam.put_role_policy(
-            RoleName=name, PolicyName=policy["PolicyName"], PolicyDocument=as_moto_asks(policy["PolicyDocument"])
-        )
+    documents = {one["PolicyName"]: one["PolicyDocument"] for one in role["Properties"]["Policies"]}
+    if more:
+        documents["of-buckets"] = {"Version": "2012-10-17", "Statement": more}
+    for title, document in documents.items():
+        iam.put_role_policy(RoleName=name, PolicyName=title, PolicyDocument=as_moto_asks(document))
     made = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName="function")["Credentials"]
     return {
         "AWS_ACCESS_KEY_ID": made["AccessKeyId"],
@@ -151,7 +176,7 @@ async def test_the_audit_reads_everything_that_its_level_asks(enforced: Account,
     assert summary["complete"]
     assert summary["coverage"]["audited"] == len(OBJECTS)
     assert summary["rules_undecided"] == []
-    assert (summary["calls"]["head"] > 0) == (level != "exposure")
+    assert summary["calls"]["head"] == (0 if level == "exposure" else len(OBJECTS))
     assert (summary["hashing"] or {}).get("queued") == (len(OBJECTS) if level == "fixity" else None)
 
 
@@ -165,8 +190,28 @@ def test_the_audit_cannot_change_what_it_audits(enforced: Account) -> None:
     assert refused(s3.put_object_acl, Bucket=AUDITED, Key="a.txt", ACL="public-read")
     assert refused(s3.delete_object, Bucket=AUDITED, Key="a.txt")
     assert refused(s3.put_bucket_policy, Bucket=AUDITED, Policy="{}")
-    assert refused(s3.put_object, Bucket=REPORTS, Key="elsewhere/new", Body=b"")
-    assert not refused(s3.put_object, Bucket=REPORTS, Key="audits/new", Body=b"")
+    assert refused(s3.put_object, Bucket=enforced.reports, Key="elsewhere/new", Body=b"")
+    assert not refused(s3.put_object, Bucket=enforced.reports, Key="audits/new", Body=b"")
+
+
+async def test_of_the_reports_bucket_the_audit_reads_its_run_folders_alone(enforced: Account) -> None:
+    await audited(enforced)
+    s3 = enforced.client("s3")
+    assert not refused(s3.get_object, Bucket=enforced.reports, Key=f"audits/bucket={AUDITED}/latest.json")
+    assert refused(s3.get_object, Bucket=enforced.reports, Key="elsewhere/plan.txt")
+    await audited(enforced)
+
+
+@pytest.mark.parametrize("level", ["exposure"], indirect=True)
+@pytest.mark.parametrize("given", [{"ReportsBucketName": "reports-of-ours"}])
+async def test_a_given_reports_bucket_that_lets_the_role_read_nothing_ends_the_audit_in_a_sentence(
+    enforced: Account,
+) -> None:
+    with pytest.raises(OutputError, match=r"s3://reports-of-ours/audits does not let us read .* allow s3:GetObject"):
+        await audited(enforced)
+    enforce(enforced.url, "inf")
+    left = enforced.client("s3").list_objects_v2(Bucket="reports-of-ours", Prefix="audits/")
+    assert left["KeyCount"] == 0
 
 
 def test_contents_are_read_at_every_level_but_exposure(enforced: Account, level: str) -> None:

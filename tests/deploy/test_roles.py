@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from auditor import policies
 from auditor.queues import Outgoing, SqsQueue
 from auditor.sdk import ThreadedClient
+from tests.deploy.checks.packaged import needs_osls, of_level
 from tests.deploy.checks.sources import LEVELS, actions, as_list, functions_of_level, resources_of_level, statements
 
 WRITES = re.compile(r":(Put|Delete|Create|Update|Restore|Replicate|Bypass|Abort)")
@@ -58,14 +60,34 @@ def test_no_action_is_a_pattern_and_no_object_is_named_by_one_alone(level: str) 
                 assert statement["Sid"] in {"Account", "Network"}, f"{name} {statement['Sid']}"
 
 
-def test_exposure_reads_no_object_and_is_denied_its_contents() -> None:
-    role = roles("exposure")["AuditRole"]
-    for statement in statements(role):
-        if statement["Effect"] == "Allow" and "s3:GetObject" in as_list(statement["Action"]):
-            assert statement["Sid"] == "Reports"
-        if statement["Effect"] == "Allow" and "kms:Decrypt" in as_list(statement["Action"]):
-            assert statement["Sid"] == "ReportsKey"
-    assert actions(role, "Deny") == {"s3:GetObject", "s3:GetObjectVersion", "kms:Decrypt"}
+CONTENTS = ("s3:GetObject", "s3:GetObjectVersion", "kms:Decrypt")
+
+
+@needs_osls
+def test_at_exposure_the_packaged_role_allows_neither_reading_an_object_nor_decrypting() -> None:
+    packaged = of_level("exposure")["Resources"]["AuditRole"]
+    assert "ManagedPolicyArns" not in packaged["Properties"]
+    for action in CONTENTS:
+        assert [pattern for pattern in actions(packaged) if fnmatchcase(action, pattern)] == []
+    assert actions(packaged, "Deny") == set(CONTENTS)
+
+
+@needs_osls
+@pytest.mark.parametrize("level", ["metadata", "fixity"])
+def test_at_the_other_levels_the_packaged_role_allows_what_head_takes(level: str) -> None:
+    """So that the test above would find it."""
+    packaged = of_level(level)["Resources"]["AuditRole"]
+    assert set(CONTENTS) <= actions(packaged)
+    assert actions(packaged, "Deny") == set()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_made_reports_bucket_lets_the_audit_read_its_run_folders_and_nobody_else(level: str) -> None:
+    policy = resources_of_level(level)["ReportsBucketPolicy"]["Properties"]["PolicyDocument"]
+    (allowed,) = [one for one in policy["Statement"] if one["Effect"] == "Allow"]
+    assert allowed["Principal"] == {"AWS": {"Fn::GetAtt": ["AuditRole", "Arn"]}}
+    assert (allowed["Action"],) == policies.STORE_READS
+    assert allowed["Resource"] == {"Fn::Sub": "${ReportsBucket.Arn}/audits/*"}
 
 
 @pytest.mark.parametrize("level", LEVELS)

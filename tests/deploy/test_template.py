@@ -192,6 +192,14 @@ def test_what_exists_already_is_used_instead_of_made() -> None:
 
 
 @needs_osls
+def test_the_kept_reports_bucket_keeps_its_policy() -> None:
+    kept = Stack(of_level("fixity")).resources()["ReportsBucketPolicy"]
+    assert (kept["DeletionPolicy"], kept["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    refused = {one["Sid"]: one for one in kept["Properties"]["PolicyDocument"]["Statement"]}["EncryptedTransportOnly"]
+    assert (refused["Effect"], refused["Principal"], refused["Action"]) == ("Deny", "*", "s3:*")
+
+
+@needs_osls
 def test_without_a_key_of_its_own_exposure_decrypts_nothing_at_all() -> None:
     resources = Stack(of_level("exposure")).resources()
     assert not [one for one in allowed(resources, "AuditRole") if "kms" in json.dumps(one["Action"])]
@@ -204,8 +212,10 @@ def test_without_a_key_of_its_own_exposure_decrypts_nothing_at_all() -> None:
 
 
 @needs_osls
-def test_with_a_key_of_its_own_exposure_decrypts_reports_alone() -> None:
+def test_with_a_key_of_its_own_exposure_may_be_let_decrypt_reports_alone() -> None:
     resources = Stack(of_level("exposure"), parameters=GIVEN).resources()
+    (key,) = [one for one in allowed(resources, "AuditRole") if one["Sid"] == "ReportsKey"]
+    assert (key["Action"], key["Resource"]) == ("kms:GenerateDataKey", GIVEN["KmsKeyArn"])
     assert denied(resources)["NoDecryption"]["NotResource"] == GIVEN["KmsKeyArn"]
     assert "Resource" not in denied(resources)["NoDecryption"]
     assert denied(resources)["NoContents"]["Resource"] == ["arn:aws:s3:::photos/*", "arn:aws:s3:::archive/*"]
