@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.judge import Judge
+from auditor.judge import REMEMBERED, Judge
 from auditor.models import (
     ALL_USERS,
     Acl,
@@ -162,3 +162,73 @@ def test_same_facts_same_judgement() -> None:
 def test_verdict_is_given_without_any_rule() -> None:
     empty = Judge(Plan((), (), (), None, None), facts(public_access_block=SKIPPED))
     assert empty.object(Evidence(REF, PUBLIC, HEAD)).verdict is Verdict.EXPOSED
+
+
+def counting(*reads: str) -> tuple[Rule, list[tuple[Any, ...]]]:
+    """A rule of these facts that hits nothing, and what it was asked."""
+    asked: list[tuple[Any, ...]] = []
+
+    def check(*facts: Any) -> Iterator[Hit]:
+        asked.append(facts)
+        return iter(())
+
+    return Rule("T07", "counting", Severity.LOW, reads, check), asked
+
+
+def test_rule_of_the_acl_alone_is_asked_once_for_equal_acls() -> None:
+    for reads in (("acl",), ("owner", "trusted"), ("bucket.owner", "owner", "acl")):
+        counted, asked = counting(*reads)
+        judging = judge(counted)
+        for number in range(10):
+            ref = ObjectRef(f"k{number}", "e", 1, "2026-01-02T03:04:05Z", owner=OWNER)
+            judging.object(Evidence(ref, Acl(OWNER, (Grant(OWNER, "READ"),)), HEAD))
+        assert len(asked) == 1
+        judging.object(Evidence(REF, Acl(OWNER, (Grant(OWNER, "WRITE"),)), HEAD))
+        assert len(asked) == 2
+
+
+@pytest.mark.parametrize("reads", [("ref",), ("head",), ("acl", "head"), ("acl", "ref"), ("owner", "head")])
+def test_rule_of_what_an_object_has_for_itself_is_asked_for_each(reads: tuple[str, ...]) -> None:
+    counted, asked = counting(*reads)
+    judging = judge(counted)
+    for _ in range(10):
+        judging.object(Evidence(REF, PUBLIC, HEAD))
+    assert len(asked) == 10
+
+
+def various() -> Iterator[Evidence]:
+    """Every mixture of facts that were read, denied, skipped, or differ in the owner that the listing names."""
+    acls = (PUBLIC, Acl("other", PUBLIC.grants), Acl(OWNER, ()), DENIED, Unread("GetObjectAcl", "500"), SKIPPED)
+    heads = (HEAD, Unread("HeadObject", "403"), SKIPPED)
+    for listed in (OWNER, "other", None):
+        ref = ObjectRef("k", "e", 1, "2026-01-02T03:04:05Z", owner=listed)
+        yield from (Evidence(ref, acl, head) for acl in acls for head in heads)
+
+
+def test_what_is_remembered_never_changes_a_judgement() -> None:
+    rules = (by_both, by_owner, by_acl, by_fixed, by_listing)
+    remembering = judge(*rules)
+    cases = [*various()] * 3
+    assert [remembering.object(evidence) for evidence in cases] == [judge(*rules).object(case) for case in cases]
+
+
+def test_findings_and_undecided_rules_stand_in_the_order_of_the_rules() -> None:
+    judgement = judge(by_listing, by_acl, by_both, by_owner).object(Evidence(REF, PUBLIC, HEAD))
+    assert rules_of(judgement.findings) == ["T03", "T01", "T01", "T02", "T06"]
+    undecided = judge(by_both, by_acl).object(Evidence(REF, DENIED, HEAD)).undecided
+    assert undecided == ("T02", "T01")
+
+
+def test_more_acls_than_are_remembered_are_judged_all_the_same() -> None:
+    judging = judge(by_acl)
+    for number in (*range(REMEMBERED + 10), 0, 1):
+        judgement = judging.object(Evidence(REF, Acl(OWNER, (Grant(f"g{number}", "READ"),)), HEAD))
+        assert [finding.grantee for finding in judgement.findings] == [f"g{number}"]
+
+
+def test_rule_never_gets_a_bucket_fact_that_is_missing_whatever_the_plan_says() -> None:
+    for missing, undecided in ((DENIED, ("T04",)), (SKIPPED, ())):
+        found = facts(owner=missing)
+        judging = Judge(Plan((), (by_fixed,), (), None, None), found, options={"T04": {"word": "hello"}})
+        judgement = judging.object(Evidence(REF, PUBLIC, HEAD))
+        assert (judgement.findings, judgement.undecided) == ((), undecided)

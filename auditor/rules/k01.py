@@ -18,6 +18,12 @@ RISKS: Final = (
     (re.compile(r"\A[=+\-@\t\r]"), "begins like a spreadsheet formula"),
 )
 """What to look for, and what it is called; the direction controls are Unicode's property Bidi_Control."""
+_FIRST: Final = frozenset("/=+-@")
+
+
+def _is_plain(key: str) -> bool:
+    """Told at a glance, as nearly all keys can be: they have nothing that RISKS looks for."""
+    return key.isascii() and key.isprintable() and ".." not in key and key[:1] not in _FIRST
 
 
 @rule("K01", "key-risky", Severity.LOW, reads=("ref",))
@@ -31,6 +37,8 @@ def check(ref: ObjectRef) -> Iterator[Hit]:
     Blind to: letters that look alike, zero-width characters, line separators other than CR and LF.
     Fix: copy the object to a plain key and delete this one; refuse such keys where they are made.
     """
+    if _is_plain(ref.key):
+        return
     risks = [words for risk, words in RISKS if risk.search(ref.key)]
     if risks:
         yield Hit(f"its key {', '.join(risks)}")
