@@ -10,7 +10,7 @@ const NAMES = [
   'scheduleState', 'silentHours', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib', 'architecture', 'dependencies',
   'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory', 'visibilityTimeout', 'hashingConcurrency',
   'notificationConcurrency', 'maxReceives', 'oldestHash', 'oldestNotification', 'logDays', 'reportDays', 'alertAddress',
-  'reportsBucket', 'topic', 'kmsKey', 'notificationTopic', 'permissionsBoundary', 'rolePath', 'subnets',
+  'reportsBucket', 'topic', 'ledger', 'kmsKey', 'notificationTopic', 'permissionsBoundary', 'rolePath', 'subnets',
   'securityGroups',
 ];
 const NUMBERS = {
@@ -28,6 +28,7 @@ const NUMBERS = {
   logDays: [1, 3653],
   reportDays: [1, 36500],
 };
+const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.-]{3,255}$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 
 function fail(sentence) {
@@ -114,6 +115,9 @@ module.exports = async ({ options, resolveVariable }) => {
   choice('dependencies', values.dependencies, ['bundled', 'layer']);
   checked.layers = layers(checked, `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`);
   checked.layersOfFunctions = Object.keys(checked.layers).length ? [{ Ref: 'DependenciesLambdaLayer' }] : [];
+  if (values.ledger && !TABLE.test(values.ledger)) {
+    fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);
+  }
   choice('scheduleState', values.scheduleState, ['ENABLED', 'DISABLED']);
   if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
     fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);

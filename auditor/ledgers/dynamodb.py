@@ -104,8 +104,9 @@ class DynamoLedger:
                     answer = await self._client.call("BatchGetItem", RequestItems={self._table: {"Keys": keys}})
             except CallFailed as failure:
                 raise _explain(self._table, self._client.region, failure) from failure
-            items += answer["Responses"].get(self._table, [])
-            keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            # One table was asked; under which of its names it answers, where it was asked by its ARN, is its to say.
+            items += [item for found in answer["Responses"].values() for item in found]
+            keys = [key for left in answer.get("UnprocessedKeys", {}).values() for key in left["Keys"]]
             if not keys:
                 return items
             await self._sleep(min(5.0, 0.05 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries

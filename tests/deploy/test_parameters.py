@@ -24,6 +24,7 @@ from tests.deploy.checks.sources import ROOT, parameters
         (["buckets=photos", "hashingTimeout=1000"], "give a whole number from 10 to 900"),
         (["buckets=photos", "visibilityTimeout=900"], "give six times hashingTimeout, 5400, or more"),
         (["buckets=photos", "architecture=riscv"], "give arm64 or x86_64"),
+        (["buckets=photos", "ledger=dynamodb:digests"], "give the name or the ARN of a DynamoDB table"),
     ],
     ids=lambda value: "" if isinstance(value, str) else (value[-1].split("=")[0] if value else "none"),
 )

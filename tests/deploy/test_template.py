@@ -192,6 +192,35 @@ def test_what_exists_already_is_used_instead_of_made() -> None:
 
 
 @needs_osls
+@pytest.mark.parametrize(
+    ("given", "arn"),
+    [
+        ("digests", "arn:aws:dynamodb:eu-west-1:123456789012:table/digests"),
+        ("arn:aws:dynamodb:eu-west-1:999988887777:table/digests",) * 2,
+    ],
+    ids=["name", "arn"],
+)
+def test_a_ledger_that_exists_already_is_used_instead_of_made(given: str, arn: str) -> None:
+    stack = Stack(of_level("fixity"), parameters={"LedgerNameOrArn": given})
+    resources = stack.resources()
+    assert of_type(resources, "AWS::DynamoDB::Table") == {}
+    for name, role in (("AuditLambdaFunction", "AuditRole"), ("HashingLambdaFunction", "HashingRole")):
+        assert resources[name]["Properties"]["Environment"]["Variables"]["AUDITOR_LEDGER"] == f"dynamodb:{given}"
+        assert [one["Resource"] for one in allowed(resources, role) if one["Sid"] == "Ledger"] == [arn]
+    assert stack.resolve(of_level("fixity")["Outputs"]["LedgerTable"]["Value"]) == given
+
+
+@needs_osls
+def test_without_a_given_ledger_the_roles_name_the_one_that_is_made() -> None:
+    stack = Stack(of_level("fixity"))
+    resources = stack.resources()
+    for role in ("AuditRole", "HashingRole"):
+        assert [one["Resource"] for one in allowed(resources, role) if one["Sid"] == "Ledger"] == [
+            stack.arn_of("Ledger")
+        ]
+
+
+@needs_osls
 def test_the_kept_reports_bucket_keeps_its_policy() -> None:
     kept = Stack(of_level("fixity")).resources()["ReportsBucketPolicy"]
     assert (kept["DeletionPolicy"], kept["UpdateReplacePolicy"]) == ("Retain", "Retain")

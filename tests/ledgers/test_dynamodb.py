@@ -148,3 +148,19 @@ async def test_item_deleted_between_the_refusal_and_the_look_is_written_after_al
     client = Answers(refused, {}, {})
     assert await ledger_of(client).record(ENTRY) is True
     assert client.asked[1].ConsistentRead is True
+
+
+async def test_table_that_is_named_by_its_arn(moto_url: str) -> None:
+    await create_table("by-arn", endpoint_url=moto_url)
+    arn = boto3.client("dynamodb", endpoint_url=moto_url).describe_table(TableName="by-arn")["Table"]["TableArn"]
+    async with open_ledger(f"dynamodb:{arn}", endpoint_url=moto_url) as ledger:
+        assert await ledger.record(ENTRY)
+        assert await ledger.known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+
+
+@pytest.mark.parametrize("called", ["digests", "arn:aws:dynamodb:eu-north-1:123456789012:table/digests"])
+async def test_the_table_may_answer_under_either_of_its_names(called: str) -> None:
+    left = {"UnprocessedKeys": {called: {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}, "Responses": {}}
+    client = Answers(left, {"Responses": {called: [item("null#e")]}})
+    assert await ledger_of(client, []).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+    assert [one.operation for one in client.asked] == ["BatchGetItem", "BatchGetItem"]

@@ -104,6 +104,14 @@ class Stack:
         separator, parts = argument
         return str(separator).join(self.resolve(parts))
 
+    def _split(self, argument: list[Any]) -> list[str]:
+        separator, text = argument
+        return str(self.resolve(text)).split(separator)
+
+    def _select(self, argument: list[Any]) -> Any:
+        index, values = argument
+        return self.resolve(values)[int(index)]
+
     def _sub(self, argument: Any) -> str:
         text, values = argument if isinstance(argument, list) else (argument, {})
         known = self.resolve(values)
