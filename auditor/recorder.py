@@ -12,7 +12,8 @@ from auditor.fixity import Fixity, State
 from auditor.gather import Gathered
 from auditor.judge import Judge
 from auditor.models import Evidence
-from auditor.reports.lines import finding_line, object_line, undecided_line
+from auditor.reports.encoded import encode_finding, encode_object
+from auditor.reports.lines import encode_line, finding_line, undecided_line
 from auditor.reports.shown import Shown
 from auditor.runfolder import RunFolder
 from auditor.settings import Settings
@@ -53,9 +54,8 @@ class Recorder:
         """The findings on the bucket itself, before its first object."""
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
-        lines = [finding_line(finding) for finding in findings]
-        self._folder.write_findings(lines)
-        self.shown.add_findings(lines)
+        self._folder.write_findings(map(encode_finding, findings))
+        self.shown.add_findings(map(finding_line, findings))
 
     async def record(self, batch: list[Gathered]) -> None:
         """One batch, in the listing's order."""
@@ -86,9 +86,17 @@ class Recorder:
             unread = [(fact.action, fact.code) for fact in evidence.unread]
             if accepts_object(self._settings.accept_undecided, evidence.ref.key, unread):
                 self.tally.accept()
-        line = object_line(judgement, hashed, self._settings.keep_metadata)
-        self.shown.add(line, findings, undecided)
-        return self._folder.write(line, findings, undecided)
+        ref, verdict = evidence.ref, judgement.verdict
+        rules = sorted({finding.rule for finding in judgement.findings})
+        shown = {"key": ref.key, "version_id": ref.version_id, "rules": rules, "verdict": verdict}
+        self.shown.add(shown, findings, undecided)
+        return self._folder.write(
+            ref.key,
+            ref.version_id,
+            encode_object(judgement, hashed, self._settings.keep_metadata),
+            [encode_finding(finding, verdict) for finding in judgement.findings],
+            None if undecided is None else encode_line(undecided),
+        )
 
     async def _dispatch(self, read: list[Evidence], states: list[State | None]) -> None:
         if self._dispatcher is None:

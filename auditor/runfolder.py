@@ -14,7 +14,6 @@ from typing import Any, Final, Self
 from auditor.errors import OutputError
 from auditor.models import RuleUndecided
 from auditor.parts import KINDS, Part, PartFile, found_parts
-from auditor.reports.lines import encode_line
 from auditor.runs import UNDIVIDED, State, run_path, state_name, target_name, update_latest_json
 from auditor.stores import Store
 from auditor.stores.local import output_errors
@@ -46,9 +45,9 @@ class _Batch:
 class RunFolder:
     """write(), write_findings() are cheap and may be called on an event loop; all others block: one thread for them.
 
-    Call prepare() before the first write. Count an object in `tally` first and write it next, with nothing awaited
-    between, so that each checkpoint's tally is that of its lines. A part ends between two keys only, never between two
-    versions of one.
+    Lines are JSON with their line ends (reports.lines). Call prepare() before the first write. Count an object in
+    `tally` first and write it next, with nothing awaited between, so that each checkpoint's tally is that of its lines.
+    A part ends between two keys only, never between two versions of one.
 
     target: the summary's own dict. asked: as State has it. tally: the run's, shared with the caller. state: where a
     killed or handed-on run goes on; its tally is the caller's to restore. part_seconds: longest time a part with lines
@@ -128,12 +127,13 @@ class RunFolder:
 
     def write(
         self,
-        object_line: dict[str, Any],
-        finding_lines: Iterable[dict[str, Any]] = (),
-        undecided_line: dict[str, Any] | None = None,
+        key: str,
+        version_id: str | None,
+        object_line: bytes,
+        finding_lines: Iterable[bytes] = (),
+        undecided_line: bytes | None = None,
     ) -> bool:
         """Take one object's lines, in key order. True: flush() before going on, or memory grows."""
-        key = object_line["key"]
         with self._lock:
             self._raise_failure()
             if self._due and key != self._mark.key:
@@ -143,7 +143,7 @@ class RunFolder:
                 self._append("findings", line)
             if undecided_line is not None:
                 self._append("undecided", undecided_line)
-            self._in_versions = object_line["version_id"] is not None
+            self._in_versions = version_id is not None
             return self._written(key)
 
     @property
@@ -158,7 +158,7 @@ class RunFolder:
                 self._end_part(self._mark)
             self._mark = _Mark(key, self._tally.copy())
 
-    def write_findings(self, lines: Iterable[dict[str, Any]]) -> bool:
+    def write_findings(self, lines: Iterable[bytes]) -> bool:
         """Take findings that belong to no object. True as for write()."""
         with self._lock:
             self._raise_failure()
@@ -227,13 +227,12 @@ class RunFolder:
     ) -> None:
         self.close()
 
-    def _append(self, kind: str, line: dict[str, Any]) -> None:
-        data = encode_line(line)
+    def _append(self, kind: str, line: bytes) -> None:
         batch = self._batches[-1]
         if not any(self._counts.values()):
             self._opened = self._clock()
-        batch.lines[kind].append(data)
-        batch.size += len(data)
+        batch.lines[kind].append(line)
+        batch.size += len(line)
         self._counts[kind] += 1
 
     def _written(self, key: str | None) -> bool:

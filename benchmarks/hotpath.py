@@ -33,7 +33,7 @@ from auditor.pace import Permits, Rate
 from auditor.parts import PartFile
 from auditor.places import Places
 from auditor.plan import make_plan, select
-from auditor.reports.lines import encode_line, object_line
+from auditor.reports.encoded import encode_object
 from auditor.rules import RULES
 from auditor.settings import Settings
 from auditor.stop import Stop
@@ -122,10 +122,8 @@ def _after_gather(out: Path, evidence: Sequence[Evidence]) -> Iterator[tuple[str
         seconds, judgements = cpu(lambda: [judge.object(item) for item in batch])  # noqa: B023 - called at once
         yield "judge", seconds
         yield "tally", cpu(lambda: deque(map(tally.add, judgements), 0))[0]  # noqa: B023
-        seconds, lines = cpu(lambda: [object_line(judgement, None) for judgement in judgements])  # noqa: B023
-        yield "lines", seconds
-        seconds, data = cpu(lambda: [encode_line(line) for line in lines])  # noqa: B023
-        yield "json", seconds
+        seconds, data = cpu(lambda: [encode_object(judgement, None) for judgement in judgements])  # noqa: B023
+        yield "lines of JSON", seconds
         yield "gzip and write", cpu(lambda: part.write(b"".join(data)))[0]  # noqa: B023
     part.close()
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.models import Judgement
-from auditor.reports.lines import finding_line, object_line, undecided_line
+from auditor.reports.encoded import encode_finding, encode_object
+from auditor.reports.lines import encode_line, undecided_line
 from auditor.runfolder import RunFolder
 from auditor.stores.local import LocalStore
 from auditor.tally import Tally
@@ -31,8 +32,14 @@ def judgements() -> list[Judgement]:
 
 def put(folder: RunFolder, tally: Tally, judgement: Judgement) -> bool:
     tally.add(judgement)
-    lines = map(finding_line, judgement.findings)
-    return folder.write(object_line(judgement, None), lines, undecided_line(judgement))
+    ref, undecided = judgement.evidence.ref, undecided_line(judgement)
+    return folder.write(
+        ref.key,
+        ref.version_id,
+        encode_object(judgement, None),
+        map(encode_finding, judgement.findings),
+        None if undecided is None else encode_line(undecided),
+    )
 
 
 def put_all(folder: RunFolder, tally: Tally, judgements: Iterable[Judgement]) -> None:

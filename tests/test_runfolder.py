@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import OutputError, UsageError
-from auditor.reports.lines import encode_line, finding_line, object_line
+from auditor.reports.encoded import encode_finding, encode_object
 from auditor.runfolder import FLUSH_BYTES, RunFolder
 from auditor.runs import load_state, new_run_id, parse_run_id, read_lines, run_path
 from auditor.stores.local import LocalStore, output_errors
@@ -147,7 +147,7 @@ def test_many_findings_of_few_objects_end_a_part_too(store: LocalStore) -> None:
 def test_write_asks_for_a_flush_before_memory_grows(store: LocalStore) -> None:
     tally = Tally()
     with opened(store, tally) as folder:
-        size = len(encode_line(object_line(judged("k" * 1000), None)))
+        size = len(encode_object(judged("k" * 1000), None))
         written = next(n for n in itertools.count(1) if put(folder, tally, judged("k" * 1000)))
         assert FLUSH_BYTES <= written * size < FLUSH_BYTES + size
         folder.flush()
@@ -255,7 +255,7 @@ def test_findings_of_the_bucket(store: LocalStore) -> None:
     tally = Tally()
     with opened(store, tally) as folder:
         tally.add_findings([finding(None, "B01")])
-        folder.write_findings([finding_line(finding(None, "B01"))])
+        folder.write_findings([encode_finding(finding(None, "B01"))])
         folder.finish({"complete": True}, "")
     assert [line["rule"] for line in read_lines(store, "audited", RUN, "findings")] == ["B01"]
     assert store.list(f"{FOLDER}/objects/") == []
@@ -445,7 +445,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     with folder:
         for number in range(1000):
-            if folder.write({"key": os.urandom(1000).hex(), "version_id": None}):
+            if folder.write(str(number), None, os.urandom(1000).hex().encode()):
                 folder.flush()
 except OutputError as error:
     print(error)

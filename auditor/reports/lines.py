@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields
+from json.encoder import encode_basestring_ascii as _quote_ascii
 from operator import attrgetter
 from typing import Any, Final
 
 from auditor.models import Acl, Finding, Head, Judgement, Outcome, Skipped, Unread, Verdict
 
-_HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
-_HEAD_VALUES: Final = attrgetter(*_HEAD_NAMES)
+HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
+_HEAD_VALUES: Final = attrgetter(*HEAD_NAMES)
 _FINDING_NAMES: Final = tuple(field.name for field in fields(Finding))
 _FINDING_VALUES: Final = attrgetter(*_FINDING_NAMES)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -39,7 +40,7 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
         "last_modified": ref.last_modified,
         "storage_class": ref.storage_class,
         "owner": evidence.owner if isinstance(evidence.owner, str) else None,
-        "acl": _acl(evidence.acl),
+        "acl": acl_fact(evidence.acl),
         "head": _head(evidence.head, keep_metadata),
         "outcome": evidence.outcome.value,
         "changed": evidence.changed,
@@ -84,25 +85,28 @@ def fingerprint(
     parts = [bucket, key, rule, grantee, permission]
     if version_id is not None:
         parts.append(version_id)
-    return hashlib.sha256(_encode_ascii(parts).encode()).hexdigest()[:32]
+    text = ",".join(["null" if part is None else _quote_ascii(part) for part in parts])
+    return hashlib.sha256(f"[{text}]".encode("ascii")).hexdigest()[:32]
 
 
-def _acl(fact: Acl | Unread | Skipped) -> dict[str, Any]:
+def acl_fact(fact: Acl | Unread | Skipped) -> dict[str, Any]:
+    """The line's `acl`."""
     if isinstance(fact, Acl):
         grants = [{"grantee": grant.grantee, "permission": grant.permission} for grant in fact.grants]
         return {"owner": fact.owner, "grants": grants}
-    return _missing(fact)
+    return missing_fact(fact)
 
 
 def _head(fact: Head | Unread | Skipped, keep_metadata: bool) -> dict[str, Any]:
     if not isinstance(fact, Head):
-        return _missing(fact)
-    line = dict(zip(_HEAD_NAMES, _HEAD_VALUES(fact), strict=True))
+        return missing_fact(fact)
+    line = dict(zip(HEAD_NAMES, _HEAD_VALUES(fact), strict=True))
     line["metadata"] = dict(fact.metadata) if keep_metadata else sorted(fact.metadata)
     return line
 
 
-def _missing(fact: Unread | Skipped) -> dict[str, Any]:
+def missing_fact(fact: Unread | Skipped) -> dict[str, Any]:
+    """What stands in a fact's place where it was not read."""
     if isinstance(fact, Unread):
         return {"unread": {"action": fact.action, "code": fact.code}}
     return {"skipped": fact.reason}
