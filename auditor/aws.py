@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, cast
@@ -32,13 +34,9 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
     named = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}")
     if found := named or os.environ.get("AWS_ENDPOINT_URL"):
         return found
-    try:
+    with _configuration(profile):
         session = botocore.session.Session(profile=profile)
         found = session.get_scoped_config().get("endpoint_url")
-    except sdk.ProfileNotFound as error:
-        raise profile_missing(profile) from error
-    except sdk.BotoCoreError as error:
-        raise _unusable(error) from error
     return str(found) if found else None
 
 
@@ -87,9 +85,24 @@ def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, An
 
 def make_session(profile: str | None, region: str | None) -> boto3.Session:
     """A boto3 session; raises CredentialsError for a profile that does not exist."""
-    try:
-        core = with_shared_models(botocore.session.Session(profile=profile))
+    core = core_session(profile)
+    with _configuration(profile):
         return boto3.Session(botocore_session=core, region_name=region)
+
+
+def core_session(profile: str | None) -> Any:
+    """The botocore session below one, where no client is wanted; raises as make_session does."""
+    with _configuration(profile):
+        core = with_shared_models(botocore.session.Session(profile=profile))
+        core.get_scoped_config()  # else the first setting that is asked for finds out that there is no such profile
+        return core
+
+
+@contextmanager
+def _configuration(profile: str | None) -> Iterator[None]:
+    """What the user's AWS files raise leaves as ours."""
+    try:
+        yield
     except sdk.ProfileNotFound as error:
         raise profile_missing(profile) from error
     except sdk.BotoCoreError as error:
