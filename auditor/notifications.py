@@ -113,7 +113,20 @@ def _unquote(value: object, name: str) -> str:
 def _created(entry: dict[str, Any], name: str, etag: str, version: str) -> HashTask:
     return HashTask(
         key=text(entry, "key", f"{name}.key"),
-        version_id=plain_text(entry, version, f"{name}.{version}") if entry.get(version) else None,
-        etag=plain_text(entry, etag, f"{name}.{etag}").strip('"'),
+        version_id=_version(entry, version, f"{name}.{version}"),
+        etag=_etag(entry, etag, f"{name}.{etag}"),
         size=whole_number(entry, "size", f"{name}.size"),
     )
+
+
+def _version(entry: dict[str, Any], field: str, name: str) -> str | None:
+    """None where the bucket has no versions: the field is missing there, null or empty."""
+    return None if entry.get(field) in (None, "") else plain_text(entry, field, name)
+
+
+def _etag(entry: dict[str, Any], field: str, name: str) -> str:
+    """Without quotes; an empty one would be no object's, and the object taken for overwritten."""
+    etag = plain_text(entry, field, name).strip('"')
+    if not etag:
+        raise MessageError(f"{name} is not a string with text")
+    return etag

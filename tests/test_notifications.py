@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -108,21 +109,112 @@ def test_test_event_of_s3(wrap: Any) -> None:
     assert decode_any(wrap(body)) == TestEvent()
 
 
+def test_a_form_that_has_grown_is_still_read() -> None:
+    grown = record("a+b", lifecycleEventData={"transitionEventData": {}}) | {
+        "eventVersion": "2.9",
+        "glacierEventData": {"restoreEventData": {}},
+        "userIdentity": {"principalId": "A"},
+        "anything": [1, {"deep": None}],
+    }
+    grown["s3"] |= {"configurationId": "c", "another": {"field": True}}
+    assert only_task(plain(grown)) == HashTask("a+b", None, "etag", 3)
+    more = {"deletion-type": "none", "another": [1]}
+    assert only_task(event_bridge("a+b", **more)) == HashTask("a+b", None, "etag", 3)
+
+
+def without(holder: dict[str, Any], *path: str) -> dict[str, Any]:
+    """A copy without the field at the end of the path."""
+    first, *rest = path
+    return {
+        name: without(value, *rest) if name == first else value
+        for name, value in holder.items()
+        if rest or name != first
+    }
+
+
+def changed(holder: dict[str, Any], value: Any, *path: str) -> dict[str, Any]:
+    """A copy with another value at the end of the path."""
+    first, *rest = path
+    return holder | {first: changed(holder[first], value, *rest) if rest else value}
+
+
+FIELDS = [
+    ("eventSource",),
+    ("eventName",),
+    ("s3",),
+    ("s3", "bucket"),
+    ("s3", "bucket", "name"),
+    ("s3", "object"),
+    ("s3", "object", "key"),
+    ("s3", "object", "size"),
+    ("s3", "object", "eTag"),
+]
+DETAILS = [
+    ("source",),
+    ("detail",),
+    ("detail", "bucket"),
+    ("detail", "bucket", "name"),
+    ("detail", "object"),
+    ("detail", "object", "key"),
+    ("detail", "object", "size"),
+    ("detail", "object", "etag"),
+]
+WRONG = [None, True, 1.5, -1, "", [], {}, ["x"], "\ud800"]
+
+
+@pytest.mark.parametrize("path", FIELDS, ids=".".join)
+def test_a_record_with_a_field_missing_or_of_another_type_is_refused_by_that_fields_name(path: tuple[str, ...]) -> None:
+    for body in (without(record(), *path), *(changed(record(), value, *path) for value in WRONG)):
+        for form in (plain(record(), body), through_sns(plain(record(), body))):
+            with pytest.raises(MessageError, match=re.escape(f"Records[1].{'.'.join(path)}")):
+                decode_any(form)
+
+
+@pytest.mark.parametrize("path", DETAILS, ids=".".join)
+def test_an_event_with_a_field_missing_or_of_another_type_is_refused_by_that_fields_name(path: tuple[str, ...]) -> None:
+    whole = json.loads(event_bridge())
+    for body in (without(whole, *path), *(changed(whole, value, *path) for value in WRONG)):
+        with pytest.raises(MessageError, match=re.escape(".".join(path))):
+            decode_any(json.dumps(body))
+
+
+@pytest.mark.parametrize("value", [True, 0, 1.5, [], ["x"], {}, "v\n", "v" * 1025])
+def test_a_version_of_another_type_is_refused_and_not_taken_for_none(value: Any) -> None:
+    for body in (plain(record(versionId=value)), event_bridge(**{"version-id": value})):
+        with pytest.raises(MessageError, match="version"):
+            decode_any(body)
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         ("not json", "not JSON"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("1" * 5_000, "not JSON"),
+        ("null", "the body is not a JSON object"),
+        ('["Records"]', "the body is not a JSON object"),
         ('{"hello": 1}', "neither a message of ours nor an S3 notification"),
         ('{"Records": {}}', "neither a message of ours"),
         ('{"Records": [3]}', r"Records\[0\] is not a JSON object"),
+        ('{"Event": ["s3:TestEvent"]}', "neither a message of ours"),
         (plain(record() | {"eventSource": "aws:sqs"}), "eventSource is not aws:s3"),
-        (plain(record() | {"s3": {}}), "s3.bucket is not a JSON object"),
-        (plain(record(key="x", size="3")), "size is not a whole number"),
-        (plain(record(eTag=None)), "eTag is not a string"),
+        (plain(record(eTag='""')), "eTag is not a string with text"),
+        (event_bridge(etag='"'), "etag is not a string with text"),
         (plain(record() | {"s3": {"bucket": {"name": "bucket"}, "object": {"key": "%ff"}}}), "not valid unicode"),
+        (plain(record("k" * 1025)), "key has 1025 bytes"),
+        (plain(record(bucket="../bucket")), "not a bucket's name"),
+        (plain(record(size=10**30)), "size is negative or too large"),
         (plain(*[record()] * 101), "Records has 101 entries"),
         (json.dumps({"Type": "SubscriptionConfirmation", "Message": "x"}), "SNS envelope holds no notification"),
-        (json.dumps({"Type": "Notification", "Message": "x"}), "not JSON"),
+        (json.dumps({"Type": "Notification", "Message": {"Records": []}}), "SNS envelope holds no notification"),
+        (json.dumps({"Type": ["Notification"], "Message": "{}"}), "SNS envelope holds no notification"),
+        (json.dumps({"Type": "Notification", "Message": None}), "SNS envelope holds no notification"),
+        (json.dumps({"Type": "Notification"}), "neither a message of ours"),
+        (through_sns("x"), "not JSON"),
+        (through_sns("[]"), "the body is not a JSON object"),
+        (through_sns("{}"), "neither a message of ours"),
+        (through_sns(through_sns(plain(record()))), "neither a message of ours"),
         (event_bridge().replace("aws.s3", "my.app"), "source is not aws.s3"),
         (event_bridge(size=-1), "detail.object.size is negative"),
     ],
