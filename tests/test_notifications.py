@@ -118,7 +118,7 @@ def test_a_form_that_has_grown_is_still_read() -> None:
     }
     grown["s3"] |= {"configurationId": "c", "another": {"field": True}}
     assert only_task(plain(grown)) == HashTask("a+b", None, "etag", 3)
-    more = {"deletion-type": "none", "another": [1]}
+    more: dict[str, Any] = {"deletion-type": "none", "another": [1]}
     assert only_task(event_bridge("a+b", **more)) == HashTask("a+b", None, "etag", 3)
 
 
@@ -159,7 +159,7 @@ DETAILS = [
     ("detail", "object", "size"),
     ("detail", "object", "etag"),
 ]
-WRONG = [None, True, 1.5, -1, "", [], {}, ["x"], "\ud800"]
+WRONG: list[Any] = [None, True, 1.5, -1, "", [], {}, ["x"], "\ud800"]
 
 
 @pytest.mark.parametrize("path", FIELDS, ids=".".join)
