@@ -28,6 +28,7 @@ from tests.servers.stub_faults import (
     REQUEST_TIMEOUT,
     RESET,
     SLOW_DOWN,
+    STALL,
     TRANSIENT,
     TRUNCATED,
     VANISH,
@@ -100,6 +101,19 @@ def test_cut_body_ends_half_way(stub: StubServer, s3: Any, size: int) -> None:
     head, _, body = exchange(stub.url, "/audited/k").partition(b"\r\n\r\n")
     assert f"Content-Length: {size}".encode() in head
     assert len(body) == size // 2
+
+
+def test_stalled_body_stops_half_way_and_the_connection_stays(stub: StubServer) -> None:
+    stub.put(BUCKET, "k", None, size=1000)
+    stub.faults = [STALL]
+    impatient = client("s3", stub.url, read_timeout=0.2)
+    body = impatient.get_object(Bucket=BUCKET, Key="k")["Body"]
+    assert len(body.read(500)) == 500
+    with pytest.raises(ReadTimeoutError):
+        body.read(1)
+    body.close()
+    impatient.close()
+    until(lambda: stub.in_flight == 0)
 
 
 def test_black_hole_gives_no_answer(stub: StubServer) -> None:

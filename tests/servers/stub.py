@@ -132,7 +132,9 @@ class StubServer:
         if fault.kind is Kind.VANISH:
             vanish(self.world, call)
         reply = spoilt(answer(self.world, call), fault, call)
-        return await (_send_half if fault.kind is Kind.CUT else _send)(request, call, reply)
+        if fault.kind in {Kind.CUT, Kind.STALL}:
+            return await _send_half(request, call, reply, stalls=fault.kind is Kind.STALL)
+        return await _send(request, call, reply)
 
     async def _fault(self, call: Call) -> Fault | None:
         """What befalls this call; delays are waited for and the next plan is asked."""
@@ -170,7 +172,7 @@ async def _send(request: web.BaseRequest, call: Call, reply: Reply) -> web.Strea
     return response
 
 
-async def _send_half(request: web.BaseRequest, call: Call, reply: Reply) -> web.StreamResponse:
+async def _send_half(request: web.BaseRequest, call: Call, reply: Reply, *, stalls: bool) -> web.StreamResponse:
     body = reply.body if reply.item is None else reply.item.read(reply.start, reply.length)
     if not body:
         return _hang_up(request)
@@ -179,6 +181,8 @@ async def _send_half(request: web.BaseRequest, call: Call, reply: Reply) -> web.
     )
     await response.prepare(request)
     await response.write(body[: len(body) // 2])
+    if stalls:
+        await asyncio.Event().wait()
     if request.transport is not None:
         request.transport.close()
     return response

@@ -17,14 +17,15 @@ from typing import Final
 class Kind(StrEnum):
     """The ways to fail.
 
-    CUT: half of the body, then the connection closes. VANISH: the object is removed just before it is read. EMPTY: 200
-    without a body. INCOMPLETE: 200, well formed, without the required elements. TRUNCATED: 200, half of the body, with
-    a Content-Length to match.
+    CUT: half of the body, then the connection closes. STALL: half of the body, then nothing more. VANISH: the object is
+    removed just before it is read. EMPTY: 200 without a body. INCOMPLETE: 200, well formed, without the required
+    elements. TRUNCATED: 200, half of the body, with a Content-Length to match.
     """
 
     ERROR = "error"
     RESET = "reset"
     CUT = "cut"
+    STALL = "stall"
     DELAY = "delay"
     BLACK_HOLE = "black hole"
     VANISH = "vanish"
@@ -68,6 +69,7 @@ INVALID_ACCESS_KEY: Final = error(403, "InvalidAccessKeyId")
 ACCESS_DENIED: Final = error(403, "AccessDenied")
 RESET: Final = Fault(Kind.RESET)
 CUT: Final = Fault(Kind.CUT)
+STALL: Final = Fault(Kind.STALL)
 BLACK_HOLE: Final = Fault(Kind.BLACK_HOLE)
 VANISH: Final = Fault(Kind.VANISH)
 EMPTY: Final = Fault(Kind.EMPTY)
