@@ -9,6 +9,7 @@ from typing import Any, Final
 import botocore.session
 from botocore.exceptions import UnknownRegionError
 
+from auditor.arns import Arns
 from auditor.rules.interface import Rule
 from auditor.settings import Settings
 from auditor.target import Target
@@ -137,61 +138,91 @@ def partition_of(region: str | None) -> str:
         return "aws"
 
 
-def audit_policy(targets: Sequence[Target], settings: Settings, selection: Selection, partition: str) -> dict[str, Any]:
-    """An IAM policy document that allows an audit of the targets, and nothing else."""
-    statements = [
-        _statement("Account", ACCOUNT_CALLS.values(), ["*"]),
-        *_target_statements(targets, settings, selection, partition),
-        *_output_statements(settings, partition),
-        *_fixity_statements(settings, partition),
-    ]
-    return {"Version": "2012-10-17", "Statement": statements}
+def audit_policy(
+    targets: Sequence[Target],
+    settings: Settings,
+    selection: Selection,
+    partition: str,
+    *,
+    audited_keys: Sequence[str] = (),
+    reports_key: str | None = None,
+) -> dict[str, Any]:
+    """An IAM policy document that allows an audit of the targets, and nothing else.
+
+    audited_keys: ARNs of the KMS keys of objects that are hashed. reports_key: of the bucket that settings.out names.
+    """
+    arns = Arns(partition)
+    return document(
+        statement("Account", ACCOUNT_CALLS.values(), ["*"]),
+        *_target_statements(targets, settings, selection, arns),
+        *([statement("Keys", AUDITED_KEYS, audited_keys)] if settings.hash and audited_keys else ()),
+        *_output_statements(settings, arns, reports_key),
+        *_fixity_statements(settings, arns),
+    )
+
+
+def document(*statements: dict[str, Any]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": list(statements)}
+
+
+def statement(sid: str, actions: Iterable[str], resources: Iterable[str], effect: str = "Allow") -> dict[str, Any]:
+    return {"Sid": sid, "Effect": effect, "Action": sorted(set(actions)), "Resource": list(resources)}
+
+
+def bucket_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
+    return sorted({arns.bucket(target.bucket) for target in targets})
+
+
+def object_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
+    return sorted({arns.objects(target.bucket, target.prefix) for target in targets})
+
+
+def place_in_bucket(out: str) -> tuple[str, str] | None:
+    """Bucket and prefix (empty, or ending in `/`) of a place for run folders; None for a directory."""
+    if not out.startswith("s3://"):
+        return None
+    bucket, _, prefix = out.removeprefix("s3://").partition("/")
+    return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+
+
+def table_of(ledger: str | None) -> str | None:
+    """The DynamoDB table of a ledger's URI, its name or ARN; None for another kind of ledger."""
+    return ledger.partition(":")[2] if ledger and ledger.startswith("dynamodb:") else None
 
 
 def _target_statements(
-    targets: Sequence[Target], settings: Settings, selection: Selection, partition: str
+    targets: Sequence[Target], settings: Settings, selection: Selection, arns: Arns
 ) -> list[dict[str, Any]]:
     versions = any(target.versions for target in targets)
-    buckets = sorted({f"arn:{partition}:s3:::{target.bucket}" for target in targets})
-    objects = sorted({f"arn:{partition}:s3:::{target.bucket}/{_literal(target.prefix)}*" for target in targets})
     on_objects = []
     if selection.acl:
         on_objects.append(ACL_CALLS[versions])
     if selection.head or settings.hash:
         on_objects.append(READ_CALLS[versions])
-    statements = [_statement("Bucket", [*BUCKET_CALLS.values(), LISTING_CALLS[versions]], buckets)]
+    statements = [
+        statement("Bucket", [*BUCKET_CALLS.values(), LISTING_CALLS[versions]], bucket_arns(targets, arns)),
+    ]
     if on_objects:
-        statements.append(_statement("Objects", on_objects, objects))
+        statements.append(statement("Objects", on_objects, object_arns(targets, arns)))
     return statements
 
 
-def _output_statements(settings: Settings, partition: str) -> list[dict[str, Any]]:
-    if not settings.out.startswith("s3://"):
+def _output_statements(settings: Settings, arns: Arns, key: str | None) -> list[dict[str, Any]]:
+    if (place := place_in_bucket(settings.out)) is None:
         return []
-    bucket, _, prefix = settings.out.removeprefix("s3://").partition("/")
-    folder = f"{_literal(prefix.strip('/'))}/*" if prefix.strip("/") else "*"
     return [
-        _statement("OutputList", ["s3:ListBucket"], [f"arn:{partition}:s3:::{bucket}"]),
-        _statement("Output", STORE_OBJECT_CALLS, [f"arn:{partition}:s3:::{bucket}/{folder}"]),
+        statement("OutputList", ["s3:ListBucket"], [arns.bucket(place[0])]),
+        statement("Output", STORE_OBJECT_CALLS, [arns.objects(*place)]),
+        *([statement("OutputKey", REPORTS_KEY, [key])] if key else ()),
     ]
 
 
-def _fixity_statements(settings: Settings, partition: str) -> list[dict[str, Any]]:
+def _fixity_statements(settings: Settings, arns: Arns) -> list[dict[str, Any]]:
     statements = []
     if settings.queue:
         name = settings.queue.rstrip("/").rpartition("/")[2]
-        statements.append(_statement("Queue", ["sqs:SendMessage"], [f"arn:{partition}:sqs:*:*:{name}"]))
-    if settings.ledger and settings.ledger.startswith("dynamodb:"):
-        table = settings.ledger.partition(":")[2]
+        statements.append(statement("Queue", [QUEUE_CALLS["SendMessageBatch"]], [arns.queue(name)]))
+    if table := table_of(settings.ledger):
         actions = [*LEDGER_READS, *(LEDGER_WRITES if settings.hash else ())]
-        statements.append(_statement("Ledger", actions, [f"arn:{partition}:dynamodb:*:*:table/{table}"]))
+        statements.append(statement("Ledger", actions, [arns.table(table)]))
     return statements
-
-
-def _statement(sid: str, actions: Iterable[str], resources: list[str]) -> dict[str, Any]:
-    return {"Sid": sid, "Effect": "Allow", "Action": sorted(set(actions)), "Resource": resources}
-
-
-def _literal(prefix: str) -> str:
-    """The prefix for an ARN, where `*`, `?` and `$` would mean something (IAM User Guide, policy variables)."""
-    return "".join(f"${{{character}}}" if character in "*?$" else character for character in prefix)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor.bucketquestions import QUESTIONS
+from auditor.cli import main
 from auditor.ledgers.dynamodb import DynamoLedger
 from auditor.ledgers.interface import Entry
 from auditor.models import ObjectRef
@@ -75,6 +77,93 @@ def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
     found = actions(audit_policy([Target("b")], settings, BOTH, "aws"))
     assert {action for action in found if not action.startswith("s3:")} == {"sqs:SendMessage", *LEDGER_READS}
     assert "dynamodb:UpdateItem" not in found
+
+
+KEYS = tuple(f"arn:aws:kms:eu-west-1:123456789012:key/{number}" for number in (1, 2))
+
+
+def test_hashing_decrypts_with_the_keys_that_are_named_and_with_no_other() -> None:
+    settings = Settings(ledger="dynamodb:digests", hash=True)
+    found = audit_policy([Target("b")], settings, BOTH, "aws", audited_keys=KEYS)
+    assert [one["Resource"] for one in found["Statement"] if "kms:Decrypt" in one["Action"]] == [list(KEYS)]
+    assert "kms:Decrypt" not in actions(audit_policy([Target("b")], settings, BOTH, "aws"))
+    unhashed = audit_policy([Target("b")], Settings(), BOTH, "aws", audited_keys=KEYS)
+    assert "kms:Decrypt" not in actions(unhashed)
+
+
+def test_reports_under_a_key_are_written_and_read_with_it() -> None:
+    found = audit_policy([Target("b")], Settings(out="s3://reports"), BOTH, "aws", reports_key=KEYS[0])
+    assert actions(found, KEYS[0]) == {"kms:Decrypt", "kms:GenerateDataKey"}
+
+
+def test_a_ledger_may_be_named_by_its_arn() -> None:
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/digests"
+    found = audit_policy([Target("b")], Settings(ledger=f"dynamodb:{arn}"), BOTH, "aws")
+    assert actions(found, arn) == set(LEDGER_READS)
+
+
+Printed = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
+    """Runs `auditor policy s3://photos`; its exit code, its document and what it said on stderr."""
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        code = main(["policy", "s3://photos", *arguments])
+        said = capsys.readouterr()
+        return code, json.loads(said.out or "{}"), said.err
+
+    return run
+
+
+def test_at_level_exposure_no_object_is_read(printed: Printed) -> None:
+    _, found, _ = printed("--level", "exposure")
+    assert actions(found, "arn:aws:s3:::photos/*") == {"s3:GetObjectAcl"}
+    _, found, _ = printed("--level", "metadata")
+    assert actions(found, "arn:aws:s3:::photos/*") == {"s3:GetObjectAcl", "s3:GetObject"}
+
+
+def test_hashing_without_keys_is_told_that_it_may_need_some(printed: Printed) -> None:
+    hashing = ("--hash", "--ledger", "dynamodb:digests")
+    code, _, said = printed(*hashing)
+    assert (code, "objects under SSE-KMS are hashed only with kms:Decrypt" in said) == (0, True)
+    code, found, said = printed(*hashing, "--audited-keys", ",".join(KEYS))
+    assert (code, said) == (0, "")
+    assert actions(found, KEYS[1]) == {"kms:Decrypt"}
+
+
+def test_keys_that_no_hashing_needs_are_said_to_add_nothing(printed: Printed) -> None:
+    code, found, said = printed("--audited-keys", KEYS[0])
+    assert (code, "kms:Decrypt" in actions(found)) == (0, False)
+    assert "--audited-keys adds nothing here" in said
+
+
+def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed) -> None:
+    code, _, said = printed("--role", "audit", "--level", "exposure", "--out", "s3://reports/audits")
+    assert (code, "by the policies of the reports bucket and its key" in said) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (("--audited-keys", "alias/mine"), "not the ARN of a KMS key"),
+        (("--audited-keys", "arn:aws:kms:*:*:key/*"), "not the ARN of a KMS key"),
+        (("--reports-key", "1234"), "not the ARN of a KMS key"),
+        (("--role", "audit", "--topic", "alerts"), "not the ARN of an SNS topic"),
+        (("--role", "audit", "--stage", "*"), "is no stage"),
+        (("--vpc",), "add --role audit"),
+        (("--role", "audit"), "name it with --out s3://"),
+        (("--role", "audit", "--level", "fixity", "--out", "s3://reports"), "name it with --ledger dynamodb:TABLE"),
+        (("--role", "hashing", "--ledger", "sqlite:digests"), "name it with --ledger dynamodb:TABLE"),
+        (("--role", "hashing", "--level", "exposure"), "there is no hashing worker at level exposure"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_would_be_a_wrong_policy_is_refused(given: tuple[str, ...], word: str, printed: Printed) -> None:
+    code, found, said = printed(*given)
+    assert (code, found) == (2, {})
+    assert word in said
 
 
 def test_partitions_come_from_the_region() -> None:

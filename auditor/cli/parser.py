@@ -90,6 +90,7 @@ def _audit(add: Add, name: str, summary: str) -> None:
     parser = _command(add, name, summary)
     _targets(parser)
     _pace(parser)
+    parser.add_argument("--level", metavar="NAME", help="exposure: send no HEAD; metadata, fixity: what the rules need")
     parser.add_argument("--only", metavar="RULE,..", help="only these rules")
     parser.add_argument("--ignore", metavar="RULE,..", help="all rules but these")
     parser.add_argument("--fail-on", metavar="SEVERITY", help="exit 3 from this severity on (high), or never")
@@ -102,6 +103,24 @@ def _audit(add: Add, name: str, summary: str) -> None:
     if name == "audit":
         parser.add_argument("--resume", metavar="RUN", help="go on with this interrupted run, in its folder")
         _format(parser)
+    else:
+        _roles(parser)
+
+
+def _roles(parser: Group) -> None:
+    parser.add_argument(
+        "--audited-keys",
+        metavar="ARN,..",
+        help="KMS keys of the audited objects: with --hash or --role hashing, objects under SSE-KMS need them",
+    )
+    parser.add_argument("--reports-key", metavar="ARN", help="KMS key of the bucket that --out names")
+    deployed = parser.add_argument_group(
+        "the role of a deployed function", "All that an event may ask of it: rules and --versions do not matter."
+    )
+    deployed.add_argument("--role", choices=("audit", "hashing"), help="this function's, at --level (metadata)")
+    deployed.add_argument("--stage", metavar="NAME", help="of the deployment (prod)")
+    deployed.add_argument("--topic", metavar="ARN", help="for alerts, where the deployment was given one")
+    deployed.add_argument("--vpc", action="store_true", help="the functions are in a VPC")
 
 
 def _hash(add: Add) -> None:
