@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import boto3
@@ -18,8 +18,10 @@ from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
 from auditor.dates import any_date
-from auditor.engines.interface import Connection
 from auditor.errors import CredentialsError, UsageError
+
+if TYPE_CHECKING:  # the engines import this module
+    from auditor.engines.interface import Connection
 
 SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
 """Every service that a client may be opened for: the deployed package holds the SDK's data of these alone."""

@@ -10,7 +10,7 @@ import os
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSResponse
@@ -19,9 +19,11 @@ from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.utils import get_environ_proxies
 
 from auditor import aws
-from auditor.engines.interface import Connection
 from auditor.errors import UsageError
 from auditor.faults import sdk_errors
+
+if TYPE_CHECKING:  # the engines import this module
+    from auditor.engines.interface import Connection
 
 _PORTS: Final = {"http": 80, "https": 443}
 _ALGORITHM: Final = "AWS4-HMAC-SHA256 Credential="

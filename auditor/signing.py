@@ -167,11 +167,21 @@ def _check(credentials: Credentials, host: str, headers: Pairs) -> None:
     names = [name for name, _ in headers]
     if names != sorted(set(names)) or not _OURS.isdisjoint(names) or not all(map(_NAME, names)):
         raise UnsignableError("the headers to sign are not lower-case names in order, each once, none of the signer's")
-    values = [("host", host), ("authorization", credentials.access_key), *headers]
-    for name, value in [*values, ("x-amz-security-token", credentials.token or "")]:
-        if not _VALUE(value):
-            raise UnsignableError(f"the header {name} would hold a line break or another character that it cannot")
+    for name, value in (("host", host), *headers):
+        _check_value(name, value)
+    check_credentials(credentials)
+
+
+def check_credentials(credentials: Credentials) -> None:
+    """Raise UnsignableError unless requests can carry them."""
+    _check_value("authorization", credentials.access_key)
+    _check_value("x-amz-security-token", credentials.token or "")
     try:
         credentials.secret_key.encode()
     except UnicodeEncodeError:  # not its cause: that one quotes the secret
         raise UnsignableError("the secret key is no UTF-8") from None
+
+
+def _check_value(name: str, value: str) -> None:
+    if not _VALUE(value):
+        raise UnsignableError(f"the header {name} would hold a line break or another character that it cannot")
