@@ -76,9 +76,15 @@ given = $(if $(BUCKETS),--param buckets=$(BUCKETS)) $(if $(LEVEL),--param level=
 local = AWS_ENDPOINT_URL="$${AWS_ENDPOINT_URL:-$$(cat .build/local-aws.url 2>/dev/null)}" AWS_ACCESS_KEY_ID=testing \
 	AWS_SECRET_ACCESS_KEY=testing AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 NO_PROXY=127.0.0.1
 aws = $(if $(filter local,$(STAGE)),$(local))
+ifdef REGION
+export AWS_REGION = $(REGION)
+endif
 ifdef AWS_REGION
-# boto3 reads this one, osls the other.
+# What knows only the other one.
 export AWS_DEFAULT_REGION = $(AWS_REGION)
+endif
+ifneq ($(filter --region --region=% -r --aws-profile --aws-profile=%,$(PARAMS)),)
+$(error PARAMS reach osls alone, and make invoke would look elsewhere: give REGION=.. or AWS_PROFILE=.. instead)
 endif
 
 node_modules/.installed: package-lock.json

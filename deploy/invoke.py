@@ -25,6 +25,7 @@ from deploy import python
 from deploy.errors import BuildError
 from deploy.local_aws import BUCKET, QUEUE
 from deploy.options import ROOT
+from deploy.region import region
 
 SERVICE: Final = "s3-auditor"
 PACKAGE: Final = ROOT / ".build" / "function-local.zip"
@@ -86,7 +87,7 @@ def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: b
     if undeployed:
         handler = "handlers.hashing.handler" if "Records" in event else "handlers.audit.handler"
         return run_here(handler, event, {**undeployed_settings(endpoint), **os.environ}, LONGEST, f"local:{function}")
-    client = boto3.client("lambda", config=Config(read_timeout=LONGEST + 30, retries={"total_max_attempts": 1}))
+    client = lambda_client()
     if local:
         deployed = client.get_function_configuration(FunctionName=function)
         variables = {**deployed["Environment"]["Variables"], "AUDITOR_HANDS_ON": "false", "AUDITOR_TOPIC": ""}
@@ -97,6 +98,12 @@ def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: b
     if "FunctionError" in answer:
         raise BuildError(f"{function} failed: {payload.get('errorMessage', payload)}")
     return payload
+
+
+def lambda_client() -> Any:
+    """Where osls deploys to; it waits for an answer as long as a function may take, and asks once."""
+    config = Config(read_timeout=LONGEST + 30, retries={"total_max_attempts": 1})
+    return boto3.Session().client("lambda", region_name=region(), config=config)
 
 
 def undeployed_settings(endpoint: str) -> dict[str, str]:
