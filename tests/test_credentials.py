@@ -284,11 +284,11 @@ async def test_a_renewal_that_hangs(clock: Clock, sources: Renewing) -> None:
 
 
 async def test_a_hanging_renewal_when_the_old_ones_have_expired(clock: Clock, sources: Renewing) -> None:
-    source = CredentialSource(load=sources.load, clock=clock, patience=0.05)
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
     await source.current()
     clock.seconds = HOUR
     sources.held = threading.Event()
-    with pytest.raises(CredentialsError, match=r"not answered for 0\.05 seconds"):
+    with pytest.raises(CredentialsError, match=r"not answered for 0\.5 seconds"):
         await source.current()
     sources.held.set()
     sources.held = None
@@ -296,7 +296,7 @@ async def test_a_hanging_renewal_when_the_old_ones_have_expired(clock: Clock, so
 
 
 async def test_a_hanging_first_time(clock: Clock, sources: Renewing) -> None:
-    source = CredentialSource(load=sources.load, clock=clock, patience=0.05)
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
     hanging = sources.held = threading.Event()
     answers = await asyncio.gather(*(source.current() for _ in range(3)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [CredentialsError] * 3
@@ -308,7 +308,7 @@ async def test_a_hanging_first_time(clock: Clock, sources: Renewing) -> None:
 
 
 async def test_a_late_answer_is_better_than_none(clock: Clock, sources: Renewing) -> None:
-    source = CredentialSource(load=sources.load, clock=clock, patience=0.05)
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
     sources.held = threading.Event()
     with pytest.raises(CredentialsError):
         await source.current()
@@ -318,7 +318,7 @@ async def test_a_late_answer_is_better_than_none(clock: Clock, sources: Renewing
 
 
 async def test_a_late_error_changes_nothing(clock: Clock, sources: Renewing, caplog: pytest.LogCaptureFixture) -> None:
-    source = CredentialSource(load=sources.load, clock=clock, patience=0.05)
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
     hanging = sources.held = threading.Event()
     with pytest.raises(CredentialsError):
         await source.current()
