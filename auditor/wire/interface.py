@@ -8,8 +8,18 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from auditor.records import record
+
 LARGEST_BODY: Final = 32 * 1024 * 1024
 """Bytes of a body that is held whole; a page of a listing has at most about 10 MiB."""
+LARGEST_HEAD: Final = 64 * 1024
+"""Bytes of an answer's status line and headers; S3's own stay below a tenth of it."""
+MOST_HEADERS: Final = 256
+"""Headers of an answer: some twenty of S3's own, and as many as two kilobytes of user metadata hold."""
+IDLE_SECONDS: Final = 4.0
+"""A connection that was idle for longer is not used again. S3 closes one after some five seconds (observed by the
+authors of several clients, documented nowhere), and what is sent into that close is lost; a new one costs a handshake.
+"""
 
 
 class TransportError(Exception):
@@ -39,7 +49,8 @@ class Server:
     """Where every request of a transport goes.
 
     connections: most at once. tls: None for plain HTTP. timeouts: seconds; `read_timeout` is for the next bytes, not
-    for the whole answer. proxy: URL of an HTTP proxy, or None.
+    for the whole answer; a connection idle for longer than `idle_seconds` is not used again. proxy: URL of an HTTP
+    proxy, or None.
     """
 
     host: str
@@ -48,10 +59,11 @@ class Server:
     connections: int = 64
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
+    idle_seconds: float = IDLE_SECONDS
     proxy: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Request:
     """A GET or HEAD without a body. target: path and query, percent-encoded as they were signed.
 
@@ -63,7 +75,7 @@ class Request:
     headers: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Answer:
     """An answer, whole. headers: lower-case names; the values of a repeated name are joined with ", ". reason: its
     phrase. body: b"" for a HEAD.

@@ -1,0 +1,195 @@
+"""The transport on aiohttp: the reference that the thin one is compared with, and the one for proxies and streams."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from types import SimpleNamespace
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from auditor.wire.interface import (
+    LARGEST_BODY,
+    LARGEST_HEAD,
+    MOST_HEADERS,
+    Answer,
+    BrokenAnswerError,
+    ConnectionLostError,
+    Request,
+    Server,
+    TransportError,
+    TransportTimeoutError,
+)
+from auditor.wire.writing import request_bytes
+
+NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp would add to those that are signed."""
+
+
+class AiohttpTransport:
+    """Made in a running loop. `resent` counts requests that were sent again.
+
+    aiohttp itself sends a GET once more when any connection, a new one too, ends before an answer's head, and tells
+    nobody; the middleware here stands before that and does as the thin transport does. Two things it cannot see: of a
+    reset, whether a part of the head had come; and whether the second connection is a new one.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._origin = f"{'http' if server.tls is None else 'https'}://{_bracketed(server.host)}:{server.port}"
+        self._proxy = server.proxy
+        self.resent = 0
+        watch = aiohttp.TraceConfig()
+        watch.on_connection_reuseconn.append(_reused)
+        watch.on_connection_create_end.append(_created)
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=server.connect_timeout, sock_read=server.read_timeout, ceil_threshold=3600
+        )
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=server.connections, ssl=server.tls or True, keepalive_timeout=server.idle_seconds
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=NOT_OURS,
+            timeout=timeout,
+            max_line_size=LARGEST_HEAD,
+            max_field_size=LARGEST_HEAD,
+            max_headers=MOST_HEADERS,
+            trace_configs=[watch],
+        )
+
+    async def send(self, request: Request) -> Answer:
+        """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
+        async with self.stream(request) as stream:
+            body = await stream.whole() if request.method == "GET" else b""
+            return Answer(stream.status, stream.reason, stream.headers, body)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:
+        """The answer's head, and its body on the way; a connection left in mid-body is closed."""
+        request_bytes(request)
+        connection = SimpleNamespace(reused=False)
+        with _errors():
+            response = await self._session.request(
+                request.method,
+                URL(self._origin + request.target, encoded=True),
+                headers=request.headers,
+                allow_redirects=False,
+                proxy=self._proxy,
+                trace_request_ctx=connection,
+                middlewares=(self._sending_again(connection),),
+            )
+        try:
+            with _errors():
+                stream = AiohttpStream(response)
+            yield stream
+        except BaseException:
+            response.close()
+            raise
+        finally:
+            response.release()
+            await response.wait_for_close()
+
+    async def close(self) -> None:
+        """Close every connection; requests under way fail."""
+        await self._session.close()
+
+    def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
+        async def middleware(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> Any:
+            with _errors():
+                try:
+                    return await handler(request)
+                except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+                    if not connection.reused or not _before_any_byte(error):
+                        raise
+                self.resent += 1
+                return await handler(request)
+
+        return middleware
+
+
+class AiohttpStream:
+    """An answer whose body is still on its way; raises TransportError for one that is no answer."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        if not 200 <= self.status <= 599:
+            raise BrokenAnswerError(f"status {self.status} is no answer")
+        self.reason = (response.reason or "").encode("utf-8", "surrogateescape").decode("latin-1")
+        self.headers: Mapping[bytes, bytes] = _joined(response.raw_headers)
+        if self.headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            raise BrokenAnswerError("a transfer encoding that is not chunked")
+        self._content = response.content
+
+    async def chunks(self, size: int) -> AsyncIterator[bytes]:
+        """Pieces of at most `size` bytes; raises TransportError."""
+        with _errors():
+            async for piece in self._content.iter_chunked(size):
+                yield piece
+
+    async def whole(self) -> bytes:
+        """The body; raises TransportError, also for one larger than LARGEST_BODY."""
+        length = self.headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > LARGEST_BODY and self.status not in (204, 304):
+            raise BrokenAnswerError("the body is larger than the limit")
+        pieces: list[bytes] = []
+        size = 0
+        with _errors():
+            async for piece in self._content.iter_any():
+                pieces.append(piece)
+                size += len(piece)
+                if size > LARGEST_BODY:
+                    raise BrokenAnswerError("the body is larger than the limit")
+        return b"".join(pieces)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _joined(raw: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
+    joined: dict[bytes, bytes] = {}
+    for name, value in raw:
+        name = name.lower()
+        joined[name] = joined[name] + b", " + value if name in joined else value
+    return joined
+
+
+def _before_any_byte(error: aiohttp.ClientError) -> bool:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
+
+
+async def _reused(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    context.trace_request_ctx.reused = True
+
+
+async def _created(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    context.trace_request_ctx.reused = False
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What aiohttp raises leaves as TransportError."""
+    try:
+        yield
+    except TransportError:
+        raise
+    except TimeoutError as error:
+        raise TransportTimeoutError(str(error) or "it took too long") from error
+    except (aiohttp.ClientError, HttpProcessingError, ssl.SSLError, OSError, UnicodeError) as error:
+        raise _kind(error)(f"{type(error).__name__}: {error}"[:500]) from error
+
+
+def _kind(error: Exception) -> type[TransportError]:
+    """What the error says of the answer. aiohttp names the cause of a spoilt body in __cause__."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return ConnectionLostError
+    if isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError)):
+        return BrokenAnswerError
+    return ConnectionLostError

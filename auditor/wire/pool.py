@@ -1,0 +1,186 @@
+"""Connections to one server: at most so many, the one used last first, and a queue where all are taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+from auditor.wire.connection import Connection
+from auditor.wire.interface import ConnectionLostError, Server, TransportTimeoutError
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """open: connections, the ones being made included; idle and in_use are its parts. waiting: requests in the queue.
+    opened: connections made so far. resent: requests sent again on a new connection. peak: most open at once.
+    """
+
+    open: int
+    idle: int
+    in_use: int
+    waiting: int
+    opened: int
+    resent: int
+    peak: int
+
+
+class Pool:
+    """A place is taken by each connection from before it is made until it is gone, so the bound holds at all times."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._all: set[Connection] = set()
+        self._idle: list[Connection] = []
+        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._sockets = 0
+        self._no_socket: asyncio.Future[None] | None = None
+        self._shut = False
+        self._opened = 0
+        self._peak = 0
+
+    def take_idle(self) -> Connection | None:
+        """The connection that was used last; those that were idle for too long are closed."""
+        if not self._idle:
+            return None
+        connection = self._idle.pop()
+        if connection.idle_for() <= self._server.idle_seconds:
+            return connection
+        # All below it were idle for longer.
+        for old in (connection, *self._idle):
+            old.close()
+        return None
+
+    async def take(self, *, fresh: bool = False) -> Connection:
+        """A connection that is alive and idle; fresh: one that has served nobody. Raises TransportError."""
+        connection = None if fresh else self.take_idle()
+        while True:
+            if connection is None:
+                connection = self._new() or await self._turn()
+            if not connection.alive:
+                # Handed to this request, and closed by the server before the request could be sent.
+                connection = None
+            elif not connection.connected:
+                await self._connect(connection)
+                return connection
+            elif fresh:
+                connection = self._replaced(connection)
+            else:
+                return connection
+
+    async def close(self) -> None:
+        """Close every connection; requests under way and waiting fail, and no new one begins."""
+        self._shut = True
+        waiting, self._waiting = self._waiting, deque()
+        for turn in waiting:
+            if not turn.done():
+                turn.set_exception(_shut())
+        for connection in tuple(self._all):
+            connection.close()
+        if self._sockets:
+            if self._no_socket is None:
+                self._no_socket = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._no_socket)
+
+    def statistics(self, resent: int) -> Statistics:
+        return Statistics(
+            open=len(self._all),
+            idle=len(self._idle),
+            in_use=len(self._all) - len(self._idle),
+            waiting=sum(1 for turn in self._waiting if not turn.done()),
+            opened=self._opened,
+            resent=resent,
+            peak=self._peak,
+        )
+
+    def opened(self) -> None:
+        self._sockets += 1
+        self._opened += 1
+
+    def closed(self) -> None:
+        self._sockets -= 1
+        if not self._sockets and self._no_socket is not None and not self._no_socket.done():
+            self._no_socket.set_result(None)
+
+    def freed(self, connection: Connection) -> None:
+        if not self._hand_on(connection):
+            self._idle.append(connection)
+
+    def gone(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        if self._waiting and not self._shut:
+            place = self._new()
+            if place is not None and not self._hand_on(place):
+                self._all.discard(place)
+
+    def _hand_on(self, connection: Connection) -> bool:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(connection)
+                return True
+        return False
+
+    def _new(self) -> Connection | None:
+        """A place for a connection that is still to be made; an idle one makes room for it. None: all are in use."""
+        if self._shut:
+            raise _shut()
+        if len(self._all) >= self._server.connections:
+            if not self._idle:
+                return None
+            self._idle[0].close()
+        connection = Connection(self, self._server.read_timeout)
+        self._all.add(connection)
+        self._peak = max(self._peak, len(self._all))
+        return connection
+
+    def _replaced(self, connection: Connection) -> Connection:
+        """A new connection in the place of one that has served."""
+        self._all.discard(connection)
+        new = Connection(self, self._server.read_timeout)
+        self._all.add(new)
+        connection.close()
+        return new
+
+    async def _turn(self) -> Connection:
+        """The next connection that is free, or the place of one that is gone."""
+        turn: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._give_back(turn.result())
+            raise
+
+    def _give_back(self, connection: Connection) -> None:
+        if not connection.connected:
+            connection.close()
+        elif connection.alive:
+            self.freed(connection)
+
+    async def _connect(self, connection: Connection) -> None:
+        server = self._server
+        name = server.host if server.tls is not None else None
+        try:
+            async with asyncio.timeout(server.connect_timeout):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: connection, server.host, server.port, ssl=server.tls, server_hostname=name
+                )
+        except TimeoutError as error:
+            connection.close()
+            raise TransportTimeoutError(f"no connection within {server.connect_timeout:g} seconds") from error
+        except (OSError, UnicodeError) as error:
+            connection.close()
+            raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        if not connection.alive:
+            raise ConnectionLostError("the connection was closed before it was used")
+
+
+def _shut() -> ConnectionLostError:
+    return ConnectionLostError("the transport is closed")

@@ -1,0 +1,1 @@
+"""The transports, against servers that send bytes as they please."""

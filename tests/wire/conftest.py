@@ -1,0 +1,94 @@
+"""Both transports on both event loops, a loop that nobody may block, and no error that nobody looks at."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from auditor.loops import new_loop
+from auditor.wire.aiohttp import AiohttpTransport
+from auditor.wire.interface import Request, Server, Transport
+from auditor.wire.thin import ThinTransport
+from tests.loop_blocking import free_loop as free_loop
+from tests.wire.certificates import Tls, made
+from tests.wire.raw_server import RawServer, breath
+
+TRANSPORTS: Mapping[str, Callable[[Server], Transport]] = {"thin": ThinTransport, "aiohttp": AiohttpTransport}
+Opening = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"asyncio": asyncio.new_event_loop, "uvloop": new_loop}
+
+
+@pytest.fixture(params=TRANSPORTS)
+def name(request: pytest.FixtureRequest) -> str:
+    """A transport's name."""
+    return str(request.param)
+
+
+@pytest.fixture
+def opening(name: str) -> Opening:
+    """Opens the transport to a server; arguments: the server, and fields of Server."""
+    return opener(name)
+
+
+@pytest.fixture
+def thin() -> Opening:
+    """Opens the thin transport, for what aiohttp has no word on."""
+    return opener("thin")
+
+
+def opener(name: str) -> Opening:
+    @asynccontextmanager
+    async def opened(raw: RawServer, **fields: Any) -> AsyncIterator[Transport]:
+        transport = TRANSPORTS[name](Server(**{"host": "127.0.0.1", "port": raw.port, "connections": 4, **fields}))
+        try:
+            yield transport
+        finally:
+            await transport.close()
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    """Certificates for `localhost` and 127.0.0.1."""
+    return made(tmp_path_factory.mktemp("tls"), "localhost", "127.0.0.1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_collections() -> Iterator[None]:
+    """Garbage is looked for after each test, but not in all that was imported."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+async def nothing_unseen() -> AsyncIterator[None]:
+    """Fails where the loop was told of an error that nobody awaited: a future dropped, a transport's callback."""
+    unseen: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unseen.append(context))
+    yield
+    await breath()
+    gc.collect()
+    await breath()
+    assert unseen == []
+
+
+def get(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
+    """A GET."""
+    return Request("GET", target, (("Host", "bucket.test"), *headers))
+
+
+def head(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
+    """A HEAD."""
+    return Request("HEAD", target, (("Host", "bucket.test"), *headers))

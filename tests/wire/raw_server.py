@@ -1,0 +1,149 @@
+"""A server that speaks bytes: a script for each connection says what it reads, sends, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+NO_LINGER: Final = struct.pack("ii", 1, 0)
+OK: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Peer:
+    """One connection, seen from the server. number: 0 for the first."""
+
+    def __init__(self, server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.server = server
+        self.number = server.accepted
+        self._reader = reader
+        self._writer = writer
+
+    async def request(self) -> bytes:
+        """The next request's head; raises IncompleteReadError when the client is gone."""
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        self.server.requests.append(head)
+        return head
+
+    async def send(self, *pieces: bytes) -> None:
+        """Each piece by itself, as far as a network lets us: the client gets the loop between them."""
+        for piece in pieces:
+            if self._writer.is_closing():
+                raise ConnectionResetError("the client is gone")
+            self._writer.write(piece)
+            await self._writer.drain()
+            await breath()
+
+    async def gone(self) -> None:
+        """Wait until the client has closed; what it still sends is lost."""
+        with suppress(OSError):
+            while await self._reader.read(65536):
+                pass
+
+    async def reset(self) -> None:
+        """End with RST instead of FIN."""
+        raw: socket.socket = self._writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+        self._writer.transport.abort()
+        await breath()
+
+
+Script = Callable[[Peer], Awaitable[None]]
+"""Plays one connection; it is closed when the script returns."""
+
+
+class RawServer:
+    """port: on 127.0.0.1. accepted, open: connections so far and now. requests: every head that was read."""
+
+    def __init__(self, script: Script) -> None:
+        self.port = 0
+        self.accepted = 0
+        self.open = 0
+        self.requests: list[bytes] = []
+        self.script = script
+        self._changed = asyncio.Condition()
+
+    async def until(self, holds: Callable[[RawServer], bool]) -> None:
+        """Wait until it holds of this server; raises TimeoutError where it does not come to that."""
+        async with asyncio.timeout(10), self._changed:
+            await self._changed.wait_for(lambda: holds(self))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Peer(self, reader, writer)
+        self.accepted += 1
+        self.open += 1
+        await self._tell()
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await self.script(peer)
+        finally:
+            self.open -= 1
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+
+@asynccontextmanager
+async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
+    """A running server; its scripts are ended with it."""
+    raw = RawServer(script)
+    scripts: set[asyncio.Task[None]] = set()
+
+    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        scripts.add(task)
+        try:
+            await raw.serve(reader, writer)
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            scripts.discard(task)
+
+    listening = await asyncio.start_server(play, "127.0.0.1", 0, ssl=tls)
+    raw.port = listening.sockets[0].getsockname()[1]
+    try:
+        yield raw
+    finally:
+        listening.close()
+        for task in tuple(scripts):
+            task.cancel()
+        await asyncio.gather(*scripts, return_exceptions=True)
+        await breath()
+
+
+def answering(*pieces: bytes) -> Script:
+    """Answers every request with these pieces."""
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await peer.send(*pieces)
+
+    return script
+
+
+def once(*pieces: bytes) -> Script:
+    """Answers one request with these pieces and closes."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(*pieces)
+
+    return script
+
+
+async def breath() -> None:
+    """Let everything that is ready happen."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.001)
