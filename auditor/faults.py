@@ -35,8 +35,14 @@ THROTTLES: Final = frozenset(
 )
 """Codes that ask for fewer calls. HEAD has no body, so its SlowDown is a bare 503."""
 
+CLOCK_SET: Final = "ClockSet"
+CREDENTIALS_RENEWED: Final = "CredentialsRenewed"
+"""S3 refused the request's time, or its credentials, and an engine that signs by itself has others now."""
+
 TRANSIENT: Final = frozenset(
     {
+        CLOCK_SET,
+        CREDENTIALS_RENEWED,
         "Timeout",
         "ConnectionError",
         "BrokenReply",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from auditor.engines import aioboto3, boto3
+from auditor.engines import aioboto3, boto3, direct
 from auditor.engines.interface import EngineFactory
 
 ENGINES: Final[dict[str, EngineFactory]] = {
     "aioboto3": aioboto3.open_engine,
     "boto3": boto3.open_engine,
+    "direct": direct.open_engine,
 }
 DEFAULT_ENGINE: Final = "aioboto3"

@@ -30,6 +30,7 @@ from tests.servers.world import StubBucket
 SECOND_TRY_AFTER_RESET: Final[Mapping[str, bool]] = {
     "aioboto3": True,  # aiohttp sends once more what a kept connection lost before the answer began
     "boto3": False,
+    "direct": True,  # sent once more where a kept connection was lost before the answer began
 }
 
 FAILURES: Final = {

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pytest
 
+from auditor.engines import DEFAULT_ENGINE, ENGINES
 from tests.real.oracle import Truth
 from tests.real.world import ACLS, BUCKETS, FOREIGN, IGNORED, ODD, POLICY, RESTRICTED, VERSIONS, Place, World
 from tests.servers.rgw import RgwServer
@@ -25,7 +26,6 @@ Truths = Mapping[Place, Truth]
 Name = tuple[str, str | None]
 """Key and version_id of a line."""
 
-ENGINES: Final = ("aioboto3", "boto3")
 UNDECIDABLE: Final = {(POLICY, "allow-here/private"), (POLICY, "allow-elsewhere/private")}
 """Allowed under a condition on the caller's address, which no reader of the policy can decide."""
 NOT_ENFORCED: Final = {(RESTRICTED, "allow-everyone/private")}
@@ -145,15 +145,16 @@ def test_verdict_of_each_version_agrees_with_the_server(
 
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_engines_leave_equal_runs(audit: Audit, bucket: str) -> None:
-    first, second = (audit(bucket, "--engine", engine) for engine in ENGINES)
-    assert first.objects == second.objects
-    assert first.undecided == second.undecided
-    assert first.findings == second.findings
+    first, *others = (audit(bucket, "--engine", engine) for engine in ENGINES)
+    for other in others:
+        assert first.objects == other.objects
+        assert first.undecided == other.undecided
+        assert first.findings == other.findings
 
 
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_undecided_is_what_the_owner_could_not_read(audit: Audit, world: World, truth: Truths, bucket: str) -> None:
-    run = audit(bucket, "--engine", "aioboto3")
+    run = audit(bucket, "--engine", DEFAULT_ENGINE)
     expected = {}
     for name, place in current(world, bucket).items():
         denied = [
@@ -172,7 +173,7 @@ def test_undecided_is_what_the_owner_could_not_read(audit: Audit, world: World, 
 
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_coverage_adds_up(audit: Audit, world: World, bucket: str) -> None:
-    run = audit(bucket, "--engine", "aioboto3")
+    run = audit(bucket, "--engine", DEFAULT_ENGINE)
     coverage, verdicts = run.summary["coverage"], run.summary["verdicts"]
     assert run.summary["complete"]
     assert coverage["listed"] == len(current(world, bucket)) == len(run.objects)
@@ -182,7 +183,7 @@ def test_coverage_adds_up(audit: Audit, world: World, bucket: str) -> None:
 
 
 def test_ignore_public_acls_masks_every_public_grant(audit: Audit) -> None:
-    run = audit(IGNORED, "--engine", "aioboto3")
+    run = audit(IGNORED, "--engine", DEFAULT_ENGINE)
     masked = {key for (key, _), line in run.objects.items() if line["verdict"] == "masked"}
     groups = {f"grant/{group}/" for group in ("everyone", "authenticated")}
     assert {key for key in masked if key.startswith("canned/")} == {
@@ -207,7 +208,7 @@ def test_policy_that_denies_every_read_masks_a_public_acl(audit: Audit, truth: T
 
 
 def test_findings_on_acls_are_what_others_can_do(audit: Audit, world: World, truth: Truths) -> None:
-    run = audit(ACLS, "--engine", "aioboto3")
+    run = audit(ACLS, "--engine", DEFAULT_ENGINE)
     places = world.of(ACLS)
     assert run.keys_of("O01", "O02", "O03", "O04", "O05") == {place.key for place in places if truth[place].public}
     named = {place.key for place in places if truth[place].other.anything and not truth[place].public}
@@ -215,11 +216,11 @@ def test_findings_on_acls_are_what_others_can_do(audit: Audit, world: World, tru
 
 
 def test_foreign_owner_is_found_where_all_else_was_denied(audit: Audit, world: World) -> None:
-    run = audit(FOREIGN, "--engine", "aioboto3")
+    run = audit(FOREIGN, "--engine", DEFAULT_ENGINE)
     assert run.keys_of("O09") == {place.key for place in world.of(FOREIGN)} - {"own/private"}
 
 
 def test_exit_code_tells_holes_from_findings_from_neither(audit: Audit) -> None:
-    assert audit(FOREIGN, "--engine", "aioboto3").code == 4
+    assert audit(FOREIGN, "--engine", DEFAULT_ENGINE).code == 4
     assert audit(ODD, "--only", "O02").code == 3
     assert audit(f"{ACLS}/canned/private", "--only", "O02").code == 0

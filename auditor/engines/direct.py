@@ -1,0 +1,243 @@
+"""Engine `direct`: plain HTTPS requests that we sign, one connection pool, and no SDK between a call and its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from auditor import __version__
+from auditor.credentials import CredentialSource
+from auditor.engines import documents, headers
+from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position, Span
+from auditor.engines.queries import listing_query
+from auditor.engines.replies import check_span
+from auditor.errors import CallFailed
+from auditor.faults import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
+from auditor.models import Acl, Head
+from auditor.origin import Origin, proxy_for, resolve_origin, tls_context
+from auditor.signing import Signer, UnsignableError, encode_key, encode_query
+from auditor.wire.aiohttp import AiohttpTransport
+from auditor.wire.interface import (
+    Answer,
+    Request,
+    Server,
+    Stream,
+    StreamingTransport,
+    Transport,
+    TransportError,
+    TransportTimeoutError,
+)
+from auditor.wire.thin import ThinTransport
+
+SKEW_SECONDS: Final = 240.0
+"""S3 refuses a request that is more than fifteen minutes off; a clock that is off by so many seconds is set right."""
+_LONGEST_CODE: Final = 100
+_LARGEST_ERROR: Final = 64 * 1024
+
+Pairs = tuple[tuple[str, str], ...]
+"""Headers of a request, lower-case names in order."""
+
+
+class DirectBody:
+    """A GetObject's bytes; raises CallFailed Malformed for an answer that does not say what it is."""
+
+    def __init__(self, stream: Stream, span: Span | None) -> None:
+        content_range = stream.headers.get(b"content-range")
+        check_span(None if content_range is None else headers.text(content_range), span)
+        self.length, self.etag = headers.length_and_etag("GetObject", stream.headers)
+        self._stream = stream
+
+    async def chunks(self, size: int) -> AsyncIterator[bytes]:
+        with transport_errors("GetObject"):
+            async for chunk in self._stream.chunks(size):
+                yield chunk
+
+
+class DirectEngine:
+    """Signs each request with the credentials of its moment; `small` carries what is held whole, `large` bodies."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        origin: Origin,
+        credentials: CredentialSource,
+        small: Transport,
+        large: StreamingTransport,
+    ) -> None:
+        self._bucket_path = f"{origin.path_prefix}/"
+        self._host = origin.host_header
+        self._signer = Signer(origin.region, origin.service)
+        self._credentials = credentials
+        self._small = small
+        self._large = large
+        self._behind = 0.0
+        common = [("user-agent", f"s3-auditor/{__version__}")]
+        if connection.expected_owner:
+            common.append(("x-amz-expected-bucket-owner", connection.expected_owner))
+        if connection.requester_pays:
+            common.append(("x-amz-request-payer", "requester"))
+        self._common: Pairs = tuple(common)
+        self._with_checksum: Pairs = tuple(sorted([*common, ("x-amz-checksum-mode", "ENABLED")]))
+        self._listing: Pairs = tuple(sorted([*common, ("x-amz-optional-object-attributes", "RestoreStatus")]))
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        action = "ListObjectVersions" if query.versions else "ListObjectsV2"
+        asked = _query(action, listing_query(query, position))
+        return documents.page(query, (await self._send(action, "GET", "", asked, self._listing)).body)
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        asked = "acl=" if version_id is None else _query("GetObjectAcl", [("acl", ""), ("versionId", version_id)])
+        return documents.acl("GetObjectAcl", (await self._send("GetObjectAcl", "GET", key, asked, self._common)).body)
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        extra = self._with_checksum if checksum else self._common
+        return headers.head(
+            (await self._send("HeadObject", "HEAD", key, _version("HeadObject", version_id), extra)).headers
+        )
+
+    @asynccontextmanager
+    async def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AsyncIterator[DirectBody]:
+        extra = [*self._common]
+        if etag is not None:
+            extra.append(("if-match", f'"{etag}"'))
+        if span is not None:
+            extra.append(("range", span.header()))
+        asked = _version("GetObject", version_id)
+        request, behind = await self._signed("GetObject", "GET", key, asked, tuple(sorted(extra)))
+        opening = self._large.stream(request)
+        with transport_errors("GetObject"):
+            stream = await opening.__aenter__()
+        try:
+            if stream.status not in (200, 206):
+                raise await self._refused(stream, behind)
+            yield DirectBody(stream, span)
+        finally:
+            await opening.__aexit__(None, None, None)
+
+    async def _send(self, action: str, method: str, key: str, query: str, extra: Pairs) -> Answer:
+        request, behind = await self._signed(action, method, key, query, extra)
+        try:
+            answer = await self._small.send(request)
+        except TransportError as error:
+            raise lost(action, error) from error
+        if answer.status != 200:
+            raise await self._set_right(_failure(action, answer), behind)
+        return answer
+
+    async def _signed(self, action: str, method: str, key: str, query: str, extra: Pairs) -> tuple[Request, float]:
+        """The request, and by how many seconds its time was set right."""
+        credentials = await self._credentials.current()
+        try:
+            path = self._bucket_path + encode_key(key)
+            behind = self._behind
+            signed = self._signer.sign(credentials, method, self._host, path, query, extra, time.time() + behind)
+        except UnsignableError as error:
+            raise _unsignable(action, error) from error
+        return Request(method, f"{path}?{query}" if query else path, signed), behind
+
+    async def _refused(self, stream: Stream, behind: float) -> CallFailed:
+        body = b""
+        with transport_errors("GetObject"):
+            async for chunk in stream.chunks(_LARGEST_ERROR):
+                body += chunk
+                if len(body) >= _LARGEST_ERROR:
+                    break
+        answer = Answer(stream.status, stream.reason, stream.headers, body)
+        return await self._set_right(_failure("GetObject", answer), behind)
+
+    async def _set_right(self, failure: CallFailed, signed_behind: float) -> CallFailed:
+        """The failure; or one that is worth another try, where what S3 refused was renewed: credentials, or the clock.
+
+        A HEAD's 403 has no code: there the answer's date has to tell.
+        """
+        if failure.code in EXPIRED and await self._credentials.renewed():
+            return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
+        if failure.status == 403 and failure.code in ("RequestTimeTooSkewed", "403"):
+            behind = _behind(failure)
+            if behind is not None and abs(behind - signed_behind) >= SKEW_SECONDS:
+                self._behind = behind
+                return CallFailed(failure.action, CLOCK_SET, failure.status, failure.message, failure.headers)
+        return failure
+
+
+def _version(action: str, version_id: str | None) -> str:
+    return "" if version_id is None else _query(action, [("versionId", version_id)])
+
+
+def _query(action: str, pairs: list[tuple[str, str]]) -> str:
+    try:
+        return encode_query(pairs)
+    except UnsignableError as error:
+        raise _unsignable(action, error) from error
+
+
+def _unsignable(action: str, error: UnsignableError) -> CallFailed:
+    return CallFailed(action, "Unsignable", message=str(error))
+
+
+def _failure(action: str, answer: Answer) -> CallFailed:
+    """A HEAD's answer has no body: its code is the status."""
+    code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
+    return CallFailed(
+        action,
+        (code or str(answer.status))[:_LONGEST_CODE],
+        answer.status,
+        message[:500],
+        {headers.text(name): headers.text(value) for name, value in answer.headers.items()},
+    )
+
+
+def _behind(failure: CallFailed) -> float | None:
+    """Seconds by which this machine's clock is behind the server's, by the answer's Date."""
+    try:
+        return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def lost(action: str, error: TransportError) -> CallFailed:
+    code = "Timeout" if isinstance(error, TransportTimeoutError) else "ConnectionError"
+    return CallFailed(action, code, message=str(error)[:500])
+
+
+@contextmanager
+def transport_errors(action: str) -> Iterator[None]:
+    """What the transport raises leaves as a failed call."""
+    try:
+        yield
+    except TransportError as error:
+        raise lost(action, error) from error
+
+
+@asynccontextmanager
+async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
+    """An engine with as many connections as the connection's concurrency, for small answers and for bodies each."""
+    origin, server, credentials = await asyncio.to_thread(_prepare, connection)
+    large = AiohttpTransport(server)
+    small: Transport = large if server.proxy is not None else ThinTransport(server)
+    try:
+        yield DirectEngine(connection, origin, credentials, small, large)
+    finally:
+        await small.close()
+        await large.close()
+
+
+def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
+    """All that reads files; raises UsageError or CredentialsError for settings that cannot be."""
+    origin = resolve_origin(connection)
+    server = Server(
+        host=origin.host,
+        port=origin.port,
+        tls=tls_context(connection) if origin.scheme == "https" else None,
+        connections=max(1, connection.concurrency),
+        connect_timeout=connection.connect_timeout,
+        read_timeout=connection.read_timeout,
+        proxy=proxy_for(origin),
+    )
+    return origin, server, CredentialSource(connection.profile)
