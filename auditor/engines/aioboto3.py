@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import aioboto3
@@ -19,23 +21,30 @@ from auditor.engines.requests import LISTING_ACTIONS, Requests
 from auditor.errors import UsageError
 from auditor.faults import sdk_errors
 from auditor.models import Acl, Head
+from auditor.origin import tls_context
 
 
 class _OneHop:
-    """An aiohttp session that follows no Location."""
+    """An aiohttp session that follows no Location, and knows whom it speaks to."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, tls: ssl.SSLContext) -> None:
         self._session = session
+        self._tls = tls
 
     def request(self, *arguments: Any, **options: Any) -> Any:
-        return self._session.request(*arguments, allow_redirects=False, **options)
+        return self._session.request(*arguments, allow_redirects=False, ssl=self._tls, **options)
 
 
 class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
-    """The SDK's own follows a redirect to any host, session token included, and believes what that host answers."""
+    """The SDK's own follows a redirect to any host, session token included, and believes what that host answers;
+    behind a proxy it verifies no certificate."""
+
+    def __init__(self, *arguments: Any, tls: ssl.SSLContext, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._tls = tls
 
     async def _get_session(self, proxy_url: Any) -> Any:
-        return _OneHop(await super()._get_session(proxy_url))
+        return _OneHop(await super()._get_session(proxy_url), self._tls)
 
 
 class Aioboto3Body:
@@ -103,7 +112,9 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
             "s3",
             region_name=connection.region or session.region_name or "us-east-1",
             endpoint_url=connection.endpoint_url,
-            config=AioConfig(http_session_cls=_OneHopSession, **aws.client_options(connection)),
+            config=AioConfig(
+                http_session_cls=partial(_OneHopSession, tls=tls_context(connection)), **aws.client_options(connection)
+            ),
         )
         client = aws.without_redirects(await opening.__aenter__())
     except sdk.ProfileNotFound as error:
