@@ -176,6 +176,57 @@ async def test_event_that_is_no_sqs_batch(cloud: Cloud) -> None:
         await HashingService(cloud.environ).handle({"bucket": "x"})
 
 
+@pytest.mark.parametrize("event", [[], "Records", {"Records": {}}, {"Records": [{}]}, {"Records": ["a"]}])
+async def test_event_that_is_no_batch_in_another_way(cloud: Cloud, event: Any) -> None:
+    service = HashingService(cloud.environ)
+    try:
+        with pytest.raises(UsageError, match="takes SQS batches only"):
+            await service.handle(event)
+    finally:
+        await service.close()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"body": None}, {"body": 7}, {"body": {"v": 1}}, {"receiptHandle": None}],
+    ids=["no body", "number", "object", "no receipt"],
+)
+async def test_a_record_without_what_a_message_has_fails_alone(cloud: Cloud, broken: dict[str, Any]) -> None:
+    event = cloud.received(cloud.message(cloud.task("good", b"data")), cloud.message(cloud.task("bad", b"data")))
+    bad = next(record for record in event["Records"] if '"bad"' in record["body"])
+    for name, value in broken.items():
+        bad[name] = value
+        if value is None:
+            del bad[name]
+    service = HashingService(cloud.environ)
+    try:
+        assert await service.handle(event) == {"batchItemFailures": [{"itemIdentifier": bad["messageId"]}]}
+    finally:
+        await service.close()
+    assert [item["pk"]["S"] for item in cloud.items()] == [f"{cloud.bucket}/good"]
+    assert cloud.letters() == []
+
+
+@pytest.mark.parametrize("attributes", [None, [], {"ApproximateReceiveCount": None}, {"ApproximateReceiveCount": "x"}])
+async def test_a_record_whose_receipts_are_not_counted_is_taken_for_new(cloud: Cloud, attributes: Any) -> None:
+    event = cloud.received(cloud.message(cloud.task("key", b"data")))
+    event["Records"][0] |= {"attributes": attributes, "eventSourceARN": None}
+    service = HashingService(cloud.environ)
+    try:
+        assert await service.handle(event) == {"batchItemFailures": []}
+    finally:
+        await service.close()
+    assert len(cloud.items()) == 1
+
+
+async def test_a_huge_message_that_means_nothing_is_put_away_whole(service: HashingService, cloud: Cloud) -> None:
+    huge = "{" * 1_000_000
+    assert await service.handle(cloud.received(huge)) == {"batchItemFailures": []}
+    (letter,) = cloud.letters()
+    assert letter["Body"] == huge
+    assert letter["MessageAttributes"]["reason"]["StringValue"] == "the body is not JSON"
+
+
 @pytest.mark.parametrize("name", ["AUDITOR_QUEUE", "AUDITOR_LEDGER"])
 async def test_missing_setting_is_named(cloud: Cloud, name: str) -> None:
     environ = {key: value for key, value in cloud.environ.items() if key != name}
@@ -184,7 +235,7 @@ async def test_missing_setting_is_named(cloud: Cloud, name: str) -> None:
 
 
 async def test_unknown_engine_is_named(cloud: Cloud) -> None:
-    with pytest.raises(UsageError, match=r"AUDITOR_ENGINE is 'curl', .* aioboto3 or boto3"):
+    with pytest.raises(UsageError, match=r"AUDITOR_ENGINE is 'curl', .* direct or aioboto3 or boto3"):
         await HashingService(cloud.environ | {"AUDITOR_ENGINE": "curl"}).handle({"Records": []})
 
 

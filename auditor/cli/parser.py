@@ -69,7 +69,7 @@ def _connection(parser: Group) -> None:
 
 
 def _pace(parser: Group) -> None:
-    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: aioboto3, boto3, direct")
+    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: direct, aioboto3, boto3")
     parser.add_argument("--concurrency", metavar="N", help="most objects in flight, or auto (the default)")
     parser.add_argument("--max-rate", metavar="CALLS/S", help="most calls a second (2000), or unlimited")
     parser.add_argument("--max-calls", metavar="N", help="stop before more calls than these are sent")
@@ -137,7 +137,7 @@ def _work(add: Add) -> None:
     parser.add_argument("--queue", metavar="SQS-URL", help="the queue that audits send to")
     _hashing(parser)
     parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty so long (20)")
-    parser.add_argument("--engine", metavar="NAME", help="which client reads: aioboto3, boto3, direct")
+    parser.add_argument("--engine", metavar="NAME", help="which client reads: direct, aioboto3, boto3")
     parser.add_argument("--concurrency", metavar="N", help="most objects in flight")
     _connection(parser)
     _format(parser)
@@ -154,5 +154,5 @@ def _demo(add: Add) -> None:
     parser.add_argument(
         "--from", dest="source", metavar="DIR", help="load these files (the standard library's sources)"
     )
-    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: aioboto3, boto3, direct")
+    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: direct, aioboto3, boto3")
     parser.add_argument("--out", metavar="DIR", help="where the run folders go (./auditor-runs)")

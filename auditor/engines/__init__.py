@@ -8,8 +8,8 @@ from auditor.engines import aioboto3, boto3, direct
 from auditor.engines.interface import EngineFactory
 
 ENGINES: Final[dict[str, EngineFactory]] = {
+    "direct": direct.open_engine,
     "aioboto3": aioboto3.open_engine,
     "boto3": boto3.open_engine,
-    "direct": direct.open_engine,
 }
-DEFAULT_ENGINE: Final = "aioboto3"
+DEFAULT_ENGINE: Final = "direct"
