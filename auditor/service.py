@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
@@ -14,6 +15,8 @@ from auditor.settings import ENV_PREFIX, Settings, environment_layer, resolve
 from auditor.tasks import together
 from auditor.worker import processor_of
 
+log = logging.getLogger(__name__)
+
 
 class HashingService:
     """Lives as long as its process; opens its clients with the first event, and keeps them."""
@@ -23,9 +26,9 @@ class HashingService:
         self._stack = AsyncExitStack()
         self._processor: Processor | None = None
 
-    async def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
+    async def handle(self, event: object) -> dict[str, Any]:
         """An SQS event -> `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`; raises for wrong settings."""
-        records = event.get("Records")
+        records = event.get("Records") if isinstance(event, Mapping) else None
         if not isinstance(records, list):
             raise UsageError("the event has no Records: this function takes SQS batches only")
         if self._processor is None:
@@ -52,20 +55,34 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     return resolve(layers, tables)
 
 
-def _received(record: Mapping[str, Any]) -> Received:
-    """A record as Lambda hands it on (AWS Lambda developer guide, "Using Lambda with Amazon SQS")."""
-    count = record.get("attributes", {}).get("ApproximateReceiveCount", "1")
-    return Received(record["messageId"], record["receiptHandle"], record["body"], int(count))
+def _named(record: Any) -> str:
+    """The message's id: without one a failure could not be told, so that the message would be lost."""
+    name = record.get("messageId") if isinstance(record, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
+    return name
 
 
-async def _handle(processor: Processor, record: Mapping[str, Any]) -> str | None:
+def _received(name: str, record: Mapping[str, Any]) -> Received | None:
+    """A record as Lambda hands it on (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None: it is none."""
+    receipt, body, attributes = record.get("receiptHandle"), record.get("body"), record.get("attributes")
+    if not isinstance(receipt, str) or not isinstance(body, str):
+        return None
+    count = attributes.get("ApproximateReceiveCount") if isinstance(attributes, Mapping) else None
+    return Received(name, receipt, body, int(count) if isinstance(count, str) and count.isdecimal() else 1)
+
+
+async def _handle(processor: Processor, record: Any) -> str | None:
     """The message's id when it failed; then it comes again when its backoff ends, not when the timeout does."""
-    received = _received(record)
+    received = _received(name := _named(record), record)
+    if received is None:
+        log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)
+        return name
     processed = await processor.process(received)
     if processed.hide is None:
         return None
-    queue = processor.queue
-    if isinstance(queue, SqsQueue):
-        queue = queue.beside(record.get("eventSourceARN", ""))  # ours, or that of S3's notifications
+    queue, arn = processor.queue, record.get("eventSourceARN")
+    if isinstance(queue, SqsQueue) and isinstance(arn, str):
+        queue = queue.beside(arn)  # ours, or that of S3's notifications
     await leave(queue, received, processed.hide)
     return received.id
