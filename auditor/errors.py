@@ -3,10 +3,12 @@
 AuditorError              every error of ours; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
 |   +-- ConfigError       a wrong line of auditor.toml
+|   +-- RunComplete       a run that is to go on has reached its end
 +-- RunError              the run cannot go on: exit 1
 |   +-- CredentialsError  no credentials, or expired ones
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
 |   +-- OutputError       the run folder cannot be written
+|   |   +-- RunTaken      another process writes this run, or has written it meanwhile
 |   +-- QueueError        the queue cannot be used
 |   +-- LedgerError       the ledger cannot be used
 |       +-- DigestConflict  another digest stands there for the very same object
@@ -34,6 +36,10 @@ class ConfigError(UsageError):
     """auditor.toml has a key or a value that means nothing."""
 
 
+class RunComplete(UsageError):  # noqa: N818 - it is no fault of anybody's
+    """The run that is to go on has reached its end."""
+
+
 class RunError(AuditorError):
     """The run cannot go on."""
 
@@ -48,6 +54,10 @@ class BucketError(RunError):
 
 class OutputError(RunError):
     """The run folder cannot be written."""
+
+
+class RunTaken(OutputError):  # noqa: N818 - as above
+    """Another process writes this run, or has written it meanwhile: this one must leave it alone."""
 
 
 class QueueError(RunError):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,13 +37,12 @@ from auditor.reports import html
 from auditor.reports.shown import Shown
 from auditor.reports.summary import not_looked_at, summary
 from auditor.reports.words import counted
+from auditor.resuming import asked_of, checkpoint
 from auditor.rules import RULES
 from auditor.runfolder import RunFolder
-from auditor.runs import State, last_listed, load_state, new_run_id, read_lines, run_path, target_name
+from auditor.runs import State, last_listed, new_run_id, read_lines, target_name
 from auditor.settings import Settings
 from auditor.stop import Stop
-from auditor.stores import Store
-from auditor.stores.interface import parsed
 from auditor.tally import Tally
 from auditor.target import Target
 from auditor.tasks import task_group
@@ -62,7 +61,7 @@ class Audit:
 
     run_id: of an earlier run of the same target that is to go on; None: a new one. hop: how often it was handed on.
     hands_on: when stopped, leave parts and checkpoint but no summary: whoever goes on will write it.
-    began: is told the run's ID once its folder is there. shown: what the report names, when the run has ended.
+    began: is told the run's ID, run_id, once its folder is there. shown: what the report names, when the run has ended.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Audit:
         self.shown = Shown()
         self._hop = hop
         self._resumed = run_id is not None
-        self._run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._target = target
         ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
         self._rate = Rate(settings.max_rate)
@@ -101,6 +100,7 @@ class Audit:
         )
         self._connection = connection_to(target.bucket, settings, ceiling)
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
+        self._asked = asked_of(self._rules, settings, ledger=places.ledger is not None)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
         self._expected: int | None = None
@@ -111,12 +111,13 @@ class Audit:
             state = await self._io(self._load_state)
             facts = await self._facts()
             plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
+            self._check_budget(plan)
             return await self._audit(facts, plan, state)
         finally:
             self._thread.shutdown(wait=True)
 
     async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work, *args)
 
     def _load_state(self) -> State | None:
         store = self._places.store
@@ -125,37 +126,8 @@ class Audit:
             self._expected = last_listed(store, self._target.bucket, target_name(self._target.to_dict()))
         if not self._resumed:
             return None
-        folder = run_path(self._target.bucket, self._run_id)
-        if not store.list(f"{folder}/"):
-            raise UsageError(
-                f"there is no run {self._run_id} of {self._target.bucket} at {store.uri()}, or it was ended before it"
-                " wrote anything: check --out, or start anew without --resume"
-            )
-        if self._is_complete(store, folder):
-            raise UsageError(f"run {self._run_id} is complete: there is nothing to resume")
-        state = load_state(self._places.store, self._target.bucket, self._run_id)
-        if state is not None and self._target.start_after is None:
-            self._target = replace(self._target, start_after=state.target["start_after"])
-        if state is not None and state.target != self._target.to_dict():
-            raise UsageError(f"run {self._run_id} is of another target, prefix or key range: start a new run")
-        if state is not None and state.asked != self._asked():
-            raise UsageError(
-                f"run {self._run_id} was begun with other rules, options or trusted IDs, with or without a ledger,"
-                " or for other algorithms: resume it with the same settings, or start a new run"
-            )
+        state, self._target = checkpoint(store, self.run_id, self._target, self._asked)
         return state
-
-    def _asked(self) -> dict[str, Any]:
-        hashing = None if self._places.ledger is None else list(self._settings.algorithms)
-        rules = {rule.id: self._settings.rules.get(rule.id) for rule in self._rules}
-        asked = {"rules": rules, "trusted": sorted(self._settings.trusted), "algorithms": hashing}
-        found: dict[str, Any] = json.loads(json.dumps(asked, default=str))  # as it comes back from a checkpoint
-        return found
-
-    @staticmethod
-    def _is_complete(store: Store, folder: str) -> bool:
-        path = f"{folder}/summary.json"
-        return bool(parsed(store.get(path) or b"{}", store.uri(path)).get("complete"))
 
     async def _facts(self) -> BucketFacts:
         with bucketfacts.open_reader(self._connection, self._caller) as reader:
@@ -171,6 +143,16 @@ class Audit:
             )
         return facts
 
+    def _check_budget(self, plan: Plan) -> None:
+        """With no call left for an object the run would get no further, however often it went on."""
+        least = 1 + _calls_per_object(plan)
+        if self._caller.short_of(least):
+            given, asked = self._settings.max_calls, self._caller.counts["bucket"]
+            raise UsageError(
+                f"--max-calls {given} is too few to audit anything: the questions about the bucket take {asked} calls"
+                f" or more, and one object with its listing {least}: give more"
+            )
+
     async def _audit(self, facts: BucketFacts, plan: Plan, state: State | None) -> dict[str, Any]:
         settings, target = self._settings, self._target
         tally = Tally.from_dict(state.tally) if state else Tally()
@@ -178,9 +160,9 @@ class Audit:
         folder = RunFolder(
             self._places.store,
             target.bucket,
-            self._run_id,
+            self.run_id,
             target=target.to_dict(),
-            asked=self._asked(),
+            asked=self._asked,
             rules_undecided=plan.undecided,
             tally=tally,
             hop=self._hop,
@@ -195,7 +177,7 @@ class Audit:
             dispatcher, fixity = self._fixity(engine, stack)
             recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
             if self._began is not None:
-                self._began(self._run_id)
+                self._began(self.run_id)
             if state is None:
                 recorder.record_bucket()
             try:
@@ -216,7 +198,7 @@ class Audit:
         dispatcher: Dispatcher | None = None
         hasher: Hasher | None = None
         if self._places.queue is not None:
-            dispatcher = Dispatcher(self._places.queue, self._run_id, self._target.bucket, settings.algorithms)
+            dispatcher = Dispatcher(self._places.queue, self.run_id, self._target.bucket, settings.algorithms)
         elif settings.hash:
             hasher = InProcessHasher(
                 self._target.bucket,
@@ -244,7 +226,7 @@ class Audit:
                 self._caller,
                 self._stop,
                 recorder.record,
-                calls_per_object=(plan.acl is None) + (plan.head is None),
+                calls_per_object=_calls_per_object(plan),
                 whole_keys=target.versions,
             )
             ticker.cancel()
@@ -277,7 +259,7 @@ class Audit:
             accepts_rule(settings.accept_undecided, item.rule, item.action, item.code) for item in plan.undecided
         )
         result = summary(
-            run=self._run_id,
+            run=self.run_id,
             out=folder.uri,
             target=self._target.to_dict(),
             engine=settings.engine,
@@ -296,7 +278,7 @@ class Audit:
         self.shown = recorder.shown
         if self._resumed:  # what an earlier process wrote is in the folder alone
             await self._io(folder.save)
-            lines = partial(read_lines, self._places.store, self._target.bucket, self._run_id)
+            lines = partial(read_lines, self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._io(Shown.read, lines, recorder.tally.verdicts["exposed"])
         page = html.render(result, self.shown)
         await self._io(lambda: folder.finish(result, page, update_latest=True))
@@ -306,4 +288,8 @@ class Audit:
 
     def _resume(self, folder: RunFolder) -> dict[str, Any]:
         """How to go on: the same run, after the last key that has an outcome."""
-        return {"run": self._run_id, "start_after": folder.position, "reason": self._stop.reason}
+        return {"run": self.run_id, "start_after": folder.position, "reason": self._stop.reason}
+
+
+def _calls_per_object(plan: Plan) -> int:
+    return (plan.acl is None) + (plan.head is None)
