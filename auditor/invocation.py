@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -12,14 +13,16 @@ from typing import Any, Final
 
 from auditor.alerts import SnsTopic, Topic, alert, failure_message, hole_message
 from auditor.config import load
-from auditor.errors import AuditorError, RunError, UsageError
+from auditor.errors import AuditorError, RunComplete, RunError, RunTaken, UsageError
 from auditor.handover import OwnFunction, Successor, next_event
+from auditor.logs import bound, labels
 from auditor.metrics import emf, of_run
 from auditor.pipeline import Audit
 from auditor.places import Places, open_places
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
 from auditor.stop import Stop
 from auditor.target import Target, parse_target
+from auditor.text import visible
 
 EVENT_SETTINGS: Final = frozenset(
     {
@@ -41,6 +44,8 @@ EVENT_SETTINGS: Final = frozenset(
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
 DEADLINE: Final = "the deadline is near"
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
+
+log = logging.getLogger(__name__)
 
 MARGIN_SECONDS: Final = 45.0
 MARGIN_SHARE: Final = 0.25
@@ -83,7 +88,9 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
     for name in ("bucket", "prefix", "start_after", "stop_at"):
         if event.get(name) is not None and not isinstance(event[name], str):
             raise UsageError(f"the event's {name} is not a text")
-    if event.get("bucket"):
+    if "bucket" in event:
+        if not event["bucket"]:  # null too: whoever means all of them says nothing
+            raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
         uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
     else:
         if stray := sorted(event.keys() & (EVENT_TARGET - {"bucket"})):
@@ -112,13 +119,14 @@ def print_line(line: str) -> None:
 class Surroundings:
     """What a function has around it. seconds_left: until its deadline. successor: who goes on after it; None: nobody.
 
-    topic: where alerts go; None: nowhere. emit: takes a line of metrics.
+    topic: where alerts go; None: nowhere. emit: takes a line of metrics. request: the invocation's ID, for the logs.
     """
 
     seconds_left: float
     successor: Successor | None = None
     topic: Topic | None = None
     emit: Callable[[str], object] = print_line
+    request: str | None = None
 
     @classmethod
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> Surroundings:
@@ -129,6 +137,7 @@ class Surroundings:
             seconds_left=context.get_remaining_time_in_millis() / 1000,
             successor=OwnFunction(context.invoked_function_arn) if hands_on else None,
             topic=SnsTopic(topic) if topic else None,
+            request=getattr(context, "aws_request_id", None),
         )
 
 
@@ -144,42 +153,51 @@ class AuditService:
 
         Short of the deadline a run stops listing, finishes what is in flight, saves its parts and is handed on; so is
         each target that was not reached. Without a successor its summary says how to go on.
+
+        A run that another invocation writes, or has ended, is left to that one: of an event that came twice one copy
+        does the work, and the other answers with a sentence in `left`.
         """
-        try:
-            invocation = read_event(event, self._environ)
-            stop = Stop()
-            margin = min(MARGIN_SECONDS, around.seconds_left * MARGIN_SHARE)
-            timer = asyncio.get_running_loop().call_later(around.seconds_left - margin, stop.set, DEADLINE)
+        with bound(requestId=around.request):
             try:
-                return {"runs": await self._audit(event, invocation, stop, around)}
-            finally:
-                timer.cancel()
-        except AuditorError as error:
-            self._measure(around, {"RunsFailed": 1})
-            await alert(around.topic, failure_message(str(error)))
-            raise
+                invocation = read_event(event, self._environ)
+                stop = Stop()
+                margin = min(MARGIN_SECONDS, around.seconds_left * MARGIN_SHARE)
+                timer = asyncio.get_running_loop().call_later(around.seconds_left - margin, stop.set, DEADLINE)
+                try:
+                    return await self._audit(event, invocation, stop, around)
+                finally:
+                    timer.cancel()
+            except AuditorError as error:
+                log.error("the invocation failed: %s", error)
+                self._measure(around, {"RunsFailed": 1})
+                await alert(around.topic, failure_message(str(error)))
+                raise
 
     async def _audit(
         self, event: Mapping[str, Any], invocation: Invocation, stop: Stop, around: Surroundings
-    ) -> list[dict[str, Any]]:
+    ) -> dict[str, Any]:
         summaries: list[dict[str, Any]] = []
         failures: list[RunError] = []
+        left: list[str] = []
         async with open_places(invocation.settings, invocation.targets) as places:
             for target in invocation.targets:
-                try:
-                    summary = None
-                    if not stop:
-                        summary = await self._audit_one(target, invocation, places, stop, around)
-                        summaries.append(summary)
-                    if stop and (summary is None or not summary["complete"]):
-                        await self._hand_on(event, target, invocation.hop, summary, around)
-                except RunError as error:
-                    failures.append(error)
+                with bound(bucket=target.bucket, hop=invocation.hop):
+                    try:
+                        summary = None
+                        if not stop:
+                            summary = await self._audit_one(target, invocation, places, stop, around)
+                            summaries.append(summary)
+                        if stop and (summary is None or not summary["complete"]):
+                            await self._hand_on(event, target, invocation.hop, summary, around)
+                    except (RunTaken, RunComplete) as other:
+                        left.append(str(other))
+                    except RunError as error:
+                        failures.append(error)
         if len(failures) > 1:
             raise RunError("; ".join(map(str, failures)))
         if failures:
             raise failures[0]
-        return summaries
+        return {"runs": summaries, **({"left": left} if left else {})}
 
     async def _audit_one(
         self, target: Target, invocation: Invocation, places: Places, stop: Stop, around: Surroundings
@@ -194,9 +212,12 @@ class AuditService:
             hop=invocation.hop,
             hands_on=hands_on,
         )
-        summary = await audit.run()
-        goes_on = hands_on and bool(stop) and not summary["complete"]
-        self._measure(around, of_run(summary, handed_on=goes_on), run=summary["run"], bucket=target.bucket)
+        with bound(run=audit.run_id):
+            log.info("the audit of %s %s", visible(target.uri), "begins" if invocation.run is None else "goes on")
+            summary = await _run(audit)
+            goes_on = hands_on and bool(stop) and not summary["complete"]
+            log.info("%s", _outcome(summary, stop if goes_on else None))
+            self._measure(around, of_run(summary, handed_on=goes_on))
         if not goes_on:
             await alert(around.topic, hole_message(summary))
         return summary
@@ -211,7 +232,33 @@ class AuditService:
             return
         settings = {name: value for name, value in event.items() if name in EVENT_SETTINGS}
         await around.successor.invoke(next_event(settings, target, hop, summary and summary["resume"]))
+        with bound(run=summary["run"] if summary else None):
+            log.info("the audit of %s is handed on to hop %d", visible(target.uri), hop + 1)
 
-    def _measure(self, around: Surroundings, values: Mapping[str, float], **properties: Any) -> None:
+    def _measure(self, around: Surroundings, values: Mapping[str, float]) -> None:
+        """The line's properties are the labels that the logs have."""
         service = self._environ.get("AUDITOR_SERVICE") or "s3-auditor"
-        around.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **properties))
+        around.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))
+
+
+async def _run(audit: Audit) -> dict[str, Any]:
+    """The audit's summary; how it failed is logged while the line can still name the run."""
+    try:
+        return await audit.run()
+    except (RunTaken, RunComplete) as other:
+        log.warning("%s", other)
+        raise
+    except RunError as error:
+        log.error("the audit failed: %s", error)
+        raise
+
+
+def _outcome(summary: Mapping[str, Any], stop: Stop | None) -> str:
+    """Counts in a sentence. stop: what the run is handed on for, if it is."""
+    coverage, findings = summary["coverage"], sum(summary["findings"].values())
+    end = "complete" if summary["complete"] else f"not complete ({summary['resume']['reason']})"
+    return (
+        f"{end if stop is None else f'saved, {stop.reason}'}: listed {coverage['listed']}, audited"
+        f" {coverage['audited']}, vanished {coverage['vanished']}, undecided {coverage['undecided']}, exposed"
+        f" {summary['verdicts']['exposed']}, findings {findings}"
+    )

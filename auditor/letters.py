@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from auditor.hashing import Failed
+from auditor.logs import bound
 from auditor.messages import HashMessage, encode, pack
 from auditor.queues import Outgoing, Received
 
@@ -37,7 +38,8 @@ def malformed(received: Received, reason: str) -> Outgoing:
 def log_failures(received: Received, message: HashMessage, failed: Sequence[Failed]) -> None:
     for one in failed:
         key, attempt = repr(one.task.key)[:_KEY], one.task.attempts + 1
-        log.warning("run %s, message %s: %s: %s, attempt %d", message.run, received.id, key, one.code, attempt)
+        with bound(run=message.run, bucket=message.bucket):
+            log.warning("run %s, message %s: %s: %s, attempt %d", message.run, received.id, key, one.code, attempt)
 
 
 def _attributes(received: Received, reason: str, run: str = "") -> dict[str, str]:

@@ -28,6 +28,7 @@ from auditor.hashing import (
 )
 from auditor.ledgers.interface import Ledger
 from auditor.letters import dead_letters, log_failures, malformed
+from auditor.logs import bound
 from auditor.messages import ALGORITHMS, HashMessage, HashTask, encode, pack
 from auditor.models import ObjectRef
 from auditor.notifications import TestEvent, decode_any
@@ -149,7 +150,9 @@ class Processor:
             return Processed(Counts(messages=1))
         works = [_Work(message) for message in messages]
         for work in works:
-            await self._hash(work)
+            with bound(run=work.message.run, bucket=work.message.bucket):
+                await self._hash(work)
+                log.info("%s", _told(work))
         return await self._settle(received, works)
 
     def backoff(self, failures: int) -> int:
@@ -263,6 +266,14 @@ class Processor:
             Outgoing(encode(one), delay=self.backoff(max(task.attempts for task in one.tasks)))
             for one in pack(message.run, message.bucket, message.algorithms, next_try)
         ]
+
+
+def _told(work: _Work) -> str:
+    counts, tasks = work.counts, len(work.message.tasks)
+    return (
+        f"{tasks} objects of a message: {counts.hashed} hashed, {counts.known} known, {counts.superseded} superseded,"
+        f" {counts.unhashable} unhashable, {len(work.failed)} failed"
+    )
 
 
 async def leave(queue: Queue, received: Received, seconds: int) -> None:

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from auditor.config import load
-from auditor.errors import UsageError
+from auditor.errors import AuditorError, UsageError
+from auditor.logs import bound
 from auditor.processing import Processor, leave
 from auditor.queues import Received, SqsQueue
 from auditor.settings import ENV_PREFIX, Settings, environment_layer, resolve
@@ -26,16 +27,26 @@ class HashingService:
         self._stack = AsyncExitStack()
         self._processor: Processor | None = None
 
-    async def handle(self, event: object) -> dict[str, Any]:
-        """An SQS event -> `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`; raises for wrong settings."""
-        records = event.get("Records") if isinstance(event, Mapping) else None
-        if not isinstance(records, list):
-            raise UsageError("the event has no Records: this function takes SQS batches only")
-        if self._processor is None:
-            self._processor = await self._open()
-        processor = self._processor
-        done = await together(_handle(processor, record) for record in records)
-        return {"batchItemFailures": [{"itemIdentifier": name} for name in done if name is not None]}
+    async def handle(self, event: object, request: str | None = None) -> dict[str, Any]:
+        """An SQS event -> `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`; raises for wrong settings.
+
+        request: the invocation's ID, for the logs.
+        """
+        with bound(requestId=request):
+            try:
+                records = event.get("Records") if isinstance(event, Mapping) else None
+                if not isinstance(records, list):
+                    raise UsageError("the event has no Records: this function takes SQS batches only")
+                if self._processor is None:
+                    self._processor = await self._open()
+            except AuditorError as error:
+                log.error("the invocation failed: %s", error)
+                raise
+            processor = self._processor
+            done = await together(_handle(processor, record) for record in records)
+            failed = [name for name in done if name is not None]
+            log.info("%d messages, of which %d come again", len(records), len(failed))
+        return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
     async def close(self) -> None:
         self._processor = None

@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Any
 
+from auditor import logs
 from auditor.invocation import AuditService, Surroundings
 
 # One loop for as long as the container lives.
@@ -15,4 +16,5 @@ _service = AuditService(os.environ)
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Event of auditor.invocation -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_OUT and others."""
+    logs.set_up(os.environ)
     return _runner.run(_service.handle(event, Surroundings.of(context)))

@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Any
 
+from auditor import logs
 from auditor.service import HashingService
 
 # One loop and one set of clients, for as long as the container lives.
@@ -15,4 +16,5 @@ _service = HashingService(os.environ)
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and all others of auditor.settings."""
-    return _runner.run(_service.handle(event))
+    logs.set_up(os.environ)
+    return _runner.run(_service.handle(event, getattr(context, "aws_request_id", None)))

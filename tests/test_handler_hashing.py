@@ -24,6 +24,7 @@ from auditor.processing import HashSettings
 from auditor.service import HashingService, read_settings
 from auditor.worker import hash_settings
 from tests.hash_fakes import etag_of
+from tests.log_lines import logged
 from tests.servers.stub import StubServer
 from tests.servers.world import World
 
@@ -297,6 +298,28 @@ def test_wrong_setting_is_named(name: str, value: str) -> None:
         read_settings(NEEDED | {name: value})
 
 
+async def test_what_is_logged_names_run_bucket_and_request(cloud: Cloud) -> None:
+    service = HashingService(cloud.environ)
+    try:
+        task = cloud.task("secret-name", b"data")
+        event = cloud.received(cloud.message(task), "poison")
+        with logged() as lines:
+            await service.handle(event, "request-1")
+            with pytest.raises(UsageError):
+                await service.handle({}, "request-2")
+    finally:
+        await service.close()
+    worked = next(line for line in lines if "1 hashed" in line["message"])
+    assert {"run": "run", "bucket": cloud.bucket, "requestId": "request-1"}.items() <= worked.items()
+    assert [line["message"] for line in lines if "come again" in line["message"]] == [
+        "2 messages, of which 0 come again"
+    ]
+    malformed = next(line for line in lines if "is malformed" in line["message"])
+    assert "run" not in malformed
+    assert (lines[-1]["level"], lines[-1]["requestId"]) == ("ERROR", "request-2")
+    assert "secret-name" not in json.dumps(lines)
+
+
 def test_handler_lives_through_several_events_of_one_process(cloud: Cloud) -> None:
     events = [cloud.received(cloud.message(cloud.task(f"key-{number}", b"data"))) for number in range(2)]
     program = (
@@ -314,4 +337,5 @@ def test_handler_lives_through_several_events_of_one_process(cloud: Cloud) -> No
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, '{"batchItemFailures": []}\n' * 2), done.stderr
+    assert [json.loads(line)["level"] for line in done.stderr.splitlines()] == ["INFO"] * 4
     assert len(cloud.items()) == 2

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from auditor.errors import BucketError, RunError, UsageError
-from auditor.invocation import AuditService, Surroundings, read_event
+from auditor.invocation import EVENT_SETTINGS, EVENT_TARGET, AuditService, Surroundings, read_event
 from auditor.runs import last_listed, read_lines
 from auditor.stores import open_store
+from tests.log_lines import logged
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import latency
 
@@ -60,6 +65,9 @@ def test_an_event_wins_over_the_environment() -> None:
         ({"bucket": "b", "endpoint_url": "http://127.0.0.1:1"}, "endpoint_url"),
         ({"prefix": "p/"}, "prefix"),
         ({"bucket": 7}, "bucket"),
+        ({"bucket": ""}, "the event's bucket is empty"),
+        ({"bucket": None}, "the event's bucket is empty"),
+        ({"bucket": "", "prefix": "p/"}, "the event's bucket is empty"),
         ({"bucket": "bbb", "prefix": ["p"]}, "prefix"),
         ({"bucket": "bbb", "engine": "warp"}, "engine"),
         ({"bucket": "bbb", "engine": {"a": 1}}, "engine"),
@@ -74,6 +82,36 @@ def test_an_event_wins_over_the_environment() -> None:
 def test_an_event_that_means_nothing_is_refused_by_name(event: Any, named: str) -> None:
     with pytest.raises(UsageError, match=named):
         read_event(event, {})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=5,
+)
+events = st.dictionaries(
+    st.sampled_from(sorted(EVENT_SETTINGS | EVENT_TARGET)) | st.text(max_size=10),
+    json_values | st.sampled_from(["bbb", "sha256", "O01", "direct", "high"]),
+    max_size=6,
+)
+
+
+@given(events | json_values)
+def test_any_event_is_an_invocation_or_an_error_of_its_sender(event: Any) -> None:
+    try:
+        invocation = read_event(event, {"AUDITOR_BUCKETS": "one"})
+    except UsageError:
+        return
+    assert invocation.targets
+    assert invocation.hop >= 0
+
+
+@pytest.mark.parametrize("run", ["x", "../../x", "20260102T030405Z-0a1b2c\n", "20260102T030405Z-0a1b2c", ""])
+async def test_a_run_that_is_none_is_refused_and_nothing_is_listed(stub: StubServer, tmp_path: Path, run: str) -> None:
+    event = {"bucket": "audited", "run": run}
+    with pytest.raises(UsageError, match=r"is not a run ID|there is no run"):
+        await AuditService(environ(stub, tmp_path)).handle(event, Surroundings(seconds_left=900.0))
+    assert stub.count("ListObjectsV2") == 0
 
 
 async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServer, tmp_path: Path) -> None:
@@ -92,6 +130,47 @@ async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub:
         await service.handle({}, Surroundings(seconds_left=900.0))
     with open_store(str(tmp_path)) as store:
         assert last_listed(store, "audited", "") == 1
+
+
+@pytest.mark.parametrize("bucket", ["", None])
+async def test_an_empty_bucket_audits_nothing(stub: StubServer, tmp_path: Path, bucket: str | None) -> None:
+    with pytest.raises(UsageError, match="bucket is empty"):
+        await AuditService(environ(stub, tmp_path)).handle({"bucket": bucket}, Surroundings(seconds_left=900.0))
+    assert stub.calls == []
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_run_that_is_complete_is_left_alone_and_nobody_is_alarmed(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "a.txt", b"x")
+    service, metrics = AuditService(environ(stub, tmp_path)), list[str]()
+    (summary,) = (await service.handle({}, Surroundings(seconds_left=900.0)))["runs"]
+    event = {"bucket": "audited", "run": summary["run"], "hop": 1}
+    again = await service.handle(event, Surroundings(seconds_left=900.0, emit=metrics.append))
+    assert again == {"runs": [], "left": [f"run {summary['run']} is complete: there is nothing to resume"]}
+    assert metrics == []
+
+
+async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "secret-name", b"x", metadata={"secret": "value"})
+    metrics: list[str] = []
+    around = Surroundings(seconds_left=900.0, emit=metrics.append, request="request-1")
+    with logged() as lines:
+        (summary,) = (await AuditService(environ(stub, tmp_path)).handle({}, around))["runs"]
+        with pytest.raises(BucketError):
+            await AuditService(environ(stub, tmp_path)).handle({"bucket": "not-there"}, around)
+    begun, ended, *failed = lines
+    expected = {"run": summary["run"], "bucket": "audited", "hop": 0, "requestId": "request-1"}
+    assert expected.items() <= begun.items()
+    assert expected.items() <= ended.items()
+    assert ended["message"] == (
+        "complete: listed 1, audited 1, vanished 0, undecided 0, exposed 0, findings"
+        f" {sum(summary['findings'].values())}"
+    )
+    assert expected.items() <= json.loads(metrics[0]).items()
+    assert [one["level"] for one in failed] == ["INFO", "ERROR", "ERROR"]
+    assert {one["requestId"] for one in failed} == {"request-1"}
+    assert failed[1]["bucket"] == "not-there"
+    assert "secret" not in json.dumps([lines, metrics])
 
 
 async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer, tmp_path: Path) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 from types import TracebackType
 from typing import Final
 
-from auditor.text import harmless
+from auditor.logs import clean, quiet_sdk
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
-_TOKEN: Final = re.compile(r"(x-amz-security-token['\"]?\s*[:=,]\s*(?:b?['\"])?)[^\s'\"\\&]+", re.IGNORECASE)
 _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
@@ -19,15 +17,11 @@ class Plain(logging.Formatter):
     """Messages in one printable line; tracebacks in printable lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        record.message = _clean(record.message)
+        record.message = clean(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: _Exception) -> str:  # noqa: N802
-        return "\n".join(map(_clean, super().formatException(ei).split("\n")))
-
-
-def _clean(text: str) -> str:
-    return _TOKEN.sub(r"\1***", harmless(text))
+        return "\n".join(map(clean, super().formatException(ei).split("\n")))
 
 
 def set_up(verbose: int) -> None:
@@ -36,5 +30,4 @@ def set_up(verbose: int) -> None:
     handler.setFormatter(Plain("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=_LEVELS[min(verbose, 2)])
     if not verbose:
-        # It warns of every header that it cannot parse, an object's own Expires for one: that is the object's affair.
-        logging.getLogger("botocore").setLevel(logging.ERROR)
+        quiet_sdk()
