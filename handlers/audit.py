@@ -8,9 +8,10 @@ from typing import Any
 
 from auditor import logs
 from auditor.invocation import AuditService, Surroundings
+from auditor.loops import new_loop
 
 # One loop for as long as the container lives.
-_runner = asyncio.Runner()
+_runner = asyncio.Runner(loop_factory=new_loop)
 _service = AuditService(os.environ)
 
 

@@ -7,10 +7,11 @@ import os
 from typing import Any
 
 from auditor import logs
+from auditor.loops import new_loop
 from auditor.service import HashingService
 
 # One loop and one set of clients, for as long as the container lives.
-_runner = asyncio.Runner()
+_runner = asyncio.Runner(loop_factory=new_loop)
 _service = HashingService(os.environ)
 
 
