@@ -21,8 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-import uvloop
-
+from auditor import loops
 from auditor.calls import Caller
 from auditor.engines.interface import ListQuery, Position
 from auditor.gather import Gathered, Reader, gather
@@ -136,11 +135,11 @@ def measure(stages: Stages, objects: Objects, out: Path) -> None:
         stages.note(stage, seconds, objects.count)
         return result
 
-    timed("engine", lambda: uvloop.run(_answered(objects)))
-    timed("listing", lambda: uvloop.run(_listed(objects)))
-    timed("gather", lambda: uvloop.run(_gathered(objects, None)))
+    timed("engine", lambda: loops.run(_answered(objects)))
+    timed("listing", lambda: loops.run(_listed(objects)))
+    timed("gather", lambda: loops.run(_gathered(objects, None)))
     evidence: list[Evidence] = []
-    uvloop.run(_gathered(objects, evidence))
+    loops.run(_gathered(objects, evidence))
     gc.freeze()  # no run holds so much, which each collection would go through
     spent: dict[str, float] = {}
     for stage, seconds in _after_gather(out, evidence):
@@ -150,7 +149,7 @@ def measure(stages: Stages, objects: Objects, out: Path) -> None:
         stages.note(stage, seconds, objects.count)
     evidence.clear()
     with engine(objects):
-        timed("whole", lambda: uvloop.run(whole(out)))
+        timed("whole", lambda: loops.run(whole(out)))
 
 
 def show(stages: Stages) -> None:
@@ -163,7 +162,7 @@ def show(stages: Stages) -> None:
 def profile(objects: Objects, lines: int) -> None:
     with tempfile.TemporaryDirectory() as out, engine(objects):
         with cProfile.Profile(time.process_time) as profiler:
-            uvloop.run(whole(Path(out)))
+            loops.run(whole(Path(out)))
         pstats.Stats(profiler, stream=sys.stdout).sort_stats("tottime").print_stats(lines)
 
 
