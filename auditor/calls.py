@@ -81,31 +81,32 @@ class Caller:
         tries = 0
         while True:
             tries += 1
+            self._spend(kind, action, beyond_budget)
+            if self._rate.limited:
+                await self._rate.take()
+            self.counts[kind] += 1
+            sent = self.clock()
             try:
-                return await self._once(kind, action, attempt, beyond_budget)
+                answer = await attempt()
             except CallFailed as failure:
+                self._note(failure, self.clock() - sent)
                 pause = self._pause(kind, failure, tries, started)
                 if pause is None:
                     self._raise_doom(failure)
                     raise
+            else:
+                self.permits.answered(self.clock() - sent)
+                return answer
             await self._sleep(pause)
             self.counts["retried"] += 1
 
-    async def _once(self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], beyond_budget: bool) -> T:
-        aside = self.calls_per_object * self.permits.statistics().in_use if kind == "list" else 0
-        if not beyond_budget and self.short_of(1 + aside):
-            raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")
+    def _spend(self, kind: Kind, action: str, beyond_budget: bool) -> None:
+        """One call of the budget; raises CallFailed when it is used up."""
+        if self._max_calls is not None and not beyond_budget:
+            aside = self.calls_per_object * self.permits.in_use if kind == "list" else 0
+            if self.short_of(1 + aside):
+                raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")
         self._sent += 1
-        await self._rate.take()
-        self.counts[kind] += 1
-        sent = self.clock()
-        try:
-            answer = await attempt()
-        except CallFailed as failure:
-            self._note(failure, self.clock() - sent)
-            raise
-        self.permits.answered(self.clock() - sent)
-        return answer
 
     def _note(self, failure: CallFailed, seconds: float) -> None:
         if is_throttle(failure):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from auditor.calls import Caller
@@ -15,6 +16,7 @@ from auditor.faults import is_gone
 from auditor.listing import Listed
 from auditor.models import Acl, Evidence, Head, ObjectRef, Skipped, Unread
 from auditor.plan import Plan
+from auditor.records import record
 from auditor.stop import Stop
 from auditor.tasks import task_group
 
@@ -25,8 +27,11 @@ WINDOW: Final = 2000
 
 BATCH: Final = 200
 
+SAME: Final = 1024
+"""ACLs among which equal ones are looked for."""
 
-@dataclass(frozen=True, slots=True)
+
+@record()
 class Gathered:
     """A step of the listing with what was read of its object; evidence None: only delete markers were passed."""
 
@@ -43,6 +48,7 @@ class Reader:
         self._plan = plan
         self._wanted = frozenset(name.upper() for name in algorithms)
         self._ask_checksums = True
+        self._one_of = lru_cache(SAME)(_itself)
         self._probing = asyncio.Lock()
         self._probed_at = float("-inf")
 
@@ -68,7 +74,8 @@ class Reader:
         if self._plan.acl is not None and not (self._plan.acl_for_owner and ref.owner is None):
             return self._plan.acl
         try:
-            return await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
+            acl = await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
+            return self._one_of(acl)
         except CallFailed as failure:
             return _unread(failure, ref.version_id is not None)
 
@@ -124,6 +131,11 @@ class Reader:
 
     async def _probe(self) -> object:
         return await self._engine.list_page(ListQuery(page_size=1), None)
+
+
+def _itself(acl: Acl) -> Acl:
+    """Remembered, it gives the first of equal ACLs: what waits for the run folder holds each but once."""
+    return acl
 
 
 class _VanishedError(Exception):
@@ -247,7 +259,8 @@ class _Run:
         return True
 
     def _must_stop(self) -> bool:
-        if self._caller.short_of(self._caller.calls_per_object * self._caller.permits.statistics().in_use):
+        caller = self._caller
+        if caller.budget_left is not None and caller.short_of(caller.calls_per_object * caller.permits.in_use):
             self._stop.set("the limit of --max-calls was reached")
         return bool(self._stop)
 

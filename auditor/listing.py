@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -11,13 +10,14 @@ from auditor.calls import Caller
 from auditor.engines.interface import Engine, ListQuery, Page, Position
 from auditor.errors import BucketError, CallFailed
 from auditor.models import ObjectRef
+from auditor.records import record
 from auditor.target import Target
 
 EMPTY_PAGES: Final = 1000
 """In a row; S3 may send some where much was deleted."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Listed:
     """One step through the key space, up to and including `key`: a ref, or None where only delete markers were passed.
 

@@ -30,6 +30,11 @@ class Rate:
         self._sleep = sleep
         self._next = clock()
 
+    @property
+    def limited(self) -> bool:
+        """There is a ceiling; without one nobody needs to take a turn."""
+        return self._interval > 0
+
     async def take(self) -> None:
         """Wait for this call's turn."""
         if not self._interval:
@@ -69,6 +74,10 @@ class Permits:
         self._latencies = 0.0
         self._best: float | None = None
         self._deaf_until = 0.0
+
+    @property
+    def in_use(self) -> int:
+        return self._in_use
 
     def statistics(self) -> PermitStatistics:
         return PermitStatistics(self._limit, self._in_use, self._peak, len(self._waiters))

@@ -15,12 +15,12 @@ from auditor.calls import Caller, RetryPolicy
 from auditor.errors import BucketError, CallFailed, CredentialsError, OutputError
 from auditor.gather import Gathered, Reader, gather
 from auditor.listing import Listed, pages
-from auditor.models import Acl, Evidence, Head, Outcome, Skipped, Unread
+from auditor.models import Acl, Evidence, Grant, Head, Outcome, Skipped, Unread
 from auditor.pace import Permits
 from auditor.plan import Plan
 from auditor.stop import Stop
 from auditor.target import Target
-from tests.engines.fakes import Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
+from tests.engines.fakes import OWNER, Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
 from tests.loop_blocking import free_loop as free_loop
 
 BOTH: Final = Plan((), (), (), None, None)
@@ -418,6 +418,14 @@ class TestReader:
         assert evidence.head == head_of("k")
         assert evidence.outcome is Outcome.AUDITED
         assert [action for action, _ in engine.asked] == ["acl", "head"]
+
+    async def test_equal_acls_are_held_but_once(self) -> None:
+        grant = Grant(OWNER, "READ")
+        reader, engine, _ = make_reader(refuse())
+        engine.acls = {key: Acl(owner, (grant,)) for key, owner in (("a", OWNER), ("b", OWNER), ("c", "other"))}
+        found = [(await reader.read(ref(key))).acl for key in "abc"]
+        assert found == [engine.acls[key] for key in "abc"]
+        assert found[0] is found[1]
 
     async def test_denied_acl_does_not_keep_head_from_being_read(self) -> None:
         evidence, _ = await read_one(refuse(acl=("AccessDenied", 403)))

@@ -84,7 +84,8 @@ async def _no_hook(action: str, key: str) -> None:
 class FakeEngine:
     """Engine over a list of entries. asked: (action, key) of every call. in_flight, peak: object calls at once.
 
-    tasks: most tasks that were alive while a call was made. heads: what HEAD says of a key, where it is not head_of().
+    tasks: most tasks that were alive while a call was made. heads, acls: what is said of a key, where it is
+    not head_of() and PRIVATE.
     """
 
     def __init__(self, entries: Sequence[Entry], *, page_size: int = 1000, hook: Hook = _no_hook) -> None:
@@ -92,6 +93,7 @@ class FakeEngine:
         self.page_size = page_size
         self.hook = hook
         self.heads: dict[str, Head] = {}
+        self.acls: dict[str, Acl] = {}
         self.asked: list[tuple[str, str]] = []
         self.checksums: list[bool] = []
         self.in_flight = 0
@@ -116,7 +118,7 @@ class FakeEngine:
 
     async def get_acl(self, key: str, version_id: str | None) -> Acl:
         await self._object_call("acl", key)
-        return PRIVATE
+        return self.acls.get(key) or PRIVATE
 
     async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
         self.checksums.append(checksum)
