@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-real test-package test-deploy test-e2e check docs format lock bench-memory clean \
-	deploy remove invoke invoke-local logs local-aws package template check-template
+	deploy remove invoke invoke-local logs local-aws package template check-template elasticmq
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -130,6 +130,13 @@ test-deploy: install node_modules/.installed .venv-deploy/.installed ## template
 
 test-e2e: install node_modules/.installed .venv-deploy/.installed ## deploy to a local AWS and run it as Lambda does
 	@$(BIN)/python -m pytest -q tests/e2e $(ARGS)
+
+elasticmq: .build/elasticmq/.fetched ## fetch ElasticMQ, on which test-e2e then tries the queues too; needs Maven and Java 17
+
+.build/elasticmq/.fetched: tests/e2e/elasticmq.xml
+	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "ElasticMQ needs Maven and Java 17"; exit 1; }
+	@mvn -B -q -C -f tests/e2e/elasticmq.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/elasticmq
+	@touch $@
 
 check-template: install node_modules/.installed .venv-deploy/.installed ## the template under cfn-lint and checkov, at each level
 	@for level in exposure metadata fixity; do \

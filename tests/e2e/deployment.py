@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import shutil
@@ -95,27 +97,65 @@ class Deployment:
 
     def schedules_input(self) -> Any:
         """The event that the schedule sends: from the template, for the server here knows no schedules."""
+        return json.loads(self._template()["NightlySchedule"]["Properties"]["Target"]["Input"])
+
+    def failure_queue(self) -> str:
+        """The URL of the queue that the audit's failures go to."""
+        return self._queue("AuditFailureQueue")
+
+    def _template(self) -> dict[str, Any]:
+        """The resources of the template that was deployed, by their names in it."""
         path = self._root / ".serverless" / "cloudformation-template-update-stack.json"
-        schedule = json.loads(path.read_text())["Resources"]["NightlySchedule"]
-        return json.loads(schedule["Properties"]["Target"]["Input"])
+        found: dict[str, Any] = json.loads(path.read_text())["Resources"]
+        return found
+
+    def _queue(self, name: str) -> str:
+        """The URL of a queue, by its name in the template."""
+        found = self.client("sqs").get_queue_url(QueueName=self._template()[name]["Properties"]["QueueName"])
+        url: str = found["QueueUrl"]
+        return url
+
+    def _asynchronous(self, function: str) -> dict[str, Any]:
+        """What befalls an asynchronous invocation: from the template, for the server here leaves that out."""
+        template = self._template()
+        for one in template.values():
+            if one["Type"] != "AWS::Lambda::EventInvokeConfig":
+                continue
+            properties = one["Properties"]
+            if template[properties["FunctionName"]["Ref"]]["Properties"]["FunctionName"] == function:
+                queue, _ = properties["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"]
+                return {"retries": properties["MaximumRetryAttempts"], "on_failure": self._queue(queue)}
+        return {}
 
     def functions(self) -> dict[str, Function]:
         """ "audit" and "hashing", each with its package downloaded and unzipped."""
         found = self.client("lambda").list_functions()["Functions"]
         return {one["FunctionName"].removeprefix(f"{SERVICE}-"): self._function(one) for one in found}
 
+    def uploaded(self, function: str) -> BytesIO:
+        """A function's package as it lies with the functions."""
+        found = self.client("lambda").get_function(FunctionName=function)
+        key = found["Code"]["Location"].partition(".com/")[2]
+        bucket = self.outputs()["ServerlessDeploymentBucketName"]
+        body = self.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        assert base64.b64encode(hashlib.sha256(body).digest()).decode() == found["Configuration"]["CodeSha256"]
+        return BytesIO(body)
+
     def _function(self, found: dict[str, Any]) -> Function:
         name = found["FunctionName"]
-        location = self.client("lambda").get_function(FunctionName=name)["Code"]["Location"]
-        bucket = self.outputs()["ServerlessDeploymentBucketName"]
-        body = self.client("s3").get_object(Bucket=bucket, Key=location.partition(".com/")[2])["Body"].read()
-        assert len(body) == found["CodeSize"]
         package = self._packages / name
         if not package.exists():
-            with zipfile.ZipFile(BytesIO(body)) as archive:
+            with zipfile.ZipFile(self.uploaded(name)) as archive:
                 archive.extractall(package)
         return Function(
-            name, found["Handler"], package, found["Timeout"], found["MemorySize"], found["Environment"]["Variables"]
+            name,
+            found["Handler"],
+            package,
+            found["Timeout"],
+            found["MemorySize"],
+            found["Environment"]["Variables"],
+            found["Runtime"],
+            **self._asynchronous(name),
         )
 
     def take_over(self) -> None:

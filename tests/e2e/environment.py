@@ -32,7 +32,10 @@ _API: Final = "/2018-06-01/runtime"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function as deployed. package: the unzipped one. timeout: seconds. memory: MB. variables: its environment."""
+    """A function as deployed. package: the unzipped one. timeout: seconds. memory: MB. variables: its environment.
+
+    retries: of an asynchronous invocation. on_failure: the URL of the queue that its failures go to.
+    """
 
     name: str
     handler: str
@@ -40,6 +43,9 @@ class Function:
     timeout: float = 3.0
     memory: int = 128
     variables: dict[str, str] = field(default_factory=dict)
+    runtime: str = "python3.13"
+    retries: int = 0
+    on_failure: str | None = None
 
     @property
     def arn(self) -> str:
@@ -247,7 +253,7 @@ def _own_variables(function: Function, machine: Machine, address: str) -> dict[s
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-        "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "LAMBDA_TASK_ROOT": str(function.package),

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from tests.e2e.environment import MOST_BYTES, Answer, Environment, Function, Machine
+import boto3
+
+from tests.e2e.environment import MOST_BYTES, REGION, Answer, Environment, Function, Machine
 
 MOST_EVENT_BYTES: Final = 256 * 1024
 """Of an asynchronous invocation."""
@@ -46,8 +48,9 @@ class LocalLambda:
     """A context manager. concurrency: most invocations at once. endpoint: where every other service is. shared: each
     with no more CPU than its memory buys.
 
-    invoked: what ran, in the order of the ends; failed: of these, the asynchronous ones that failed: no retries, as
-    deployed. Logs go to `folder`, a file for each environment.
+    invoked: what ran, in the order of the ends; failed: the asynchronous ones that failed, each with its last answer,
+    after the retries that its function has. They go to its queue for failures, where it has one. Logs go to `folder`, a
+    file for each environment.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class LocalLambda:
         self._idle: dict[str, list[Environment]] = defaultdict(list)
         self._running: list[Future[None]] = []
         self._threads = ThreadPoolExecutor(concurrency)
+        self._queues = boto3.Session("testing", "testing", region_name=REGION).client("sqs", endpoint_url=endpoint)
         self._server = _Server(self)
 
     @property
@@ -123,7 +127,7 @@ class LocalLambda:
         return function
 
     def invoke_later(self, name: str, event: Any) -> None:
-        """Asynchronously, without retries; see settle(). Raises NotInvokedError."""
+        """Asynchronously; see settle(). Raises NotInvokedError."""
         payload = json.dumps(event).encode()
         self.start(self.function(name, payload, MOST_EVENT_BYTES), payload)
 
@@ -131,9 +135,15 @@ class LocalLambda:
         self._running.append(self._threads.submit(self._run_alone, function, payload))
 
     def _run_alone(self, function: Function, payload: bytes) -> None:
-        answer = self.run(function, payload, wait=True)
-        if answer.error is not None:
-            self.failed.append(Invoked(function.name, json.loads(payload), answer))
+        for _ in range(1 + function.retries):
+            answer = self.run(function, payload, wait=True)
+            if answer.error is None:
+                return
+        failed = Invoked(function.name, json.loads(payload), answer)
+        self.failed.append(failed)
+        if function.on_failure is not None:
+            body = json.dumps(_letter(function, failed))
+            self._queues.send_message(QueueUrl=function.on_failure, MessageBody=body)
 
     def run(self, function: Function, payload: bytes, *, wait: bool = False) -> Answer:
         """wait: for one of the others to end, rather than raise NotInvokedError."""
@@ -163,6 +173,21 @@ class LocalLambda:
             environment = Environment(function, self._machine, variables, log, shared=self._shared)
             self._environments.append(environment)
             return environment
+
+
+def _letter(function: Function, failed: Invoked) -> dict[str, Any]:
+    """What Lambda tells a destination (developer guide, "Capturing records of Lambda asynchronous invocations")."""
+    return {
+        "version": "1.0",
+        "requestContext": {
+            "functionArn": f"{function.arn}:$LATEST",
+            "condition": "RetriesExhausted",
+            "approximateInvokeCount": 1 + function.retries,
+        },
+        "requestPayload": failed.event,
+        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": failed.answer.error},
+        "responsePayload": json.loads(failed.answer.payload),
+    }
 
 
 class _Server(ThreadingHTTPServer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from auditor.messages import HashTask
 from tests.e2e.deployment import SERVICE, Deployment
 from tests.e2e.environment import Answer
 from tests.e2e.poller import Poller
+from tests.e2e.queues import Queues
 from tests.e2e.runtime import LocalLambda
 
 AUDIT: Final = f"{SERVICE}-audit"
@@ -25,6 +26,7 @@ class System:
     deployment: Deployment
     local: LocalLambda
     poller: Poller
+    queues: Queues
 
     def fire(self, event: Any) -> None:
         """Invoke the audit asynchronously, as the schedule does, and wait for it and for all that it hands on to."""
@@ -44,6 +46,13 @@ class System:
         """Key to SHA-256, of the ledger's entries of the bucket."""
         return {one["pk"]["S"].partition("/")[2]: sha256_in(one) for one in self.items(bucket)}
 
+    def identities(self, bucket: str) -> dict[tuple[str, str], str]:
+        """Key and ETag to SHA-256, an entry each."""
+        found = {
+            (one["pk"]["S"].partition("/")[2], one["sk"]["S"].partition("#")[2]): one for one in self.items(bucket)
+        }
+        return {identity: sha256_in(one) for identity, one in found.items()}
+
     def items(self, bucket: str) -> list[dict[str, Any]]:
         """The ledger's entries of the bucket."""
         table = self.deployment.outputs()["LedgerTable"]
@@ -61,18 +70,21 @@ class System:
 
     def letters(self) -> list[str]:
         """The bodies of the dead letters, which are then gone."""
-        return taken(self.deployment.client("sqs"), self.deployment.outputs()["DeadLetterQueueUrl"])
+        return self.queues.taken(self.deployment.outputs()["DeadLetterQueueUrl"])
+
+    def reasons(self) -> list[tuple[str, str | None]]:
+        """The same, each with its reason; None where it was the queue that gave up."""
+        return self.queues.letters(self.deployment.outputs()["DeadLetterQueueUrl"])
+
+    def waiting(self, output: str) -> int:
+        return self.poller.waiting(self.queues.at(self.deployment.outputs()[output]))
 
     def send(self, output: str, body: str) -> None:
-        self.deployment.client("sqs").send_message(QueueUrl=self.deployment.outputs()[output], MessageBody=body)
+        url = self.queues.at(self.deployment.outputs()[output])
+        self.queues.sqs.send_message(QueueUrl=url, MessageBody=body)
 
 
-def taken(sqs: Any, url: str) -> list[str]:
-    """The bodies of up to ten messages, which are deleted."""
-    found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get("Messages", [])
-    for one in found:
-        sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
-    return [one["Body"] for one in found]
+Make = Callable[..., System]
 
 
 def told(answer: Answer) -> Any:

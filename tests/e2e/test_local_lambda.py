@@ -160,6 +160,14 @@ def test_the_invoke_api_answers_as_lambdas_does(lambdas: Made) -> None:
     assert local.failed == []
 
 
+def test_an_asynchronous_invocation_is_repeated_as_often_as_its_function_says(lambdas: Made) -> None:
+    local = lambdas("simple.fail", retries=2)
+    assert post(local, b"{}", kind="Event") == (202, None)
+    local.settle()
+    assert len(local.invoked) == 3
+    assert len(local.failed) == 1
+
+
 def test_an_asynchronous_invocation_that_fails_is_kept_and_not_repeated(lambdas: Made) -> None:
     local = lambdas("simple.fail")
     assert post(local, b'{"a": 1}', kind="Event") == (202, None)
