@@ -34,8 +34,8 @@ class AiohttpTransport:
     """Made in a running loop. `resent` counts requests that were sent again.
 
     aiohttp itself sends a GET once more when any connection, a new one too, ends before an answer's head, and tells
-    nobody; the middleware here stands before that and does as the thin transport does. Two things it cannot see: of a
-    reset, whether a part of the head had come; and whether the second connection is a new one.
+    nobody; the middleware here stands before that and does as the thin transport does. What it cannot see: an interim
+    answer before the end; of a reset, whether a part of the head had come; whether the second connection is a new one.
     """
 
     def __init__(self, server: Server) -> None:
@@ -104,7 +104,7 @@ class AiohttpTransport:
                 try:
                     return await handler(request)
                 except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-                    if not connection.reused or not _before_any_byte(error):
+                    if self._session.closed or not connection.reused or not _before_any_byte(error):
                         raise
                 self.resent += 1
                 return await handler(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Final, Protocol, cast
 
 from auditor.wire.interface import (
@@ -22,14 +23,10 @@ class StaleConnectionError(ConnectionLostError):
 
 
 class Owner(Protocol):
-    """Who keeps connections, and is told of each `opened`, `gone` and `closed` once."""
-
-    def opened(self) -> None:
-        """A socket is open, its TLS handshake done."""
-        ...
+    """Who keeps connections, and is told of each once when it is `gone`, and once when it is `closed`."""
 
     def closed(self) -> None:
-        """That socket is no more."""
+        """The socket of a connection that had been `connected` is no more."""
         ...
 
     def freed(self, connection: Connection) -> None:
@@ -78,13 +75,16 @@ class Connection(asyncio.Protocol):
         self.alive = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._owner.opened()
         if not self.alive:
             cast(asyncio.Transport, transport).abort()
             return
         self._transport = cast(asyncio.Transport, transport)
         self._write = self._transport.write
+
+    def ready(self) -> None:
+        """The loop has handed it over. It may not, after `connection_made`; then `connection_lost` may never come."""
         self.connected = True
+        self._idle_since = self._loop.time()
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Answer]:
         """Send a request; the connection must be alive and idle. The future fails with TransportError."""
@@ -140,18 +140,31 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def eof_received(self) -> None:
-        """The transport closes itself afterwards. Over TLS this is the server's farewell, which nobody can forge."""
+        """The transport closes itself afterwards."""
         future = self._future
-        if future is not None:
+        if future is not None and not future.done() and self._said_farewell():
             answer = self._reader.end()
-            if answer is not None and not future.done():
+            if answer is not None:
                 self._future = None
                 future.set_result(answer)
         self._lost(CLOSED_EARLY)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost(CLOSED_EARLY if exc is None else f"the connection was lost: {type(exc).__name__}: {exc}")
-        self._owner.closed()
+        if self.connected:
+            self._owner.closed()
+
+    def _said_farewell(self) -> bool:
+        """Whether the server itself ended the connection. Below TLS anybody can, and asyncio's loop tells of both."""
+        tls = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        if tls is None:
+            return True
+        try:
+            return not tls.read(1)
+        except ssl.SSLZeroReturnError:
+            return True
+        except ssl.SSLError:
+            return False
 
     def _lost(self, why: str) -> None:
         stale = self._served and not self._reader.started

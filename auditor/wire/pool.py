@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
 from auditor.wire.connection import Connection
 from auditor.wire.interface import ConnectionLostError, Server, TransportTimeoutError
+
+_LONGEST_CLOSE: Final = 1.0
+"""Seconds to wait for sockets that were closed at once to be no more; a turn or two of the loop is the rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +84,18 @@ class Pool:
         if self._sockets:
             if self._no_socket is None:
                 self._no_socket = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._no_socket)
+            await asyncio.wait((self._no_socket,), timeout=_LONGEST_CLOSE)
 
     def statistics(self, resent: int) -> Statistics:
         return Statistics(
             open=len(self._all),
             idle=len(self._idle),
             in_use=len(self._all) - len(self._idle),
-            waiting=sum(1 for turn in self._waiting if not turn.done()),
+            waiting=len(self._waiting),
             opened=self._opened,
             resent=resent,
             peak=self._peak,
         )
-
-    def opened(self) -> None:
-        self._sockets += 1
-        self._opened += 1
 
     def closed(self) -> None:
         self._sockets -= 1
@@ -151,7 +151,9 @@ class Pool:
         try:
             return await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._give_back(turn.result())
             raise
 
@@ -180,6 +182,9 @@ class Pool:
             raise
         if not connection.alive:
             raise ConnectionLostError("the connection was closed before it was used")
+        connection.ready()
+        self._sockets += 1
+        self._opened += 1
 
 
 def _shut() -> ConnectionLostError:

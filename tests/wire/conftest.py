@@ -92,3 +92,11 @@ def get(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
 def head(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
     """A HEAD."""
     return Request("HEAD", target, (("Host", "bucket.test"), *headers))
+
+
+def resent(transport: Transport) -> int:
+    """How many requests it has sent again."""
+    if isinstance(transport, ThinTransport):
+        return transport.statistics().resent
+    assert isinstance(transport, AiohttpTransport)
+    return transport.resent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import struct
@@ -15,7 +16,7 @@ OK: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Peer:
-    """One connection, seen from the server. number: 0 for the first."""
+    """One connection, seen from the server. number: 1 for the first."""
 
     def __init__(self, server: RawServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.server = server
@@ -27,6 +28,7 @@ class Peer:
         """The next request's head; raises IncompleteReadError when the client is gone."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         self.server.requests.append(head)
+        await self.server.tell()
         return head
 
     async def send(self, *pieces: bytes) -> None:
@@ -37,6 +39,17 @@ class Peer:
             self._writer.write(piece)
             await self._writer.drain()
             await breath()
+
+    def write(self, data: bytes) -> None:
+        """Send without waiting."""
+        self._writer.write(data)
+
+    def cut(self) -> None:
+        """End the connection below TLS: no farewell is said."""
+        raw: socket.socket = self._writer.get_extra_info("socket")
+        # asyncio lends its socket without shutdown; a copy of the descriptor is one of our own.
+        with socket.socket(fileno=os.dup(raw.fileno())) as own:
+            own.shutdown(socket.SHUT_RDWR)
 
     async def gone(self) -> None:
         """Wait until the client has closed; what it still sends is lost."""
@@ -73,10 +86,10 @@ class RawServer:
             await self._changed.wait_for(lambda: holds(self))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = Peer(self, reader, writer)
         self.accepted += 1
+        peer = Peer(self, reader, writer)
         self.open += 1
-        await self._tell()
+        await self.tell()
         try:
             with suppress(OSError, asyncio.IncompleteReadError):
                 await self.script(peer)
@@ -85,9 +98,10 @@ class RawServer:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
-            await self._tell()
+            await self.tell()
 
-    async def _tell(self) -> None:
+    async def tell(self) -> None:
+        """Something changed: wake who waits for it."""
         async with self._changed:
             self._changed.notify_all()
 

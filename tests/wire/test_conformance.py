@@ -188,7 +188,7 @@ async def test_answer_is_broken(opening: Opening, answer: bytes) -> None:
         await peer.send(answer)
         await peer.gone()
 
-    async with serving(script) as server, opening(server, read_timeout=5) as transport:
+    async with serving(script) as server, opening(server, read_timeout=5, idle_seconds=0.1) as transport:
         with pytest.raises(BrokenAnswerError):
             await transport.send(get())
         await server.until(lambda it: it.open == 0)

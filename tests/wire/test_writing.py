@@ -1,0 +1,34 @@
+"""A request's bytes; what is refused is in test_conformance."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.wire.interface import Request
+from auditor.wire.writing import request_bytes
+
+
+def test_bytes_of_a_request() -> None:
+    request = Request("HEAD", "/a/b?versionId=x%2By", (("Host", "h:1"), ("x-amz-date", "20260102T030405Z")))
+    assert request_bytes(request) == (
+        b"HEAD /a/b?versionId=x%2By HTTP/1.1\r\nHost: h:1\r\nx-amz-date: 20260102T030405Z\r\n\r\n"
+    )
+
+
+def test_request_without_headers() -> None:
+    assert request_bytes(Request("GET", "/", ())) == b"GET / HTTP/1.1\r\n\r\n"
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "get", "", "GET /other HTTP/1.1\r\nX: "])
+def test_method_that_may_change_something_is_refused(method: str) -> None:
+    with pytest.raises(ValueError, match="GET or a HEAD"):
+        request_bytes(Request(method, "/", ()))
+
+
+@pytest.mark.parametrize("character", ["\r", "\n", "\0", "\r\n", "\n\r\n", "é", "\u2028"])
+@pytest.mark.parametrize("where", ["target", "name", "value"])
+def test_character_that_ends_a_line_or_is_not_ascii(where: str, character: str) -> None:
+    fields = {"target": "t", "name": "n", "value": "v"}
+    fields[where] += character + "x"
+    with pytest.raises(ValueError, match=r"line break|ascii"):
+        request_bytes(Request("GET", "/" + fields["target"], ((fields["name"], fields["value"]), ("Host", "h"))))
