@@ -164,7 +164,8 @@ class Evidence:
     def outcome(self) -> Outcome:
         if self.vanished:
             return Outcome.VANISHED
-        return Outcome.UNDECIDED if self.unread else Outcome.AUDITED
+        unread = isinstance(self.acl, Unread) or isinstance(self.head, Unread)
+        return Outcome.UNDECIDED if unread else Outcome.AUDITED
 
 
 @dataclass(frozen=True, slots=True)

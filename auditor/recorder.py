@@ -11,7 +11,7 @@ from auditor.dispatch import Dispatcher
 from auditor.fixity import Fixity, State
 from auditor.gather import Gathered
 from auditor.judge import Judge
-from auditor.models import Evidence
+from auditor.models import Evidence, Judgement, Verdict
 from auditor.reports.encoded import encode_finding, encode_object
 from auditor.reports.lines import encode_line, finding_line, undecided_line
 from auditor.reports.shown import Shown
@@ -80,16 +80,14 @@ class Recorder:
         if state is not None:
             self.tally.hash(state)
             hashed = state in _HASHED
-        findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
         undecided = undecided_line(judgement)
         if undecided is not None:
             unread = [(fact.action, fact.code) for fact in evidence.unread]
             if accepts_object(self._settings.accept_undecided, evidence.ref.key, unread):
                 self.tally.accept()
         ref, verdict = evidence.ref, judgement.verdict
-        rules = sorted({finding.rule for finding in judgement.findings})
-        shown = {"key": ref.key, "version_id": ref.version_id, "rules": rules, "verdict": verdict}
-        self.shown.add(shown, findings, undecided)
+        if judgement.findings or undecided is not None or verdict is Verdict.EXPOSED:
+            self._show(judgement, undecided)
         return self._folder.write(
             ref.key,
             ref.version_id,
@@ -97,6 +95,13 @@ class Recorder:
             [encode_finding(finding, verdict) for finding in judgement.findings],
             None if undecided is None else encode_line(undecided),
         )
+
+    def _show(self, judgement: Judgement, undecided: dict[str, Any] | None) -> None:
+        """The reports may name this object; of one with nothing to say they never do."""
+        ref, verdict = judgement.evidence.ref, judgement.verdict
+        rules = sorted({finding.rule for finding in judgement.findings})
+        line = {"key": ref.key, "version_id": ref.version_id, "rules": rules, "verdict": verdict}
+        self.shown.add(line, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
 
     async def _dispatch(self, read: list[Evidence], states: list[State | None]) -> None:
         if self._dispatcher is None:

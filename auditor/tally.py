@@ -35,9 +35,9 @@ class Tally:
         evidence = judgement.evidence
         outcome = evidence.outcome
         self.coverage["listed"] += 1
-        self.coverage[outcome.value] += 1
+        self.coverage[outcome] += 1  # a word of COVERAGE, as the verdict is a word of its dict
         if outcome is not Outcome.VANISHED and judgement.verdict is not None:
-            self.verdicts[judgement.verdict.value] += 1
+            self.verdicts[judgement.verdict] += 1
         if outcome is Outcome.UNDECIDED:
             for fact in evidence.unread:
                 reason = f"{fact.action} {fact.code}"

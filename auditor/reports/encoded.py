@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as _quote
 from operator import attrgetter
 from typing import Any, Final
 
-from auditor.models import Acl, Finding, Head, Judgement, Skipped, Unread, Verdict
+from auditor.models import Acl, Finding, Head, Judgement, Outcome, Skipped, Unread, Verdict
 from auditor.reports.lines import HEAD_NAMES, acl_fact, encode_line, finding_line, missing_fact, object_line
 
 OWN: Final = frozenset(
@@ -56,7 +56,7 @@ def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool
         f'"last_modified":{_quote(ref.last_modified)},'
         f"{_access(ref.storage_class, owner if isinstance(owner, str) else None, evidence.acl)},"
         f'"head":{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},'
-        f"{_ending(evidence.outcome.value, evidence.changed, verdict, rules, hashed)}\n"
+        f"{_ending(evidence.outcome, evidence.changed, verdict, rules, hashed)}\n"
     )
     try:
         return text.encode()
@@ -97,7 +97,9 @@ def _missing(fact: Unread | Skipped) -> str:
 
 
 @lru_cache(KEPT)
-def _ending(outcome: str, changed: bool, verdict: Verdict | None, rules: tuple[str, ...], hashed: bool | None) -> str:
+def _ending(
+    outcome: Outcome, changed: bool, verdict: Verdict | None, rules: tuple[str, ...], hashed: bool | None
+) -> str:
     ending = {"outcome": outcome, "changed": changed, "verdict": verdict, "rules": rules, "hashed": hashed}
     return _json(ending)[1:]
 
