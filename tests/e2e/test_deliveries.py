@@ -19,6 +19,7 @@ from tests.e2e.queues import Queues, copied
 from tests.e2e.system import Make, System, expected, told
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import (
+    ACCESS_DENIED,
     BLACK_HOLE,
     CUT,
     RESET,
@@ -171,11 +172,12 @@ def test_whatever_befalls_them_no_message_is_lost_and_no_object_has_two_digests(
     newer = {key: put(stub, bucket, key, content) for key, content in overwritten.items()}
     stub.world.buckets[bucket].delete("key-20")
     poison = ["poison", message(bucket, tasks["key-00"]).replace('"v":1', '"v":9')]
-    sent = [*bodies, *chance.choices(bodies, k=4), *(message(bucket, task) for task in newer.values()), *poison]
+    sent = [*bodies, *chance.choices(bodies[:6], k=4), *(message(bucket, task) for task in newer.values()), *poison]
     chance.shuffle(sent)
     stub.faults = [
         first_time({"key-07", "key-16"}, STALL),
-        random_faults(0.1, seed=7, kinds=(SLOW_DOWN, RESET, CUT), operations={"GetObject"}),
+        first_time({"key-19"}, ACCESS_DENIED),  # its message comes once: it is sent again, or lost
+        random_faults(0.2, seed=7, kinds=(SLOW_DOWN, RESET, CUT), operations={"GetObject"}),
     ]
     for body in sent:
         stubbed.send("HashQueueUrl", body)
@@ -189,3 +191,4 @@ def test_whatever_befalls_them_no_message_is_lost_and_no_object_has_two_digests(
     killed = [one for one in stubbed.local.invoked if b"Task timed out" in one.answer.payload]
     assert killed
     assert reads(stub, "key-07") > 1
+    assert reads(stub, "key-19") > 1
