@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,6 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -30,6 +30,7 @@ from deploy.region import region
 SERVICE: Final = "s3-auditor"
 PACKAGE: Final = ROOT / ".build" / "function-local.zip"
 LONGEST: Final = 900
+_LOCAL: Final = re.compile(r"http://127\.0\.0\.1:[0-9]+/?")
 
 _RUN: Final = """
 import importlib, json, sys, time
@@ -68,7 +69,7 @@ def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, 
     if file is not None:
         try:
             event = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise BuildError(f"{file} is no event: {error}") from error
         if not isinstance(event, dict):
             raise BuildError(f"{file} is no event: it holds no JSON object")
@@ -81,9 +82,7 @@ def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, 
 def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Any:
     """The handler's answer. Raises BuildError with the function's own error."""
     local = stage == "local"
-    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
-    if local and urlsplit(endpoint).hostname != "127.0.0.1":
-        raise BuildError("this needs a server on this machine: run make local-aws in another terminal")
+    endpoint = check_local(os.environ) if local or undeployed else ""
     if undeployed:
         handler = "handlers.hashing.handler" if "Records" in event else "handlers.audit.handler"
         return run_here(handler, event, {**undeployed_settings(endpoint), **os.environ}, LONGEST, f"local:{function}")
@@ -98,6 +97,19 @@ def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: b
     if "FunctionError" in answer:
         raise BuildError(f"{function} failed: {payload.get('errorMessage', payload)}")
     return payload
+
+
+def check_local(environ: Mapping[str, str]) -> str:
+    """The server on this machine; raises BuildError where any service would be asked elsewhere, as the deploy does."""
+    endpoint = environ.get("AWS_ENDPOINT_URL", "")
+    if not _LOCAL.fullmatch(endpoint):
+        raise BuildError("this needs a server on this machine: run make local-aws in another terminal")
+    for name, url in environ.items():
+        if name.startswith("AWS_ENDPOINT_URL_") and not _LOCAL.fullmatch(url):
+            raise BuildError(f"this needs a server on this machine: unset {name}")
+    if environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
+        raise BuildError("this needs a server on this machine: unset AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
+    return endpoint
 
 
 def lambda_client() -> Any:

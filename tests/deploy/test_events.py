@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from auditor.invocation import read_event
 from auditor.messages import HashMessage, encode
 from auditor.notifications import TestEvent, decode_any
 from auditor.queues import Received
+from deploy.errors import BuildError
+from deploy.invoke import check_local, main
 from deploy.options import ROOT
 
 EVENTS = ROOT / "events"
@@ -80,6 +83,47 @@ def test_a_new_object_has_the_same_key_in_every_form(name: str) -> None:
 def test_the_event_that_s3_sends_at_the_start_is_known_for_what_it_is() -> None:
     (body,) = bodies("s3-test-event")
     assert isinstance(decode_any(body), TestEvent)
+
+
+def test_an_invocation_without_a_bucket_is_refused_with_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--stage", "prod", "--bucket", ""]) == 1
+    assert capsys.readouterr().err == "invoke: no bucket is named: make invoke BUCKET=my-bucket [PREFIX=..]\n"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b'"schedule"', b"\xff", b"[" * 100_000])
+def test_a_file_that_holds_no_event_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    file = tmp_path / "event.json"
+    if content is not None:
+        file.write_bytes(content)
+    assert main(["--stage", "local", "--undeployed", "--event", str(file)]) == 1
+    assert f"{file} is no event: " in capsys.readouterr().err
+
+
+HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}
+
+
+def test_a_local_invocation_asks_the_server_on_this_machine() -> None:
+    assert check_local(HERE | {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:5001/"}) == HERE["AWS_ENDPOINT_URL"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "word"),
+    [
+        ({}, "make local-aws"),
+        ({"AWS_ENDPOINT_URL": ""}, "make local-aws"),
+        ({"AWS_ENDPOINT_URL": "http://localhost:5000"}, "make local-aws"),
+        ({"AWS_ENDPOINT_URL": "https://sqs.eu-west-1.amazonaws.com"}, "make local-aws"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:5000@example.com"}, "make local-aws"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1.example.com:80"}, "make local-aws"),
+        (HERE | {"AWS_ENDPOINT_URL_S3": "https://example.com"}, "unset AWS_ENDPOINT_URL_S3"),
+        (HERE | {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, "unset AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"),
+    ],
+)
+def test_a_local_invocation_that_would_ask_elsewhere_is_refused(environ: dict[str, str], word: str) -> None:
+    with pytest.raises(BuildError, match=word):
+        check_local(environ)
 
 
 def decoded(body: str) -> list[HashMessage]:
