@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-real test-package test-deploy test-e2e check docs format lock bench-memory clean \
+.PHONY: help install run test test-real test-package test-deploy test-e2e check docs format lock bench bench-memory clean \
 	deploy remove invoke invoke-local logs local-aws package template check-template elasticmq
 
 help: ## list the targets
@@ -147,6 +147,9 @@ check-template: install node_modules/.installed .venv-deploy/.installed ## the t
 		.venv-deploy/bin/checkov --quiet --compact --config-file deploy/checkov.yml \
 			-f $$out/cloudformation-template-update-stack.json && echo "$$level: clean" || exit 1; \
 	done
+
+bench: install ## measure it all and write docs/performance.md; QUICK=1 minutes, in .build/bench; PART=engines a part
+	@$(BIN)/python -m benchmarks $(if $(PART),--part $(PART)) $(if $(QUICK),--quick) $(ARGS)
 
 bench-memory: install ## peak memory of an audit of 10,000 and of 100,000 objects
 	@$(BIN)/python -m benchmarks.memory $(ARGS)

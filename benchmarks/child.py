@@ -1,0 +1,31 @@
+"""A client's process: one job on its input, what it cost as its last line of output. It imports its client only."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from typing import Any, Final
+
+JOBS: Final = {
+    "engine": "benchmarks.clients.ours:engine",
+    "audit": "benchmarks.clients.ours:audit",
+    "article": "benchmarks.clients.articles:calls",
+    "bare": "benchmarks.clients.bare:calls",
+    "floor": "benchmarks.clients.floor:calls",
+}
+"""Function by job; it gets a Meter and the job's other fields, and what it returns is added to the meter's figures."""
+
+
+def main() -> None:
+    job: dict[str, Any] = json.loads(sys.stdin.readline())
+    from benchmarks.meter import Meter
+
+    module, _, function = JOBS[job.pop("job")].partition(":")
+    meter = Meter(job.pop("counters", None))
+    found = getattr(importlib.import_module(module), function)(meter, **job)
+    print(json.dumps({**meter.to_dict(), **(found or {})}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

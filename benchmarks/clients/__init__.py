@@ -1,0 +1,1 @@
+"""What is measured, one module a client: ours, the ways of old, and bare ones that show what is possible."""

@@ -1,0 +1,76 @@
+"""Our engines' calls by themselves, and whole audits as a user starts them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from auditor import loops
+from auditor.cli import main
+from auditor.engines import ENGINES
+from auditor.engines.interface import Connection, Engine
+from benchmarks.clients.workers import work_through
+from benchmarks.meter import Meter
+from benchmarks.server.objects import BUCKET, key_of
+
+WARM_UP: Final = 2
+
+
+def _caller(engine: Engine, operations: Sequence[str]) -> Callable[[str], Awaitable[object]]:
+    async def call(key: str) -> None:
+        for operation in operations:
+            if operation == "acl":
+                await engine.get_acl(key, None)
+            else:
+                await engine.head(key, None, checksum=False)
+
+    return call
+
+
+def engine(
+    meter: Meter, *, url: str, engine: str, operations: Sequence[str], concurrency: int, objects: int
+) -> dict[str, Any]:
+    """The calls of so many objects, on connections that are open."""
+    keys = [key_of(number % 1000) for number in range(objects)]
+
+    async def measure() -> None:
+        connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=concurrency)
+        async with ENGINES[engine](connection) as opened:
+            call = _caller(opened, operations)
+            await work_through(keys[: WARM_UP * concurrency], call, concurrency)
+            with meter.measuring():
+                await work_through(keys, call, concurrency)
+
+    loops.run(measure())
+    return {"calls": objects * len(operations)}
+
+
+def audit(
+    meter: Meter,
+    *,
+    url: str,
+    engine: str,
+    concurrency: str,
+    options: Sequence[str] = ("--max-rate", "unlimited"),
+) -> dict[str, Any]:
+    """`auditor audit` from its first line to its last, imports aside; raises RuntimeError unless it is complete."""
+    printed, said = io.StringIO(), io.StringIO()
+    with tempfile.TemporaryDirectory() as out:
+        arguments = ["audit", f"s3://{BUCKET}", "--endpoint-url", url, "--out", out, "--engine", engine]
+        arguments += ["--concurrency", concurrency, "--format", "json", "--fail-on", "never", *options]
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said), meter.measuring():
+            code = main(arguments)
+    if code:
+        raise RuntimeError(f"the audit ended with {code}: {said.getvalue()[-1000:]}")
+    summary = json.loads(printed.getvalue())
+    calls = summary["calls"]
+    return {
+        "calls": sum(calls[kind] for kind in ("list", "acl", "head")),
+        "coverage": summary["coverage"],
+        "throttled": calls["throttled"],
+        "seconds": summary["seconds"],
+    }

@@ -1,0 +1,22 @@
+"""As many calls at once as are wanted, and no more: the same way for every client that can be told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def work_through(items: Iterable[T], call: Callable[[T], Awaitable[object]], concurrency: int) -> None:
+    """Call `call` with each item, `concurrency` of them at a time; its first error ends all."""
+    shared = iter(items)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(_worker(shared, call))
+
+
+async def _worker(items: Iterator[T], call: Callable[[T], Awaitable[object]]) -> None:
+    for item in items:
+        await call(item)

@@ -1,0 +1,82 @@
+"""What the measurements must show, as ratios within one run: `python -m benchmarks.gates` reads the last results."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.parts import engines
+
+Results = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """measured: None where the results do not say. at_least: the limit is the least, not the most."""
+
+    name: str
+    limit: float
+    measured: float | None
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        if self.measured is None:
+            return None
+        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
+
+    def cells(self) -> tuple[str, str, str, str]:
+        word = {True: "met", False: "**not met**", None: "not measured"}[self.met]
+        limit = f"{'at least' if self.at_least else 'at most'} {self.limit:g}"
+        return self.name, limit, "-" if self.measured is None else f"{self.measured:.3g}", word
+
+
+def _ratio(upper: Mapping[str, Any] | None, lower: Mapping[str, Any] | None) -> float | None:
+    return None if upper is None or lower is None else float(upper["cpu"]["median"]) / float(lower["cpu"]["median"])
+
+
+def _engines(results: Results) -> Iterator[Gate]:
+    found = results.get("engines", {"rows": []})
+    direct, bare = (engines.find(found, name) for name in ("direct", "bare aiohttp"))
+    yield Gate("CPU of a call: direct to bare aiohttp", 0.35, _ratio(direct, bare))
+    for way, limit in (("executor", 20), ("aioboto3", 12)):
+        article = engines.find(found, f"article: {way}", "both", "as written")
+        yield Gate(f"CPU of a call: the article's {way} function to direct", limit, _ratio(article, direct), True)
+    yield Gate(
+        "CPU of a call: the whole audit with direct to bare aiohttp",
+        0.7,
+        _ratio(engines.find(found, "whole audit: direct"), bare),
+    )
+
+
+SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines,)
+
+
+def evaluate(results: Results) -> list[Gate]:
+    return [gate for source in SOURCES for gate in source(results)]
+
+
+def main() -> int:
+    from benchmarks.page import load
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="the folder of the page (docs)")
+    parser.add_argument("--strict", action="store_true", help="fail unless all are met")
+    options = parser.parse_args()
+    gates = evaluate(load(options.out))
+    show(gates)
+    return int(options.strict and not all(gate.met for gate in gates))
+
+
+def show(gates: list[Gate]) -> None:
+    for gate in gates:
+        name, limit, measured, word = gate.cells()
+        print(f"{word.strip('*'):<13} {measured:>8}  {limit:<14} {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

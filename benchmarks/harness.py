@@ -1,0 +1,85 @@
+"""Rows measured in turn, each time in a fresh process, so that what disturbs the machine disturbs them all alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from benchmarks.launch import Server, run_client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What is measured. labels: how the results name it. job: for the child. server: its behaviour. memory: MB of a
+    function whose share of a CPU the client gets. most: repetitions at most; None: as many as all others.
+    """
+
+    labels: Mapping[str, Any]
+    job: Mapping[str, Any]
+    server: Mapping[str, Any] = field(default_factory=dict)
+    memory: int | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A row and what each repetition brought."""
+
+    labels: Mapping[str, Any]
+    runs: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(slots=True)
+class Bench:
+    """What the parts measure with. quick: the whole picture in minutes, coarser. run: one job, in a fresh process."""
+
+    server: Server
+    repeat: int
+    quick: bool
+    run: Callable[..., Mapping[str, Any]] = run_client
+
+    def choose(self, quick: Any, full: Any) -> Any:
+        return quick if self.quick else full
+
+    def measure(self, rows: Sequence[Row]) -> list[Measured]:
+        """Every row once, then every row again; a row that fails ends all."""
+        runs: list[list[Mapping[str, Any]]] = [[] for _ in rows]
+        for turn in range(self.repeat):
+            for number, row in enumerate(rows):
+                if row.most is not None and turn >= row.most:
+                    continue
+                self.say(f"{turn + 1}/{self.repeat} {' '.join(str(value) for value in row.labels.values())}")
+                self.server.set(**{**DEFAULTS, **row.server})
+                runs[number].append(self.run(self.server, row.job, memory=row.memory))
+        return [Measured(row.labels, tuple(found)) for row, found in zip(rows, runs, strict=True)]
+
+    @staticmethod
+    def say(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "objects": 1000,
+    "latency": 0.0,
+    "rate": None,
+    "error_rate": 0.0,
+    "bandwidth": None,
+}
+
+
+def summarised(values: Sequence[float], digits: int = 1) -> dict[str, float]:
+    """Median, least and most."""
+    return {
+        "median": round(median(values), digits),
+        "least": round(min(values), digits),
+        "most": round(max(values), digits),
+    }
+
+
+def laps(run: Mapping[str, Any], figure: str) -> list[float]:
+    """A figure of each lap of one repetition."""
+    return [float(lap[figure]) for lap in run["laps"]]

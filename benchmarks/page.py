@@ -1,0 +1,66 @@
+"""The page that shows the results: text by hand, and between markers what the command writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.parts import PARTS
+from benchmarks.tables import table
+
+FOLDER: Final = "performance"
+
+
+def results_file(out: Path) -> Path:
+    return out / FOLDER / "results.json"
+
+
+def load(out: Path) -> dict[str, Any]:
+    """Results by part, with what they were measured on; empty where nothing was."""
+    path = results_file(out)
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def between(page: str, marker: str, text: str) -> str:
+    """The page with the text between `<!-- marker -->` and `<!-- /marker -->`; a page without them is as it was."""
+    pattern = re.compile(rf"(<!-- {re.escape(marker)} -->\n).*?(<!-- /{re.escape(marker)} -->)", re.DOTALL)
+    return pattern.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page)
+
+
+def written(page: str, results: Mapping[str, Any], gates: str) -> str:
+    """The page with every part's results, and the gates'."""
+    for name, part in PARTS.items():
+        if name in results:
+            page = between(page, name, f"{conditions(results[name])}\n\n{part.page(results[name])}")
+    return between(page, "gates", gates)
+
+
+def conditions(found: Mapping[str, Any]) -> str:
+    machine = found["machine"]
+    cpu, cores, memory, system = (machine[name] for name in ("CPU", "cores", "memory", "system"))
+    versions = ", ".join(f"{name} {value}" for name, value in list(machine.items())[4:])
+    times = "once" if found["repeat"] == 1 else f"{found['repeat']} times, medians"
+    quick = " The quick run: fewer calls." if found["quick"] else ""
+    return f"Measured {found['date']}, {times}, on {cpu}, {cores} cores, {memory}, {system}; {versions}.{quick}"
+
+
+def save(out: Path, template: Path, results: Mapping[str, Any], gates: str) -> None:
+    """results.json, the plots and the page, below `out`."""
+    folder = out / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    results_file(out).write_text(json.dumps(results, indent=1) + "\n")
+    for name, part in PARTS.items():
+        if name in results:
+            for file, svg in part.plots(results[name]).items():
+                (folder / file).write_text(svg)
+    target = out / "performance.md"
+    text = target.read_text() if target.exists() else template.read_text()
+    target.write_text(written(text, results, gates))
+
+
+def gate_table(rows: list[tuple[str, str, str, str]]) -> str:
+    return table(("what must hold", "limit", "measured", ""), rows)

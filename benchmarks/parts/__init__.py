@@ -1,0 +1,12 @@
+"""What can be measured, by name, in the order of the page. To add a part: a module like these, and a line here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.parts import engines
+from benchmarks.parts.interface import Part
+
+PARTS: Final[dict[str, Part]] = {
+    "engines": engines.PART,
+}

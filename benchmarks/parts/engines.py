@@ -1,0 +1,140 @@
+"""CPU of a call: our engines beside the articles' functions, bare aiohttp and the floor, over TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any, Final
+
+from auditor.engines import ENGINES
+from benchmarks.clients.defaults import ARTICLE_CONNECTIONS, default_threads
+from benchmarks.harness import Bench, Measured, Row, summarised
+from benchmarks.parts.interface import Part, Results
+from benchmarks.tables import bars, lines, table
+
+OPERATIONS: Final[Mapping[str, Sequence[str]]] = {"HEAD": ("head",), "ACL": ("acl",), "both": ("acl", "head")}
+CONCURRENCY: Final = (1, 16, 64, 256)
+CHEAP: Final = ("direct", "bare aiohttp", "floor")
+"""These need more calls to be measured well, and have them in less time."""
+ARTICLES: Final = ("serial", "executor", "aioboto3")
+AT: Final = 64
+
+
+def _rows(bench: Bench) -> Iterator[Row]:
+    server = bench.server
+    levels = bench.choose((1, AT), CONCURRENCY)
+    for operation, calls in OPERATIONS.items():
+        if bench.quick and operation == "HEAD":
+            continue
+        for concurrency in levels:
+            for client in (*ENGINES, "bare aiohttp", "floor"):
+                yield _row(bench, client, operation, calls, concurrency)
+        for way in ARTICLES:
+            yield Row(
+                labels={"client": f"article: {way}", "operation": operation, "concurrency": "as written"},
+                job={"job": "article", "counters": server.plain, "url": server.tls, "way": way, "operations": calls},
+                server={"objects": bench.choose(300, 1000)},
+            )
+    for client, concurrency in (("boto3", default_threads()), ("aioboto3", ARTICLE_CONNECTIONS)):
+        yield _row(bench, client, "ACL", OPERATIONS["ACL"], concurrency)
+    for engine in ENGINES:
+        objects = bench.choose((500, 4000), (2000, 20_000))[engine in CHEAP]
+        yield Row(
+            labels={"client": f"whole audit: {engine}", "operation": "both", "concurrency": AT},
+            job={"job": "audit", "counters": server.plain, "url": server.tls, "engine": engine, "concurrency": str(AT)},
+            server={"objects": objects},
+        )
+
+
+def _row(bench: Bench, client: str, operation: str, calls: Sequence[str], concurrency: int) -> Row:
+    wanted = bench.choose((600, 4000), (2000, 20_000))[client in CHEAP]
+    job: dict[str, Any] = {
+        "counters": bench.server.plain,
+        "url": bench.server.tls,
+        "operations": calls,
+        "concurrency": concurrency,
+        "objects": wanted // len(calls),
+    }
+    if client in ENGINES:
+        job |= {"job": "engine", "engine": client}
+    else:
+        job |= {"job": client.partition(" ")[0], "authority": bench.server.authority}
+    return Row(labels={"client": client, "operation": operation, "concurrency": concurrency}, job=job)
+
+
+def figures(measured: Measured) -> dict[str, Any]:
+    """A row of the results. cpu: microseconds a call. busy: the server's share of a core meanwhile."""
+    laps = [(run["laps"][-1], run["calls"]) for run in measured.runs]
+    return {
+        **measured.labels,
+        "cpu": summarised([1e6 * lap["cpu"] / calls for lap, calls in laps]),
+        "rate": summarised([calls / lap["wall"] for lap, calls in laps], 0),
+        "server_cpu": summarised([1e6 * lap["server"] / calls for lap, calls in laps]),
+        "busy": round(median(lap["server"] / lap["wall"] for lap, _ in laps), 2),
+        "peak": round(median(run["peak"] for run in measured.runs)),
+    }
+
+
+def measure(bench: Bench) -> Results:
+    return {"rows": [figures(measured) for measured in bench.measure(list(_rows(bench)))]}
+
+
+def find(results: Results, client: str, operation: str = "both", concurrency: Any = AT) -> dict[str, Any] | None:
+    wanted = (client, operation, concurrency)
+    return next(
+        (row for row in results["rows"] if (row["client"], row["operation"], row["concurrency"]) == wanted), None
+    )
+
+
+def ceiling(results: Results) -> float:
+    """Calls a second that the server was seen to answer: the most that the floor got out of it."""
+    return max(float(row["rate"]["median"]) for row in results["rows"] if row["client"] == "floor")
+
+
+def page(results: Results) -> str:
+    rows = [
+        (
+            row["client"],
+            row["operation"],
+            row["concurrency"],
+            row["cpu"]["median"],
+            f"{row['cpu']['least']:,.0f} to {row['cpu']['most']:,.0f}",
+            row["rate"]["median"],
+            f"{row['busy']:.0%}",
+            row["peak"],
+        )
+        for row in results["rows"]
+    ]
+    columns = ("client", "calls", "concurrency", "CPU us a call", "least to most", "calls/s", "server busy", "peak MiB")
+    return (
+        "![CPU of a call](performance/engines.svg)\n\n![CPU by concurrency](performance/concurrency.svg)\n\n"
+        f"The server's ceiling: the floor was answered {ceiling(results):,.0f} times a second at most, over TLS."
+        " A server that is busy below 100 % kept nobody waiting.\n\n" + table(columns, rows)
+    )
+
+
+def plots(results: Results) -> dict[str, str]:
+    rows = results["rows"]
+    at = [row for row in rows if row["operation"] == "both" and row["concurrency"] in (AT, "as written")]
+    at.sort(key=lambda row: float(row["cpu"]["median"]))
+    levels = sorted({row["concurrency"] for row in rows if row["client"] == "floor"})
+    clients = dict.fromkeys(row["client"] for row in rows if row["concurrency"] == levels[0])
+    series = {client: [_cpu(results, client, level) for level in levels] for client in clients}
+    return {
+        "engines.svg": bars(
+            f"CPU of a call over TLS, ACL and HEAD of each object, {AT} at once or as written",
+            "us",
+            [(str(row["client"]), float(row["cpu"]["median"])) for row in at],
+        ),
+        "concurrency.svg": lines(
+            "CPU of a call by calls at once, ACL and HEAD, over TLS", "us a call", [str(n) for n in levels], series
+        ),
+    }
+
+
+def _cpu(results: Results, client: str, concurrency: int) -> float | None:
+    row = find(results, client, "both", concurrency)
+    return None if row is None else float(row["cpu"]["median"])
+
+
+PART: Final = Part(measure, page, plots)

@@ -1,0 +1,33 @@
+"""The server as a process: `python -m benchmarks.server` prints where it listens, and ends when its input does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.server.answers import Answers
+from benchmarks.server.behaviour import Behaviour, Gate
+from benchmarks.server.protocol import listening
+from benchmarks.server.tls import make_certificates, server_context
+
+
+async def _serve(folder: Path) -> None:
+    authority = make_certificates(folder)
+    answers = Answers(Gate(Behaviour()))
+    async with listening(answers) as plain, listening(answers, server_context(folder)) as tls:
+        print(json.dumps({"plain": plain, "tls": tls, "authority": str(authority)}), flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        uvloop.run(_serve(Path(folder)))
+
+
+if __name__ == "__main__":
+    main()

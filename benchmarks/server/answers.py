@@ -1,0 +1,186 @@
+"""From a request to its answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+from benchmarks.server import documents
+from benchmarks.server.behaviour import Gate
+from benchmarks.server.objects import BLOCK, PREFIX, etag_of, number_of, size_of, sized_body
+
+REASONS: Final = {
+    200: b"OK",
+    206: b"Partial Content",
+    400: b"Bad Request",
+    404: b"Not Found",
+    416: b"Requested Range Not Satisfiable",
+    500: b"Internal Server Error",
+    501: b"Not Implemented",
+    503: b"Slow Down",
+}
+CONTROL: Final = "/-/"
+UNKNOWN: Final = "unknown"
+_FRAME: Final = (
+    b"HTTP/1.1 %d %b\r\nx-amz-id-2: Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4\r\n"
+    b"x-amz-request-id: %016X\r\nDate: %b\r\n%bServer: AmazonS3\r\nContent-Length: %d\r\n\r\n"
+)
+_HEAD: Final = (
+    b"Last-Modified: Fri, 02 Jan 2026 03:04:05 GMT\r\n"
+    b'ETag: "%b"\r\n'
+    b"x-amz-server-side-encryption: AES256\r\n"
+    b"x-amz-replication-status: COMPLETED\r\n"
+    b'x-amz-expiration: expiry-date="Fri, 01 Jan 2027 00:00:00 GMT", rule-id="yearly"\r\n'
+    b"x-amz-meta-team: warehouse\r\n"
+    b"x-amz-meta-build: %d\r\n"
+    b"x-amz-meta-source: export\r\n"
+    b"Cache-Control: private, max-age=0\r\n"
+    b"Accept-Ranges: bytes\r\n"
+    b"Content-Type: application/octet-stream\r\n"
+)
+_XML: Final = b"Content-Type: application/xml\r\n"
+_JSON: Final = b"Content-Type: application/json\r\n"
+_REGION: Final = b"x-amz-bucket-region: us-east-1\r\n"
+_RANGE: Final = re.compile(r"bytes=(\d+)-(\d*)")
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request, whole. length: bytes of its body; body: those of a control request only."""
+
+    method: str
+    target: str
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    length: int = 0
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """head: status line and headers. body: whole, or None where `length` bytes of BLOCK from `start` on follow."""
+
+    head: bytes
+    body: bytes | memoryview | None = b""
+    start: int = 0
+    length: int = 0
+
+
+class Answers:
+    """Knows the bucket's objects and counts what it is asked."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self._id = 0
+        self._second = 0
+        self._date = b""
+
+    def answer(self, asked: Asked) -> Answer:
+        path, _, query = asked.target.partition("?")
+        if path.startswith(CONTROL):
+            return self._controlled(asked, path)
+        bucket, _, key = path[1:].partition("/")
+        if asked.method != "POST" and key:
+            refused = self._refused(asked, key)
+            if refused is not None:
+                return refused
+        if not key:
+            return self._of_bucket(asked, bucket, query)
+        if asked.method in ("PUT", "POST", "DELETE"):
+            return self._written(asked, key, query)
+        return self._read(asked, unquote(key), query)
+
+    def _framed(self, status: int, headers: bytes, length: int) -> bytes:
+        self._id += 1
+        now = int(time.time())
+        if now != self._second:
+            self._second, self._date = now, formatdate(now, usegmt=True).encode()
+        return _FRAME % (status, REASONS[status], self._id, self._date, headers, length)
+
+    def _whole(self, status: int, headers: bytes, body: bytes, method: str = "GET") -> Answer:
+        return Answer(self._framed(status, headers, len(body)), b"" if method == "HEAD" else body)
+
+    def _error(self, status: int, code: str, message: str, method: str) -> Answer:
+        return self._whole(status, _XML, b"" if method == "HEAD" else documents.error(code, message), method)
+
+    def _refused(self, asked: Asked, key: str) -> Answer | None:
+        """A prefix is a key's first folder."""
+        caller = asked.headers.get(b"x-caller", b"").decode() or UNKNOWN
+        status = self.gate.refuses(key.partition("/")[0], caller)
+        if status == 503:
+            return self._error(503, "SlowDown", "Please reduce your request rate.", asked.method)
+        return self._error(500, "InternalError", "We encountered an internal error.", asked.method) if status else None
+
+    def _read(self, asked: Asked, key: str, query: str) -> Answer:
+        answered, objects = self.gate.counters.answered, self.gate.behaviour.objects
+        number = number_of(key, objects)
+        if number is None:
+            return self._sized(asked, key)
+        if query.startswith("acl"):
+            answered["acl"] += 1
+            return self._whole(200, _XML, documents.acl_of(number))
+        headers = _HEAD % (etag_of(number).encode(), number)
+        if asked.method == "HEAD":
+            answered["head"] += 1
+            return Answer(self._framed(200, headers, size_of(number)))
+        return self._body(asked, headers, size_of(number))
+
+    def _sized(self, asked: Asked, key: str) -> Answer:
+        body = sized_body(key)
+        if body is None:
+            return self._error(404, "NoSuchKey", "The specified key does not exist.", asked.method)
+        headers = _HEAD % (b"5" * 32, 0)
+        if isinstance(body, int):
+            return self._body(asked, headers, body)
+        if asked.method == "HEAD":
+            return Answer(self._framed(200, headers, len(body)))
+        self.gate.counters.answered["get"] += 1
+        return Answer(self._framed(200, headers, len(body)), body)
+
+    def _body(self, asked: Asked, headers: bytes, size: int) -> Answer:
+        if asked.method == "HEAD":
+            return Answer(self._framed(200, headers, size))
+        self.gate.counters.answered["get"] += 1
+        wanted = _RANGE.fullmatch(asked.headers.get(b"range", b"").decode())
+        if wanted is None:
+            return Answer(self._framed(200, headers, size), None, 0, size)
+        first, last = int(wanted[1]), min(int(wanted[2] or size), size - 1)
+        if first > last:
+            return self._error(416, "InvalidRange", "The requested range is not satisfiable", asked.method)
+        headers += b"Content-Range: bytes %d-%d/%d\r\n" % (first, last, size)
+        return Answer(self._framed(206, headers, last - first + 1), None, first % len(BLOCK), last - first + 1)
+
+    def _of_bucket(self, asked: Asked, bucket: str, query: str) -> Answer:
+        pairs = dict(parse_qsl(query, keep_blank_values=True))
+        self.gate.counters.answered["list" if "list-type" in pairs else "bucket"] += 1
+        if asked.method == "HEAD":
+            return self._whole(200, _XML + _REGION, b"")
+        if not bucket:
+            return self._whole(200, _XML, documents.BUCKETS)
+        if "list-type" in pairs:
+            refused = self._refused(asked, PREFIX.rstrip("/"))
+            return refused or self._whole(200, _XML, documents.listing(pairs, self.gate.behaviour.objects))
+        for name, (status, document) in documents.QUESTIONS.items():
+            if name in pairs:
+                return self._whole(status, _XML, document)
+        return self._error(501, "NotImplemented", "The stub does not know this call", asked.method)
+
+    def _written(self, asked: Asked, key: str, query: str) -> Answer:
+        self.gate.counters.answered[asked.method.lower()] += 1
+        if asked.method == "POST":
+            begun = query.startswith("uploads")
+            document = documents.upload_begun(key) if begun else documents.upload_ended(key)
+            return self._whole(200, _XML, document)
+        return self._whole(200, b'ETag: "%b"\r\n' % (b"e" * 32), b"")
+
+    def _controlled(self, asked: Asked, path: str) -> Answer:
+        """PUT settings: a JSON object of Behaviour's fields; GET counters."""
+        if asked.method == "PUT":
+            self.gate.set(json.loads(asked.body))
+            return self._whole(200, _JSON, json.dumps(self.gate.behaviour.to_dict()).encode())
+        return self._whole(200, _JSON, json.dumps(self.gate.counters.to_dict()).encode())

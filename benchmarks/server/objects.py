@@ -1,0 +1,80 @@
+"""The server's objects, each computed from its number or its name when it is asked for."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import random
+from typing import Final
+
+BUCKET: Final = "audited"
+OWNER: Final = "a0" * 32
+PREFIX: Final = "warehouse/"
+SIZED: Final = "sized/"
+"""`sized/N` has N bytes that no compressor makes fewer; `gzipped/N` is a gzip file of as many."""
+GZIPPED: Final = "gzipped/"
+BLOCK: Final = random.Random(1).randbytes(1024 * 1024)
+_NAME: Final = PREFIX + "exports/2026/day-%05d/part-%09d.parquet"
+_AT: Final = len(_NAME % (0, 0)) - len(".parquet") - 9
+
+
+def key_of(number: int) -> str:
+    """Keys rise with their numbers; a thousand to a folder."""
+    return _NAME % (number // 1000, number)
+
+
+def number_of(key: str, objects: int) -> int | None:
+    """None: there is no such object."""
+    digits = key[_AT : _AT + 9]
+    if not (digits.isascii() and digits.isdecimal()):
+        return None
+    number = int(digits)
+    return number if number < objects and key_of(number) == key else None
+
+
+def first_after(key: str, objects: int) -> int:
+    """The number of the first object whose key comes after this one."""
+    low, high = 0, objects
+    while low < high:
+        middle = (low + high) // 2
+        if key_of(middle) > key:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def etag_of(number: int) -> str:
+    return hashlib.md5(b"%d" % number).hexdigest()
+
+
+def size_of(number: int) -> int:
+    return number * 7919 % 10_000_000
+
+
+def is_public(number: int) -> bool:
+    return number % 1000 == 0
+
+
+@functools.lru_cache(2)
+def _gzipped(size: int) -> bytes:
+    """Stored, not compressed: what there is to do is to check and to copy."""
+    return gzip.compress(bytes(body_of(size)), compresslevel=0, mtime=0)
+
+
+@functools.lru_cache(2)
+def body_of(size: int) -> memoryview:
+    """`size` bytes in memory; for the small ones only."""
+    whole, rest = divmod(size, len(BLOCK))
+    return memoryview(BLOCK * whole + BLOCK[:rest])
+
+
+def sized_body(key: str) -> memoryview | int | None:
+    """The bytes of a sized object; their number where they are BLOCK again and again; None: there is no such object."""
+    folder, _, digits = key.partition("/")
+    if not (digits.isascii() and digits.isdecimal()):
+        return None
+    if f"{folder}/" == GZIPPED:
+        return memoryview(_gzipped(int(digits)))
+    return int(digits) if f"{folder}/" == SIZED else None

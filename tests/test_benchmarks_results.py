@@ -1,0 +1,137 @@
+"""What becomes of measurements: medians, tables, plots, the page and the gates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks import gates, page, tables
+from benchmarks.harness import Bench, Row, summarised
+from benchmarks.launch import Server
+from benchmarks.page import between
+from benchmarks.parts import PARTS, engines
+
+
+class RecordingServer(Server):
+    """Notes what it was set to, and serves nobody."""
+
+    settings: ClassVar[list[dict[str, Any]]] = []
+
+    def set(self, **fields: Any) -> None:
+        self.settings.append(fields)
+
+
+def row(client: str, cpu: float, operation: str = "both", concurrency: Any = 64, **more: Any) -> dict[str, Any]:
+    return {
+        "client": client,
+        "operation": operation,
+        "concurrency": concurrency,
+        "cpu": {"median": cpu, "least": cpu, "most": cpu},
+        "rate": {"median": 1e6 / cpu, "least": 0, "most": 0},
+        "server_cpu": {"median": 20.0, "least": 0, "most": 0},
+        "busy": 0.5,
+        "peak": 60,
+        **more,
+    }
+
+
+ENGINES_FOUND = {
+    "rows": [
+        row("direct", 50.0),
+        row("bare aiohttp", 200.0),
+        row("floor", 15.0),
+        row("article: executor", 1900.0, concurrency="as written"),
+        row("article: aioboto3", 500.0, concurrency="as written"),
+        row("whole audit: direct", 150.0),
+    ]
+}
+
+
+def test_a_figure_is_the_median_and_not_the_mean() -> None:
+    assert summarised([1.0, 100.0, 2.0]) == {"median": 2.0, "least": 1.0, "most": 100.0}
+
+
+def test_rows_take_turns_and_one_that_is_dear_has_fewer() -> None:
+    order: list[str] = []
+
+    def run(server: Server, job: Mapping[str, Any], memory: int | None) -> dict[str, Any]:
+        order.append(str(job["job"]))
+        return {"turn": len(order)}
+
+    bench = Bench(RecordingServer("", "", ""), 3, False, run)
+    found = bench.measure(
+        [
+            Row(labels={"client": "a"}, job={"job": "a"}, server={"latency": 0.015}),
+            Row(labels={"client": "b"}, job={"job": "b"}, most=1),
+        ]
+    )
+    assert order == ["a", "b", "a", "a"]
+    assert [len(measured.runs) for measured in found] == [3, 1]
+    assert [fields["latency"] for fields in RecordingServer.settings] == [0.015, 0.0, 0.015, 0.015]
+
+
+def test_a_table_has_numbers_on_the_right_with_commas() -> None:
+    text = tables.table(("client", "us"), [("a", 1234567.0), ("b", 1.234)])
+    assert text.splitlines() == ["| client | us |", "| --- | ---: |", "| a | 1,234,567 |", "| b | 1.23 |"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (3, "3"), (12345, "12,345"), (99.95, "100.0"), (0.5, "0.50"), ("x", "x")]
+)
+def test_a_figure_is_shown_as_exactly_as_it_is_known(value: Any, text: str) -> None:
+    assert tables.shown(value) == text
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    root = ElementTree.fromstring(tables.bars("A & B", "us", [("<one>", 50.0), ("two", 100.0)]))
+    lengths = [float(item.get("width", 0)) for item in root if item.tag.endswith("rect")][1:]
+    assert lengths[0] == pytest.approx(lengths[1] / 2)
+    assert "<one>" in [item.text for item in root]
+
+
+def test_a_line_leaves_out_what_was_not_measured() -> None:
+    root = ElementTree.fromstring(tables.lines("t", "us", ["1", "16", "64"], {"a": [10.0, None, 1000.0]}))
+    points = [item.get("points", "") for item in root if item.tag.endswith("polyline")]
+    assert len(points[0].split()) == 2
+
+
+def test_text_goes_between_its_markers_and_nowhere_else() -> None:
+    before = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n<!-- y -->\n<!-- /y -->\n"
+    after = between(before, "x", r"new \1")
+    assert after == "a\n<!-- x -->\nnew \\1\n<!-- /x -->\nb\n<!-- y -->\n<!-- /y -->\n"
+    assert between(after, "z", "lost") == after
+
+
+def test_gates_are_met_missed_or_unmeasured() -> None:
+    found = {gate.name: gate.met for gate in gates.evaluate({"engines": ENGINES_FOUND})}
+    assert found["CPU of a call: direct to bare aiohttp"] is True
+    assert found["CPU of a call: the article's executor function to direct"] is True
+    assert found["CPU of a call: the article's aioboto3 function to direct"] is False
+    assert found["CPU of a call: the whole audit with direct to bare aiohttp"] is False
+    assert {gate.met for gate in gates.evaluate({})} == {None}
+
+
+def test_the_command_writes_page_plots_and_data(tmp_path: Path) -> None:
+    template = tmp_path / "template.md"
+    template.write_text("by hand\n<!-- gates -->\n<!-- /gates -->\n<!-- engines -->\n<!-- /engines -->\n")
+    machine = {"CPU": "One CPU", "cores": "2", "memory": "4 GiB", "system": "Linux 6", "Python": "3.13.0"}
+    results = {"engines": {"machine": machine, "date": "2026-01-02", "repeat": 5, "quick": False, **ENGINES_FOUND}}
+    out = tmp_path / "docs"
+    page.save(out, template, results, "the gates")
+    text = (out / "performance.md").read_text()
+    assert text.startswith("by hand\n<!-- gates -->\nthe gates\n")
+    assert "Measured 2026-01-02, 5 times, medians, on One CPU, 2 cores" in text
+    assert "| direct | both | 64 | 50.0 |" in text
+    assert page.load(out) == json.loads(json.dumps(results))
+    for name in engines.PART.plots(results["engines"]):
+        ElementTree.parse(out / "performance" / name)
+
+
+def test_every_part_has_its_place_on_the_page() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "performance.md").read_text()
+    assert [name for name in (*PARTS, "gates") if between(text, name, "\0") == text] == []
