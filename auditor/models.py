@@ -155,10 +155,7 @@ class Evidence:
     @property
     def unread(self) -> tuple[Unread, ...]:
         """The facts that were asked for and could not be read."""
-        acl, head = self.acl, self.head
-        if isinstance(acl, Unread):
-            return (acl, head) if isinstance(head, Unread) else (acl,)
-        return (head,) if isinstance(head, Unread) else ()
+        return tuple(fact for fact in (self.acl, self.head) if isinstance(fact, Unread))
 
     @property
     def outcome(self) -> Outcome:
