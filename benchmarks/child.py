@@ -10,6 +10,11 @@ from typing import Any, Final
 JOBS: Final = {
     "engine": "benchmarks.clients.ours:engine",
     "audit": "benchmarks.clients.ours:audit",
+    "audit-invoked": "benchmarks.clients.invoked:audit",
+    "gather": "benchmarks.clients.invoked:ours",
+    "cold": "benchmarks.clients.cold:first_call",
+    "article-invoked": "benchmarks.clients.invoked:article",
+    "bare-invoked": "benchmarks.clients.invoked:bare",
     "article": "benchmarks.clients.articles:calls",
     "bare": "benchmarks.clients.bare:calls",
     "floor": "benchmarks.clients.floor:calls",

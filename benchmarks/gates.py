@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.parts import engines
+from benchmarks.parts import engines, shares
 
 Results = Mapping[str, Any]
 
@@ -53,7 +53,14 @@ def _engines(results: Results) -> Iterator[Gate]:
     )
 
 
-SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines,)
+def _shares(results: Results) -> Iterator[Gate]:
+    found = results.get("shares", {"rows": []})
+    for client in (shares.OURS, shares.KEPT):
+        name = f"a hundred ACLs, at the least memory and each other: the best article to {client}"
+        yield Gate(name, 4, shares.least_advantage(found, client), True)
+
+
+SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines, _shares)
 
 
 def evaluate(results: Results) -> list[Gate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,10 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import gates, page, tables
-from benchmarks.harness import Bench, Row, summarised
+from benchmarks.child import JOBS
+from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.launch import Server
 from benchmarks.page import between
-from benchmarks.parts import PARTS, engines
+from benchmarks.parts import PARTS, engines, shares
 
 
 class RecordingServer(Server):
@@ -114,6 +116,26 @@ def test_gates_are_met_missed_or_unmeasured() -> None:
     assert found["CPU of a call: the article's aioboto3 function to direct"] is False
     assert found["CPU of a call: the whole audit with direct to bare aiohttp"] is False
     assert {gate.met for gate in gates.evaluate({})} == {None}
+
+
+def test_ours_is_compared_with_the_best_of_the_articles_at_the_memory_where_it_does_worst() -> None:
+    times = {(128, "article: serial"): 3000.0, (128, "article: executor"): 4000.0, (128, "ours"): 1000.0}
+    times |= {(512, "article: serial"): 1800.0, (512, "article: executor"): 700.0, (512, "ours"): 100.0}
+    rows = [{"memory": size, "client": client, "warm": {"median": ms}} for (size, client), ms in times.items()]
+    found = next(gate for gate in gates.evaluate({"shares": {"rows": rows}}) if gate.name.endswith("to ours"))
+    assert (found.measured, found.met) == (3.0, False)
+
+
+def test_an_invocation_that_missed_objects_is_no_measurement() -> None:
+    lap = {"wall": 1.0, "cpu": 1.0}
+    with pytest.raises(RuntimeError, match="read 99 ACLs of 100"):
+        shares.figures(Measured({"client": "x"}, ({"calls": 99, "laps": [lap, lap], "peak": 1.0},)))
+
+
+def test_every_job_is_a_function() -> None:
+    for name in JOBS.values():
+        module, _, function = name.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 def test_the_command_writes_page_plots_and_data(tmp_path: Path) -> None:

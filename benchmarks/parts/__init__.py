@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.parts import engines
+from benchmarks.parts import cold, engines, shares
 from benchmarks.parts.interface import Part
 
 PARTS: Final[dict[str, Part]] = {
     "engines": engines.PART,
+    "shares": shares.PART,
+    "cold": cold.PART,
 }

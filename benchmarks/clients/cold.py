@@ -1,0 +1,62 @@
+"""From nothing to the first answer: import, opening and one ACL."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from benchmarks.meter import Meter
+from benchmarks.server.objects import BUCKET, key_of
+
+
+def _engine(url: str, name: str) -> None:
+    from auditor import loops
+    from auditor.engines import ENGINES
+    from auditor.engines.interface import Connection
+
+    async def first() -> None:
+        connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=1)
+        async with ENGINES[name](connection) as engine:
+            await engine.get_acl(key_of(1), None)
+
+    loops.run(first())
+
+
+def _sdk(url: str) -> None:
+    import boto3
+
+    boto3.client("s3", endpoint_url=url).get_object_acl(Bucket=BUCKET, Key=key_of(1))
+
+
+def _asynchronous_sdk(url: str) -> None:
+    import aioboto3
+
+    async def first() -> None:
+        async with aioboto3.Session().client("s3", endpoint_url=url) as client:
+            await client.get_object_acl(Bucket=BUCKET, Key=key_of(1))
+
+    asyncio.run(first())
+
+
+def _bare(url: str, authority: str) -> None:
+    import uvloop
+
+    from benchmarks.clients.bare import opened
+
+    async def first() -> None:
+        async with opened(url, authority, 1) as client:
+            await client.object(key_of(1), ("acl",))
+
+    uvloop.run(first())
+
+
+def first_call(meter: Meter, *, url: str, authority: str, client: str, engine: bool) -> dict[str, Any]:
+    """engine: the client is one of ours."""
+    with meter.measuring():
+        if engine:
+            _engine(url, client)
+        elif client == "bare aiohttp":
+            _bare(url, authority)
+        else:
+            {"boto3": _sdk, "aioboto3": _asynchronous_sdk}[client](url)
+    return {}

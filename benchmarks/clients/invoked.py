@@ -1,0 +1,104 @@
+"""Functions invoked one time after the other in one process, as Lambda does it: first cold, then warm.
+
+Each lists the bucket and reads every object's ACL; the first invocation's figures include the imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack, nullcontext
+from typing import Any, Final
+
+from benchmarks.meter import Meter
+from benchmarks.server.objects import BUCKET, key_of
+
+ACL: Final = ("acl",)
+
+
+def _invoked(meter: Meter, prepare: Callable[[AsyncExitStack], Callable[[], int]], warm: int) -> dict[str, Any]:
+    """prepare: what a module does when it is imported; gives the handler, which says how many ACLs it read.
+
+    What it opens for all invocations is left to the process's end, as Lambda does it.
+    """
+    kept = AsyncExitStack()
+    with meter.measuring():
+        handler = prepare(kept)
+        calls = handler()
+    for _ in range(warm):
+        with meter.measuring():
+            handler()
+    return {"calls": calls}
+
+
+def article(meter: Meter, *, url: str, way: str, warm: int) -> dict[str, Any]:
+    def prepare(stack: AsyncExitStack) -> Callable[[], int]:
+        from benchmarks.clients.articles import function
+
+        invoke = function(way, url, ACL)
+        return lambda: len(invoke(nullcontext))
+
+    return _invoked(meter, prepare, warm)
+
+
+def ours(meter: Meter, *, url: str, warm: int, kept: bool) -> dict[str, Any]:
+    """Our default engine, pace and concurrency. kept: the engine stays open; else each invocation opens its own."""
+
+    def prepare(stack: AsyncExitStack) -> Callable[[], int]:
+        import asyncio
+
+        from auditor.loops import new_loop
+        from benchmarks.clients.gathering import gathered, opened
+
+        runner = asyncio.Runner(loop_factory=new_loop)
+        if kept:
+            engine = runner.run(stack.enter_async_context(opened(url)))
+            return lambda: runner.run(gathered(engine))
+
+        async def anew() -> int:
+            async with opened(url) as engine:
+                return await gathered(engine)
+
+        return lambda: runner.run(anew())
+
+    return _invoked(meter, prepare, warm)
+
+
+def bare(meter: Meter, *, url: str, authority: str, warm: int, objects: int) -> dict[str, Any]:
+    """Bare aiohttp, its connections kept; it lists nothing, but reads a page for it."""
+
+    def prepare(stack: AsyncExitStack) -> Callable[[], int]:
+        import asyncio
+
+        import uvloop
+
+        from benchmarks.clients.bare import opened
+        from benchmarks.clients.workers import work_through
+
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        client = runner.run(stack.enter_async_context(opened(url, authority, objects)))
+
+        async def handle() -> int:
+            await client.send("GET", f"/{BUCKET}", "list-type=2")
+            keys = [key_of(number) for number in range(objects)]
+            await work_through(keys, lambda key: client.object(key, ACL), objects)
+            return objects
+
+        return lambda: runner.run(handle())
+
+    return _invoked(meter, prepare, warm)
+
+
+def audit(meter: Meter, *, url: str, warm: int) -> dict[str, Any]:
+    """Whole audits: the bucket's facts, rules and the run folder too."""
+
+    def once(into: Meter) -> int:
+        from auditor.engines import DEFAULT_ENGINE
+        from benchmarks.clients.ours import audit as whole
+
+        found = whole(into, url=url, engine=DEFAULT_ENGINE, concurrency="auto", options=("--level", "exposure"))
+        return int(found["coverage"]["audited"])
+
+    def prepare(stack: AsyncExitStack) -> Callable[[], int]:
+        return lambda: once(Meter())
+
+    return _invoked(meter, prepare, warm)

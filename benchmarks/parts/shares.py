@@ -1,0 +1,135 @@
+"""A hundred ACLs by memory size: a function's memory buys its share of a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Any, Final
+
+from benchmarks.harness import Bench, Measured, Row, summarised
+from benchmarks.parts.interface import Part, Results
+from benchmarks.tables import lines, table
+
+OBJECTS: Final = 100
+LATENCY: Final = 0.015
+MEMORY: Final = (128, 256, 512, 1024, 1536, 1769, 2048, 3008)
+QUICK: Final = (128, 1769)
+ARTICLES: Final = ("serial", "executor", "aioboto3")
+OURS: Final = "ours"
+KEPT: Final = "ours, engine kept open"
+AUDIT: Final = "ours, whole audit"
+BARE: Final = "bare aiohttp, kept open"
+
+
+def _rows(bench: Bench) -> Iterator[Row]:
+    for memory in bench.choose(QUICK, MEMORY):
+        warm = bench.choose(1 if memory == 128 else 3, 10)
+        common = {"url": bench.server.tls, "warm": warm}
+        jobs: dict[str, dict[str, Any]] = {
+            **{f"article: {way}": {"job": "article-invoked", "way": way} for way in ARTICLES},
+            BARE: {"job": "bare-invoked", "authority": bench.server.authority, "objects": OBJECTS},
+            OURS: {"job": "gather", "kept": False},
+            KEPT: {"job": "gather", "kept": True},
+            AUDIT: {"job": "audit-invoked"},
+        }
+        if bench.quick:
+            del jobs[AUDIT]
+        for client, job in jobs.items():
+            yield Row(
+                labels={"memory": memory, "client": client},
+                job={**job, **common},
+                server={"objects": OBJECTS, "latency": LATENCY},
+                memory=memory,
+            )
+
+
+def figures(measured: Measured) -> dict[str, Any]:
+    """A row of the results. warm, cold: milliseconds. cpu: of a warm invocation, milliseconds."""
+    for run in measured.runs:
+        if run["calls"] != OBJECTS:
+            raise RuntimeError(f"{dict(measured.labels)} read {run['calls']} ACLs of {OBJECTS}")
+    warm = [median(1000 * lap["wall"] for lap in run["laps"][1:]) for run in measured.runs]
+    cpu = [median(1000 * lap["cpu"] for lap in run["laps"][1:]) for run in measured.runs]
+    return {
+        **measured.labels,
+        "warm": summarised(warm),
+        "cold": summarised([1000 * run["laps"][0]["wall"] for run in measured.runs], 0),
+        "cpu": summarised(cpu),
+        "peak": round(median(run["peak"] for run in measured.runs)),
+    }
+
+
+def measure(bench: Bench) -> Results:
+    try:
+        return {"rows": [figures(measured) for measured in bench.measure(list(_rows(bench)))]}
+    except OSError as error:
+        return {"rows": [], "missing": f"no control group for the CPU can be made here ({error.strerror})"}
+
+
+def warm(results: Results, memory: int, client: str) -> float | None:
+    rows = (row for row in results["rows"] if (row["memory"], row["client"]) == (memory, client))
+    found = next(rows, None)
+    return None if found is None else float(found["warm"]["median"])
+
+
+def sizes(results: Results) -> list[int]:
+    return sorted({row["memory"] for row in results["rows"]})
+
+
+def advantage(results: Results, memory: int, client: str) -> float | None:
+    """How many times as fast as the best of the articles' three this client is."""
+    articles = [found for way in ARTICLES if (found := warm(results, memory, f"article: {way}")) is not None]
+    mine = warm(results, memory, client)
+    return min(articles) / mine if articles and mine else None
+
+
+def least_advantage(results: Results, client: str) -> float | None:
+    """Over all sizes."""
+    found = [value for memory in sizes(results) if (value := advantage(results, memory, client)) is not None]
+    return min(found, default=None)
+
+
+def page(results: Results) -> str:
+    if not results["rows"]:
+        return f"Not measured: {results['missing']}."
+    clients = list(dict.fromkeys(row["client"] for row in results["rows"]))
+    warm_rows: list[tuple[Any, ...]] = [
+        (
+            memory,
+            *(warm(results, memory, client) for client in clients),
+            *(advantage(results, memory, client) for client in (OURS, KEPT)),
+        )
+        for memory in sizes(results)
+    ]
+    detail = [
+        (row["memory"], row["client"], row["cold"]["median"], row["warm"]["median"], row["cpu"]["median"], row["peak"])
+        for row in results["rows"]
+    ]
+    columns = ("memory MB", "client", "cold ms", "warm ms", "CPU ms, warm", "peak MiB")
+    return (
+        "![A hundred ACLs by memory size](performance/shares.svg)\n\n"
+        f"Milliseconds of a warm invocation, {OBJECTS} objects, {1000 * LATENCY:.0f} ms latency. The last two columns are"
+        " the best of the articles' three divided by ours, with an engine that each invocation opens, and with one that"
+        " stays open:\n\n"
+        + table(("memory MB", *clients, "times as fast", "kept open"), warm_rows)
+        + "\n\nIn full; a cold invocation is the first, imports included:\n\n"
+        + table(columns, detail)
+    )
+
+
+def plots(results: Results) -> dict[str, str]:
+    if not results["rows"]:
+        return {}
+    memory = sizes(results)
+    clients = dict.fromkeys(row["client"] for row in results["rows"])
+    return {
+        "shares.svg": lines(
+            f"A hundred ACLs, warm invocation, {1000 * LATENCY:.0f} ms latency",
+            "ms",
+            [f"{size} MB" for size in memory],
+            {client: [warm(results, size, client) for size in memory] for client in clients},
+        )
+    }
+
+
+PART: Final = Part(measure, page, plots)
