@@ -89,13 +89,15 @@ class Caller:
             try:
                 answer = await attempt()
             except CallFailed as failure:
-                self._note(failure, self.clock() - sent)
+                self._note(failure, self.clock(), sent)
                 pause = self._pause(kind, failure, tries, started)
                 if pause is None:
                     self._raise_doom(failure)
                     raise
             else:
-                self.permits.answered(self.clock() - sent)
+                now = self.clock()
+                self.permits.answered(now - sent)
+                self._rate.answered(now)
                 return answer
             await self._sleep(pause)
             self.counts["retried"] += 1
@@ -108,14 +110,16 @@ class Caller:
                 raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")
         self._sent += 1
 
-    def _note(self, failure: CallFailed, seconds: float) -> None:
+    def _note(self, failure: CallFailed, now: float, sent: float) -> None:
         if is_throttle(failure):
             self.counts["throttled"] += 1
             self.permits.throttled()
+            self._rate.refused(now)
         elif failure.code in ("Timeout", "ConnectionError"):
             self.permits.throttled()
         elif not is_transient(failure):
-            self.permits.answered(seconds)
+            self.permits.answered(now - sent)
+            self._rate.answered(now)
 
     def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float) -> float | None:
         """Seconds until the next attempt, or None when there is to be none."""
