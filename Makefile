@@ -151,8 +151,8 @@ check-template: install node_modules/.installed .venv-deploy/.installed ## the t
 bench: install ## measure it all and write docs/performance.md; QUICK=1 minutes, in .build/bench; PART=engines a part
 	@$(BIN)/python -m benchmarks $(if $(PART),--part $(PART)) $(if $(QUICK),--quick) $(ARGS)
 
-bench-memory: install ## peak memory of an audit of 10,000 and of 100,000 objects
-	@$(BIN)/python -m benchmarks.memory $(ARGS)
+bench-memory: install ## peak memory alone, of whole audits of 10,000 to 1,000,000 objects; QUICK=1: fewer
+	@$(BIN)/python -m benchmarks --part memory $(if $(QUICK),--quick) $(ARGS)
 
 clean: ## remove what was set up
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

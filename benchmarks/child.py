@@ -17,6 +17,10 @@ JOBS: Final = {
     "bare-invoked": "benchmarks.clients.invoked:bare",
     "article": "benchmarks.clients.articles:calls",
     "bare": "benchmarks.clients.bare:calls",
+    "foreground": "benchmarks.clients.foreground:calls",
+    "hash": "benchmarks.clients.hashers:ours",
+    "hash-article": "benchmarks.clients.hashers:article",
+    "transfer": "benchmarks.clients.transfers:calls",
     "floor": "benchmarks.clients.floor:calls",
 }
 """Function by job; it gets a Meter and the job's other fields, and what it returns is added to the meter's figures."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.parts import engines, shares
+from auditor.engines import DEFAULT_ENGINE
+from benchmarks.parts import engines, memory, shares, throttled
 
-Results = Mapping[str, Any]
+Results = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,29 @@ def _shares(results: Results) -> Iterator[Gate]:
         yield Gate(name, 4, shares.least_advantage(found, client), True)
 
 
-SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines, _shares)
+def _memory(results: Results) -> Iterator[Gate]:
+    found = memory.peaks(results.get("memory", {"rows": []}), DEFAULT_ENGINE)
+    *_, (fewer, small), (many, large) = [(0, 0.0), (0, 0.0), *found]
+    sizes = f"{many:,} objects" if many else "the most objects"
+    yield Gate(f"peak memory at {sizes} to that at {fewer:,}", 1.1, large / small if small else None)
+    yield Gate(f"peak memory at {sizes}, MiB", 128, large or None)
+
+
+def _throttled(results: Results) -> Iterator[Gate]:
+    found = results.get("throttled", {"rows": []})
+    answered = throttled.worst(found, "throughput", guest=False, least=True)
+    yield Gate("throttled: calls answered, of the limit", 0.9, answered, True)
+    yield Gate("throttled: share of calls refused once settled", 0.05, throttled.worst(found, "refused", guest=False))
+    yield Gate("throttled: objects lost", 0, throttled.worst(found, "lost", guest=False))
+    refused = throttled.worst(found, "foreground_refused", guest=True, capped=True)
+    yield Gate("as a guest with --max-rate: share of the users' calls refused", 0, refused)
+    rise = throttled.worst(found, "p99_rise", guest=True, capped=True)
+    yield Gate("as a guest with --max-rate: rise of the users' p99", 0.1, rise)
+    refused = throttled.worst(found, "foreground_refused", guest=True)
+    yield Gate("as a guest without a ceiling: share of the users' calls refused", 0.02, refused)
+
+
+SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines, _shares, _memory, _throttled)
 
 
 def evaluate(results: Results) -> list[Gate]:

@@ -11,12 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from auditor.engines import DEFAULT_ENGINE
 from benchmarks import gates, page, tables
 from benchmarks.child import JOBS
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.launch import Server
 from benchmarks.page import between
-from benchmarks.parts import PARTS, engines, shares
+from benchmarks.parts import PARTS, engines, hashing, memory, shares, throttled, transfers
 
 
 class RecordingServer(Server):
@@ -130,6 +131,74 @@ def test_an_invocation_that_missed_objects_is_no_measurement() -> None:
     lap = {"wall": 1.0, "cpu": 1.0}
     with pytest.raises(RuntimeError, match="read 99 ACLs of 100"):
         shares.figures(Measured({"client": "x"}, ({"calls": 99, "laps": [lap, lap], "peak": 1.0},)))
+
+
+def test_memory_is_compared_between_the_two_largest_buckets() -> None:
+    peaks = {10_000: 60.0, 100_000: 80.0, 1_000_000: 96.0}
+    rows = [{"engine": DEFAULT_ENGINE, "objects": size, "peak": {"median": peak}} for size, peak in peaks.items()]
+    found = [
+        (gate.measured, gate.met) for gate in gates.evaluate({"memory": {"rows": rows}}) if "memory at" in gate.name
+    ]
+    assert found == [(1.2, False), (96.0, True)]
+
+
+def test_an_audit_that_missed_objects_is_no_measurement() -> None:
+    with pytest.raises(RuntimeError, match="audited"):
+        memory.figures(Measured({"engine": "x", "objects": 2}, ({"coverage": {"audited": 1}},)))
+
+
+def test_hashers_that_do_not_agree_are_no_measurement() -> None:
+    rows = [{"size": 1, "digest": "a"}, {"size": 2, "digest": "b"}, {"size": 1, "digest": "a"}]
+    hashing.check(rows)
+    with pytest.raises(RuntimeError, match="do not agree about 2 MB"):
+        hashing.check([*rows, {"size": 2, "digest": "c"}])
+
+
+def test_unpacking_does_more_than_the_other_ways_and_does_not_compete() -> None:
+    times = {"get_object, read": 20.0, "get_object, gunzip": 10.0, "download_fileobj": 30.0}
+    rows = [{"way": way, "size": 1000, "warm": {"median": ms}} for way, ms in times.items()]
+    assert transfers.fastest({"rows": rows}, times, 1000) == "get_object, read"
+
+
+@pytest.mark.parametrize(("size", "name"), [(1_000, "1 KB"), (10_000_000, "10 MB"), (7, "7 B")])
+def test_a_size_is_named(size: int, name: str) -> None:
+    assert transfers.named(size) == name
+
+
+def test_an_audit_is_judged_without_its_first_seconds_and_its_last() -> None:
+    admitted = {"100": 900, "101": 0, "102": 500, "103": 500, "104": 500, "105": 490, "106": 470, "107": 3}
+    refused = {"100": 400, "106": 40}
+    found = throttled.settled({"admitted": {"unknown": admitted}, "refused": {"unknown": refused}}, 500)
+    assert found == {"throughput": pytest.approx(0.96), "refused": pytest.approx(0.04)}
+
+
+def test_an_audit_that_was_over_too_soon_is_not_judged() -> None:
+    with pytest.raises(RuntimeError, match="before it had settled"):
+        throttled.settled({"admitted": {"unknown": {"100": 5, "104": 5}}, "refused": {}}, 500)
+
+
+def test_users_are_judged_before_the_guest_and_while_its_calls_are_answered() -> None:
+    seen = {
+        "latencies": {"9": [90_000], "10": [10_000] * 100, "11": [10_000] * 100, "12": [50_000], "13": [11_000] * 100},
+        "refused": {"12": 1, "13": 2},
+    }
+    found = throttled.beside(seen, 12, [13])
+    assert found["p99_rise"] == pytest.approx(0.1)
+    assert (found["p99_before"], found["p99_during"], found["foreground_refused"]) == (10.0, 11.0, 0.02)
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    assert throttled.percentile(range(1, 101), 0.99) == 100
+    assert throttled.percentile([5], 0.99) == 5
+
+
+def test_the_worst_limit_speaks_for_the_guest() -> None:
+    rows = [
+        {"guest": True, "engine": DEFAULT_ENGINE, "max_rate": rate, "p99_rise": {"median": rise}}
+        for rate, rise in (("100", 0.02), ("1000", 0.2), ("unlimited", 3.0))
+    ]
+    assert throttled.worst({"rows": rows}, "p99_rise", guest=True, capped=True) == 0.2
+    assert throttled.worst({"rows": rows}, "p99_rise", guest=True) == 3.0
 
 
 def test_every_job_is_a_function() -> None:

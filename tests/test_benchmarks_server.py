@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import ssl
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,7 +24,12 @@ from auditor.engines.interface import Connection, Engine, ListQuery, Span
 from auditor.errors import CallFailed
 from auditor.models import ALL_USERS, Grant
 from benchmarks.clients import bare, floor
+from benchmarks.clients.foreground import Foreground
+from benchmarks.clients.hashers import article, ours
 from benchmarks.clients.signing import Credentials, object_request, sign
+from benchmarks.clients.transfers import DOWN, UP
+from benchmarks.clients.transfers import calls as transfer
+from benchmarks.meter import Meter
 from benchmarks.server import objects, tls
 from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Bucket, Gate
@@ -38,6 +46,25 @@ def gate() -> Gate:
 async def url(gate: Gate) -> AsyncIterator[str]:
     async with listening(Answers(gate)) as where:
         yield where
+
+
+@pytest.fixture
+def url_of_thread() -> Iterator[str]:
+    """A server in a thread of its own, for clients that block."""
+    with asyncio.Runner() as runner:
+        started: Future[str] = Future()
+        stop = asyncio.Event()
+
+        async def serve() -> None:
+            async with listening(Answers(Gate(Behaviour()))) as where:
+                started.set_result(where)
+                await stop.wait()
+
+        thread = threading.Thread(target=runner.run, args=(serve(),))
+        thread.start()
+        yield started.result(10)
+        runner.get_loop().call_soon_threadsafe(stop.set)
+        thread.join(10)
 
 
 @asynccontextmanager
@@ -182,3 +209,39 @@ def test_the_bare_signature_is_the_sdks(operation: str, key: str) -> None:
             break
         mine = sign(Credentials("access", "secret", "eu-west-1"), method, "h:1", path, query, time.time())
     assert mine["Authorization"] == theirs.headers["Authorization"]
+
+
+async def test_users_are_timed_from_the_moment_when_a_call_is_due(url: str, gate: Gate) -> None:
+    gate.set({"objects": 1, "latency": 0.02})
+    requests = floor.prepared(url, objects.BUCKET, [objects.key_of(0)], ("head",), 0.0)
+    users = Foreground(requests, rate=200.0)
+    await users.open(url, None, 1)
+    users.begin()
+    while sum(map(len, users.latencies.values())) < 5:  # noqa: ASYNC110 - they tell nobody
+        await asyncio.sleep(0.01)
+    users.close()
+    found = [latency for second in sorted(users.latencies) for latency in users.latencies[second]]
+    assert found == sorted(found)  # one connection at 50 a second falls behind 200: each call waits longer
+    assert users.failed == 0
+
+
+async def test_bodies_come_no_faster_than_the_bandwidth_and_whole(url: str, gate: Gate) -> None:
+    gate.set({"bandwidth": 20e6})
+    size = 1_000_000
+    async with opened("direct", url) as engine:
+        assert await read(engine, f"{objects.SIZED}{size}") == bytes(objects.body_of(size))
+    async with opened("aioboto3", url) as engine:
+        assert len(gzip.decompress(await read(engine, f"{objects.GZIPPED}{size}"))) == size
+
+
+@pytest.mark.parametrize("way", [*UP, *DOWN])
+def test_an_object_moves_every_way(way: str, url_of_thread: str) -> None:
+    meter = Meter()
+    transfer(meter, url=url_of_thread, way=way, size=9_000_000, times=1)
+    assert len(meter.laps) == 2
+
+
+def test_the_hashers_agree_with_each_other_and_with_the_bytes(url_of_thread: str) -> None:
+    size = 3_000_000
+    found = [hasher(Meter(), url=url_of_thread, size=size, chunk=1)["digest"] for hasher in (ours, article)]
+    assert found == [hashlib.sha1(objects.body_of(size)).hexdigest()] * 2

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.parts import cold, engines, shares
+from benchmarks.parts import cold, engines, hashing, memory, shares, throttled, transfers
 from benchmarks.parts.interface import Part
 
 PARTS: Final[dict[str, Part]] = {
     "engines": engines.PART,
     "shares": shares.PART,
+    "hashing": hashing.PART,
+    "transfers": transfers.PART,
+    "memory": memory.PART,
+    "throttled": throttled.PART,
     "cold": cold.PART,
 }

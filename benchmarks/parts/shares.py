@@ -108,9 +108,9 @@ def page(results: Results) -> str:
     columns = ("memory MB", "client", "cold ms", "warm ms", "CPU ms, warm", "peak MiB")
     return (
         "![A hundred ACLs by memory size](performance/shares.svg)\n\n"
-        f"Milliseconds of a warm invocation, {OBJECTS} objects, {1000 * LATENCY:.0f} ms latency. The last two columns are"
-        " the best of the articles' three divided by ours, with an engine that each invocation opens, and with one that"
-        " stays open:\n\n"
+        f"Milliseconds of a warm invocation, {OBJECTS} objects, {1000 * LATENCY:.0f} ms latency. The last two columns"
+        " are the best of the articles' three divided by ours, with an engine that each invocation opens, and with one"
+        " that stays open:\n\n"
         + table(("memory MB", *clients, "times as fast", "kept open"), warm_rows)
         + "\n\nIn full; a cold invocation is the first, imports included:\n\n"
         + table(columns, detail)

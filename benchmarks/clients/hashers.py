@@ -1,0 +1,48 @@
+"""One object hashed: by us, and in the plain loop of old."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+from benchmarks.meter import MIB, Meter
+from benchmarks.server.objects import BUCKET, SIZED
+
+ALGORITHM: Final = "sha1"
+
+
+def ours(meter: Meter, *, url: str, size: int, chunk: int) -> dict[str, Any]:
+    """Our hasher with the default engine, as the worker uses it. chunk: MiB."""
+    from auditor import loops
+    from auditor.engines import DEFAULT_ENGINE, ENGINES
+    from auditor.engines.interface import Connection
+    from auditor.hashing import Hashed, hash_object, hash_threads
+    from auditor.messages import HashTask
+
+    async def measure() -> str:
+        connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=1)
+        async with ENGINES[DEFAULT_ENGINE](connection) as engine:
+            with hash_threads() as threads:
+                for length in (1, size):
+                    task = HashTask(f"{SIZED}{length}", None, "5" * 32, length)
+                    with meter.measuring():
+                        found = await hash_object(engine, task, (ALGORITHM,), chunk_size=chunk * MIB, executor=threads)
+        if not isinstance(found, Hashed):
+            raise RuntimeError(f"not hashed: {found}")
+        return found.digests[ALGORITHM]
+
+    return {"digest": loops.run(measure())}
+
+
+def article(meter: Meter, *, url: str, size: int, chunk: int) -> dict[str, Any]:
+    """get_object, then read a chunk, update, forget it, until there is no more."""
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=url)
+    for length in (1, size):
+        with meter.measuring():
+            body = client.get_object(Bucket=BUCKET, Key=f"{SIZED}{length}")["Body"]
+            digest = hashlib.new(ALGORITHM)
+            while piece := body.read(chunk * MIB):
+                digest.update(piece)
+    return {"digest": digest.hexdigest()}

@@ -1,0 +1,199 @@
+"""How an audit behaves on a prefix that gives only so many calls a second: alone, and beside the bucket's own users."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.engines import DEFAULT_ENGINE, ENGINES
+from benchmarks.harness import DEFAULTS, Bench, summarised
+from benchmarks.launch import client, run_client
+from benchmarks.parts.interface import Part, Results
+from benchmarks.server.answers import UNKNOWN
+from benchmarks.tables import table
+
+LIMITS: Final = (500, 5000)
+LATENCY: Final = 0.015
+FOREGROUND: Final = 0.8
+"""Of the limit, that the bucket's own users take."""
+CONNECTIONS: Final = 256
+SETTLING: Final = 5
+"""Seconds after which an audit must know its pace."""
+OURS: Final = UNKNOWN
+"""The caller whose calls bear no name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """rate: --max-rate of a guest. guest: False: the audit is alone."""
+
+    limit: int
+    engine: str
+    guest: bool
+    rate: str = "unlimited"
+
+    def labels(self) -> dict[str, Any]:
+        return {"limit": self.limit, "engine": self.engine, "guest": self.guest, "max_rate": self.rate}
+
+
+def scenarios(bench: Bench) -> list[Scenario]:
+    found = [Scenario(limit, DEFAULT_ENGINE, False) for limit in LIMITS]
+    if not bench.quick:
+        found += [Scenario(LIMITS[0], engine, False) for engine in ENGINES if engine != DEFAULT_ENGINE]
+    for limit in LIMITS:
+        rest = str(round(limit * (1 - FOREGROUND)))
+        found += [Scenario(limit, DEFAULT_ENGINE, True, rate) for rate in (rest, "unlimited")]
+    return found
+
+
+def measure(bench: Bench) -> Results:
+    chosen = scenarios(bench)
+    runs: list[list[dict[str, Any]]] = [[] for _ in chosen]
+    for turn in range(bench.repeat):
+        for number, scenario in enumerate(chosen):
+            bench.say(f"{turn + 1}/{bench.repeat} {' '.join(map(str, scenario.labels().values()))}")
+            runs[number].append((_beside if scenario.guest else _alone)(bench, scenario))
+    return {
+        "rows": [
+            {**scenario.labels(), **{name: summarised([run[name] for run in found], 4) for name in found[0]}}
+            for scenario, found in zip(chosen, runs, strict=True)
+        ]
+    }
+
+
+def _job(bench: Bench, scenario: Scenario) -> dict[str, Any]:
+    options = ("--max-rate", scenario.rate)
+    return {
+        "job": "audit",
+        "url": bench.server.tls,
+        "engine": scenario.engine,
+        "concurrency": "auto",
+        "options": options,
+    }
+
+
+def _set(bench: Bench, scenario: Scenario, calls: float) -> int:
+    """The server, with as many objects as need so many calls."""
+    objects = int(calls / 2)
+    bench.server.set(**{**DEFAULTS, "objects": objects, "latency": LATENCY, "rate": scenario.limit})
+    return objects
+
+
+def _alone(bench: Bench, scenario: Scenario) -> dict[str, float]:
+    objects = _set(bench, scenario, scenario.limit * bench.choose(10, 30))
+    result = run_client(bench.server, _job(bench, scenario))
+    return settled(bench.server.counters(), scenario.limit) | {"lost": objects - result["coverage"]["audited"]}
+
+
+def settled(counters: Mapping[str, Any], limit: float) -> dict[str, float]:
+    """Calls admitted a second, as a share of the limit, and the share of calls refused: without the first seconds,
+    and without the last, which is not whole.
+    """
+    admitted, refused = (_by_second(counters[name], OURS) for name in ("admitted", "refused"))
+    seconds = sorted(admitted)
+    whole = range(seconds[0] + SETTLING, seconds[-1])
+    if not whole:
+        raise RuntimeError("the audit was over before it had settled")
+    got, lost = (sum(found.get(second, 0) for second in whole) for found in (admitted, refused))
+    return {"throughput": got / len(whole) / limit, "refused": lost / (got + lost)}
+
+
+def _by_second(found: Mapping[str, Any], caller: str) -> dict[int, int]:
+    return {int(second): count for second, count in found.get(caller, {}).items()}
+
+
+def _beside(bench: Bench, scenario: Scenario) -> dict[str, float]:
+    rest = scenario.limit * (1 - FOREGROUND)
+    objects = _set(bench, scenario, rest * bench.choose(6, 20))
+    job = {
+        "job": "foreground",
+        "url": bench.server.tls,
+        "authority": bench.server.authority,
+        "rate": scenario.limit * FOREGROUND,
+        "connections": CONNECTIONS,
+        "objects": objects,
+    }
+    with client(bench.server, job) as users:
+        time.sleep(bench.choose(4, 20))
+        came = time.monotonic()
+        result = run_client(bench.server, _job(bench, scenario))
+        seen = users.result()
+    ours = _by_second(bench.server.counters()["admitted"], OURS)
+    return beside(seen, int(came), ours) | {"lost": objects - result["coverage"]["audited"]}
+
+
+def beside(seen: Mapping[str, Any], came: int, ours: Iterable[int]) -> dict[str, float]:
+    """What the bucket's own users saw before the guest came, and while it was there.
+
+    came: the second in which its process began. ours: the seconds in which the guest's calls were answered.
+    """
+    latencies = {int(second): values for second, values in seen["latencies"].items()}
+    refused = {int(second): count for second, count in seen["refused"].items()}
+    before = [value for second in range(min(latencies) + 1, came) for value in latencies.get(second, ())]
+    there = sorted(ours)
+    during = [value for second in there for value in latencies.get(second, ())]
+    if not before or not during:
+        raise RuntimeError("the guest and the bucket's users were not there together")
+    calm, busy = percentile(before, 0.99), percentile(during, 0.99)
+    return {
+        "p99_before": calm / 1000,
+        "p99_during": busy / 1000,
+        "p99_rise": busy / calm - 1,
+        "foreground_refused": sum(refused.get(second, 0) for second in there) / len(during),
+        "guest_seconds": len(there),
+    }
+
+
+def percentile(values: Iterable[int], share: float) -> int:
+    """The least value that this share of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def worst(results: Results, figure: str, *, guest: bool, capped: bool = False, least: bool = False) -> float | None:
+    """Of the default engine over all limits. capped: the guest was told --max-rate. least: small is bad."""
+    found = [
+        float(row[figure]["median"])
+        for row in results["rows"]
+        if row["guest"] == guest and row["engine"] == DEFAULT_ENGINE and (row["max_rate"] != "unlimited") == capped
+    ]
+    return (min if least else max)(found, default=None)
+
+
+def page(results: Results) -> str:
+    alone = [
+        (row["limit"], row["engine"], *(f"{row[name]['median']:.1%}" for name in ("throughput", "refused")), _lost(row))
+        for row in results["rows"]
+        if not row["guest"]
+    ]
+    guests = [
+        (
+            row["limit"],
+            row["max_rate"],
+            *(row[name]["median"] for name in ("p99_before", "p99_during")),
+            f"{row['p99_rise']['median']:+.1%}",
+            f"{row['foreground_refused']['median']:.2%}",
+            _lost(row),
+        )
+        for row in results["rows"]
+        if row["guest"]
+    ]
+    return (
+        f"Alone, without a ceiling of its own; a burst of one second; what came after the first {SETTLING} seconds:\n\n"
+        + table(("limit, calls/s", "engine", "answered, of the limit", "refused", "objects lost"), alone)
+        + f"\n\nAs a guest beside users who take {FOREGROUND:.0%} of the limit:\n\n"
+        + table(
+            ("limit, calls/s", "--max-rate", "users' p99 before, ms", "with guest", "rise", "users refused", "lost"),
+            guests,
+        )
+    )
+
+
+def _lost(row: Mapping[str, Any]) -> int:
+    """Of the worst repetition."""
+    return int(row["lost"]["most"])
+
+
+PART: Final = Part(measure, page)
