@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -35,6 +36,7 @@ from auditor.wire.thin import ThinTransport
 
 SKEW_SECONDS: Final = 240.0
 """S3 refuses a request that is more than fifteen minutes off; a clock that is off by so many seconds is set right."""
+PAGES_AT_ONCE: Final = 2
 _LONGEST_CODE: Final = 100
 _LARGEST_ERROR: Final = 64 * 1024
 
@@ -58,14 +60,19 @@ class DirectBody:
 
 
 class DirectEngine:
-    """Signs each request with the credentials of its moment; `small` carries what is held whole, `large` bodies."""
+    """Signs each request with the credentials of its moment.
+
+    Three transports: `small` for ACLs and HEADs, `pages` for listings, `large` for objects' bodies.
+    """
 
     def __init__(
         self,
         connection: Connection,
         origin: Origin,
         credentials: CredentialSource,
+        *,
         small: Transport,
+        pages: Transport,
         large: StreamingTransport,
     ) -> None:
         self._bucket_path = f"{origin.path_prefix}/"
@@ -73,6 +80,7 @@ class DirectEngine:
         self._signer = Signer(origin.region, origin.service)
         self._credentials = credentials
         self._small = small
+        self._pages = pages
         self._large = large
         self._behind = 0.0
         common = [("user-agent", f"s3-auditor/{__version__}")]
@@ -87,7 +95,8 @@ class DirectEngine:
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         action = "ListObjectVersions" if query.versions else "ListObjectsV2"
         asked = _query(action, listing_query(query, position))
-        return documents.page(query, (await self._send(action, "GET", "", asked, self._listing)).body)
+        answer = await self._send(action, "GET", "", asked, self._listing, self._pages)
+        return documents.page(query, answer.body)
 
     async def get_acl(self, key: str, version_id: str | None) -> Acl:
         asked = "acl=" if version_id is None else _query("GetObjectAcl", [("acl", ""), ("versionId", version_id)])
@@ -120,10 +129,12 @@ class DirectEngine:
         finally:
             await opening.__aexit__(None, None, None)
 
-    async def _send(self, action: str, method: str, key: str, query: str, extra: Pairs) -> Answer:
+    async def _send(
+        self, action: str, method: str, key: str, query: str, extra: Pairs, transport: Transport | None = None
+    ) -> Answer:
         request, behind = await self._signed(action, method, key, query, extra)
         try:
-            answer = await self._small.send(request)
+            answer = await (transport or self._small).send(request)
         except TransportError as error:
             raise lost(action, error) from error
         if answer.status != 200:
@@ -220,12 +231,17 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     """An engine with as many connections as the connection's concurrency, for small answers and for bodies each."""
     origin, server, credentials = await asyncio.to_thread(_prepare, connection)
     large = AiohttpTransport(server)
-    small: Transport = large if server.proxy is not None else ThinTransport(server)
+    small: Transport = large
+    pages: Transport = large
+    if server.proxy is None:
+        small = ThinTransport(server)
+        # A connection's buffers keep the size of what went through: pages of half a megabyte shall not go through all.
+        pages = ThinTransport(replace(server, connections=PAGES_AT_ONCE))
     try:
-        yield DirectEngine(connection, origin, credentials, small, large)
+        yield DirectEngine(connection, origin, credentials, small=small, pages=pages, large=large)
     finally:
-        await small.close()
-        await large.close()
+        for transport in (small, pages, large):
+            await transport.close()
 
 
 def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
