@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -28,6 +29,10 @@ from auditor.wire.writing import request_bytes
 
 NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that aiohttp would add to those that are signed."""
+LONGER: Final = 1.25
+"""Times the time-out for the next bytes. Where the chunks of a body go wrong after its head, aiohttp (3.14) stops its
+own clock and waits for ever; this one ends that, and is never the first to ring for a server that is silent.
+"""
 
 
 class AiohttpTransport:
@@ -41,6 +46,7 @@ class AiohttpTransport:
     def __init__(self, server: Server) -> None:
         self._origin = f"{'http' if server.tls is None else 'https'}://{_bracketed(server.host)}:{server.port}"
         self._proxy = server.proxy
+        self._silence = server.read_timeout * LONGER
         self.resent = 0
         watch = aiohttp.TraceConfig()
         watch.on_connection_reuseconn.append(_reused)
@@ -85,7 +91,7 @@ class AiohttpTransport:
             )
         try:
             with _errors():
-                stream = AiohttpStream(response)
+                stream = AiohttpStream(response, self._silence)
             yield stream
         except BaseException:
             response.close()
@@ -115,21 +121,23 @@ class AiohttpTransport:
 class AiohttpStream:
     """An answer whose body is still on its way; raises TransportError for one that is no answer."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, silence: float) -> None:
         self.status = response.status
         if not 200 <= self.status <= 599:
             raise BrokenAnswerError(f"status {self.status} is no answer")
+        if response.version not in (aiohttp.HttpVersion10, aiohttp.HttpVersion11):
+            raise BrokenAnswerError("what came is not HTTP/1.1")
         self.reason = (response.reason or "").encode("utf-8", "surrogateescape").decode("latin-1")
         self.headers: Mapping[bytes, bytes] = _joined(response.raw_headers)
         if self.headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
             raise BrokenAnswerError("a transfer encoding that is not chunked")
         self._content = response.content
+        self._silence = silence
 
     async def chunks(self, size: int) -> AsyncIterator[bytes]:
         """Pieces of at most `size` bytes; raises TransportError."""
-        with _errors():
-            async for piece in self._content.iter_chunked(size):
-                yield piece
+        while piece := await self._piece(size):
+            yield piece
 
     async def whole(self) -> bytes:
         """The body; raises TransportError, also for one larger than LARGEST_BODY."""
@@ -138,13 +146,20 @@ class AiohttpStream:
             raise BrokenAnswerError("the body is larger than the limit")
         pieces: list[bytes] = []
         size = 0
-        with _errors():
-            async for piece in self._content.iter_any():
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGEST_BODY:
-                    raise BrokenAnswerError("the body is larger than the limit")
+        async for piece in self.chunks(LARGEST_BODY):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGEST_BODY:
+                raise BrokenAnswerError("the body is larger than the limit")
         return b"".join(pieces)
+
+    async def _piece(self, size: int) -> bytes:
+        try:
+            async with asyncio.timeout(self._silence):
+                with _errors():
+                    return await self._content.read(size)
+        except TimeoutError as error:
+            raise BrokenAnswerError("the body went wrong on its way, and aiohttp waits for nothing") from error
 
 
 def _bracketed(host: str) -> str:

@@ -40,6 +40,17 @@ class Peer:
             await self._writer.drain()
             await breath()
 
+    async def join(self, port: int) -> None:
+        """Be a tunnel to this port, as a proxy is after CONNECT."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await self.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            await asyncio.gather(_pour(self._reader, writer), _pour(reader, self._writer))
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
     def write(self, data: bytes) -> None:
         """Send without waiting."""
         self._writer.write(data)
@@ -154,6 +165,14 @@ def once(*pieces: bytes) -> Script:
         await peer.send(*pieces)
 
     return script
+
+
+async def _pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
+    sink.close()
 
 
 async def breath() -> None:

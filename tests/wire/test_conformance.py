@@ -155,6 +155,8 @@ async def test_connection_ends_before_the_answer_does(opening: Opening, sent: by
     [
         pytest.param(b"\x16\x03\x01\x00\x05hello, this is TLS\r\n\r\n", id="tls"),
         pytest.param(b"SSH-2.0-OpenSSH\r\n\r\n", id="ssh"),
+        pytest.param(b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n", id="version-2"),
+        pytest.param(b"HTTP/0.9 200 OK\r\nContent-Length: 0\r\n\r\n", id="version-0.9"),
         pytest.param(b"HTTP/3.0 200 OK\r\nContent-Length: 0\r\n\r\n", id="version-3"),
         pytest.param(b"HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n", id="status-of-two-digits"),
         pytest.param(b"HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n", id="status-of-four-digits"),
