@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final
 
 from auditor import __version__
@@ -37,6 +39,7 @@ from auditor.wire.thin import ThinTransport
 SKEW_SECONDS: Final = 240.0
 """S3 refuses a request that is more than fifteen minutes off; a clock that is off by so many seconds is set right."""
 PAGES_AT_ONCE: Final = 2
+SECRETS: Final = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"})
 _LONGEST_CODE: Final = 100
 _LARGEST_ERROR: Final = 64 * 1024
 
@@ -246,8 +249,15 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 
 def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
     """All that reads files; raises UsageError or CredentialsError for settings that cannot be."""
+    origin, server = _place(connection, _surroundings())
+    return origin, server, CredentialSource(connection.profile)
+
+
+@lru_cache(maxsize=32)
+def _place(connection: Connection, surroundings: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
+    """Found once for all runs of a process, for it costs as much CPU as hundreds of calls."""
     origin = resolve_origin(connection)
-    server = Server(
+    return origin, Server(
         host=origin.host,
         port=origin.port,
         tls=tls_context(connection) if origin.scheme == "https" else None,
@@ -256,4 +266,17 @@ def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
         read_timeout=connection.read_timeout,
         proxy=proxy_for(origin),
     )
-    return origin, server, CredentialSource(connection.profile)
+
+
+def _surroundings() -> frozenset[tuple[str, str]]:
+    """The variables that the SDK's configuration, the proxies and the certificates may depend on; no secrets."""
+    return frozenset(
+        (name, value)
+        for name, value in os.environ.items()
+        if (
+            name.startswith(("AWS_", "BOTO_", "SSL_"))
+            or name.upper().endswith(("_PROXY", "_CA_BUNDLE"))
+            or name == "HOME"
+        )
+        and name not in SECRETS
+    )

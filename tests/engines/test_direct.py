@@ -17,7 +17,7 @@ from aiohttp import web
 
 from auditor.engines.direct import open_engine
 from auditor.engines.interface import Connection, Engine
-from auditor.errors import CallFailed
+from auditor.errors import CallFailed, UsageError
 from auditor.faults import CLOCK_SET, CREDENTIALS_RENEWED, is_transient
 from tests.engines.common import CALLS, failure_of
 from tests.loop_blocking import free_loop as free_loop
@@ -25,7 +25,7 @@ from tests.servers.clients import BUCKET
 from tests.servers.hooked import HookedServer
 from tests.servers.stub import StubServer, _send
 from tests.servers.stub_calls import Call, Refused, Reply
-from tests.servers.world import World
+from tests.servers.world import StubBucket, World
 
 FAR: Final = timedelta(hours=9)
 
@@ -217,3 +217,23 @@ async def test_the_time_of_a_request_is_its_own(stub: StubServer) -> None:
         await failure_of(engine, CALLS["HeadObject"])
     signed = datetime.strptime(stub.calls[0].headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     assert int(before) <= signed <= time.time()
+
+
+async def test_another_environment_is_another_place(
+    monkeypatch: pytest.MonkeyPatch, bucket: StubBucket, stub: StubServer
+) -> None:
+    """What was found out for one run is kept for the next, and for no run that is set up otherwise."""
+    bucket.put("key", b"x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", stub.url)
+    connection = Connection(bucket=BUCKET, region="us-east-1", concurrency=1)
+    for _ in range(2):
+        async with open_engine(connection) as engine:
+            await CALLS["HeadObject"](engine)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+    async with open_engine(connection) as engine:
+        assert (await failure_of(engine, CALLS["HeadObject"])).code == "ConnectionError"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "no url")
+    with pytest.raises(UsageError):
+        async with open_engine(connection):
+            pass
+    assert stub.count("HeadObject") == 2
