@@ -171,14 +171,14 @@ class Audit:
             part_seconds=settings.part_seconds,
         )
         async with AsyncExitStack() as stack:
-            stack.callback(folder.close)
+            stack.push_async_callback(self._io, folder.close)
             await self._io(folder.prepare)
             engine = await stack.enter_async_context(ENGINES[settings.engine](self._connection))
             dispatcher, fixity = self._fixity(engine, stack)
             recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
             if self._began is not None:
                 self._began(self.run_id)
-            if state is None:
+            if state is None or not state.begun:
                 recorder.record_bucket()
             try:
                 ended = await self._gather(engine, plan, recorder, state, folder)

@@ -37,7 +37,7 @@ LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}
 ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
 READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 
-STORE_WRITES: Final = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:PutObject")
+STORE_WRITES: Final = ("s3:DeleteObject", "s3:PutObject")
 STORE_READS: Final = ("s3:GetObject",)
 STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 """On the run folders. At the level exposure the deployed role writes only: the reports bucket's policy lets it read."""

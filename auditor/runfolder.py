@@ -13,11 +13,12 @@ from typing import Any, Final, Self
 
 from auditor.errors import OutputError
 from auditor.models import RuleUndecided
-from auditor.parts import KINDS, Part, PartFile, found_parts
+from auditor.parts import KINDS, Part, PartFile, tidy
 from auditor.runs import UNDIVIDED, State, run_path, state_name, target_name, update_latest_json
 from auditor.stores import Store
 from auditor.stores.local import output_errors
 from auditor.tally import Tally
+from auditor.writers import writer_of
 
 FLUSH_BYTES: Final = 256 * 1024
 """Lines waiting in memory, in bytes, at which write() asks for a flush()."""
@@ -70,6 +71,7 @@ class RunFolder:
         part_lines: int = 50_000,
         part_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.path = run_path(bucket, run_id)
         self.uri = store.uri(self.path)
@@ -96,26 +98,18 @@ class RunFolder:
         self._opened = 0.0
         self._due = False
         self._in_versions = False
-        self._release: Callable[[], object] = lambda: None
+        self._loaded = state
+        self._void = state.void if state else ()
+        self._writer = writer_of(store, bucket, run_id, range_id, clock, sleep)
 
     def prepare(self) -> None:
-        """Before the first write: remove what a killed run left after its checkpoint.
+        """Before the first write: take the run, and remove what a killed process left after its checkpoint.
 
-        Raises OutputError when another process is writing this run, or when a part before the checkpoint is gone: what
-        it proved is not proven any more.
+        Raises RunTaken when another process is writing this run, OutputError when a part before the checkpoint is gone.
         """
-        self._release = self._store.hold(self.path, self._range_id)
-        first = self._batches[0].number
-        parts = [part for part in found_parts(self._store, self.path) if part.range_id == self._range_id]
-        # The first part has no objects where only the bucket had findings by then.
-        there = {part.number for part in parts if part.kind == "objects" or part.number == 0}
-        lost = next((number for number in range(first) if number not in there), None)
-        if lost is not None:
-            place = Part(self._range_id, lost, "objects").path
-            raise OutputError(f"{self.uri}/{place} is gone, which an earlier checkpoint names: start a new run")
-        for part in parts:
-            if part.number >= first:
-                self._store.delete(f"{self.path}/{part.path}")
+        begin = self._writer.claim(self._loaded, self._state(self._batches[0].number, self._mark))
+        self._void, self._batches[0].number = begin.void, begin.next_part
+        tidy(self._store, self.path, self._range_id, begin.next_part)
         mine = [f".*-part-{self._range_id}-*.tmp", f".{state_name(self._range_id)}.*.tmp"]
         if self._range_id == UNDIVIDED:
             mine += [".summary.json.*.tmp", ".report.html.*.tmp"]
@@ -177,6 +171,7 @@ class RunFolder:
                     self._spill(batch)
                     if batch.end:
                         self._commit(batch)
+                self._writer.renew()
             except BaseException as error:  # lines are lost: no checkpoint may ever follow
                 stopped = OutputError(f"{self.uri}: writing was stopped in the middle, start a new run")
                 self._failure = error if isinstance(error, OutputError) else stopped
@@ -217,7 +212,7 @@ class RunFolder:
         """Drop what was not saved; the parts in place stay."""
         with self._io:
             self._discard()
-            self._release()
+            self._writer.release()
 
     def __enter__(self) -> Self:
         return self
@@ -270,13 +265,16 @@ class RunFolder:
         for kind in KINDS:
             if file := self._files.get(kind):
                 file.close()
-                self._store.put_file(f"{self.path}/{Part(self._range_id, batch.number, kind).path}", file.path)
+                self._writer.put_part(Part(self._range_id, batch.number, kind), file.path)
                 del self._files[kind]
         if batch.checkpoint is not None:
             self._put_state(batch.number + 1, batch.checkpoint)
 
     def _put_state(self, next_part: int, mark: _Mark) -> None:
-        state = State(
+        self._writer.put_state(self._state(next_part, mark))
+
+    def _state(self, next_part: int, mark: _Mark) -> State:
+        return State(
             run=self.run_id,
             target=self._target,
             asked=self._asked,
@@ -285,8 +283,8 @@ class RunFolder:
             start_after=mark.key,
             hop=self._hop,
             tally=mark.tally.to_dict(),
+            void=self._void,
         )
-        self._store.put(f"{self.path}/{state_name(self._range_id)}", state.to_json())
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -65,6 +65,8 @@ def target_name(target: Mapping[str, Any]) -> str:
 class State:
     """A checkpoint: parts below next_part are in place and hold every object up to start_after (None: none yet).
 
+    void: numbers below next_part that hold nothing, for another writer might have put something there. writer: who
+    writes the run, where the store has no locks; None: nobody. beat: how often it was written.
     asked: what the run asks of each object; nothing else may go on with it, or its counts would speak of two audits.
     rules_undecided: those that lacked a bucket fact at any time of the run.
     """
@@ -77,10 +79,26 @@ class State:
     start_after: str | None
     hop: int
     tally: Mapping[str, Any]
+    void: Sequence[int] = ()
+    writer: str | None = None
+    beat: int = 0
+
+    @property
+    def begun(self) -> bool:
+        """Some part has lines."""
+        return self.next_part > len(self.void)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """How far the run is; equal for two writers of one checkpoint."""
+        return self.next_part, self.start_after, self.tally, tuple(self.void)
 
     def to_json(self) -> bytes:
         value = {name: getattr(self, name) for name in self.__slots__}
         value["rules_undecided"] = [asdict(item) for item in self.rules_undecided]
+        for name in ("void", "writer", "beat"):  # where the store locks there are none
+            if not value[name]:
+                del value[name]
         return json.dumps({"v": 1, **value}).encode() + b"\n"
 
     @classmethod
@@ -93,6 +111,11 @@ class State:
             raise ValueError("next_part is no count")
         if not isinstance(value["start_after"], str | None):
             raise ValueError("start_after is no key")
+        void = value.get("void", [])
+        if not isinstance(void, list) or not all(type(number) is int for number in void):
+            raise ValueError("void is no list of numbers")
+        if not isinstance(value.get("writer"), str | None) or type(value.get("beat", 0)) is not int:
+            raise ValueError("the writer is no name")
         Tally.from_dict(value["tally"]).check()
         value["rules_undecided"] = tuple(RuleUndecided(**item) for item in value["rules_undecided"])
         return cls(**value)
@@ -102,14 +125,17 @@ def load_state(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED
     """The run's checkpoint; None where none was reached."""
     path = f"{run_path(bucket, run_id)}/{state_name(range_id)}"
     data = store.get(path)
-    if data is None:
-        return None
+    return None if data is None else parse_state(data, run_id, store.uri(path))
+
+
+def parse_state(data: bytes, run_id: str, uri: str) -> State:
+    """The checkpoint in `data`; raises OutputError naming `uri` when it is none of this run."""
     try:
         state = State.from_json(data)
         if state.run != run_id:
             raise ValueError("another run's")
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError) as error:
-        raise OutputError(f"{store.uri(path)} is damaged ({error}): start a new run") from error
+        raise OutputError(f"{uri} is damaged ({error}): start a new run") from error
     return state
 
 
@@ -145,17 +171,20 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
 def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[dict[str, Any]]:
     """The run's lines of one kind, in order. kind: objects, findings or undecided.
 
-    A part whose objects never came into place, and that no checkpoint covers, does not count.
+    A part whose objects never came into place, and that no checkpoint covers, does not count; nor does a void one.
     """
     folder = run_path(bucket, run_id)
     parts = found_parts(store, folder)
     committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
-    next_part: dict[str, int] = {}
+    states: dict[str, State | None] = {}
     for part in parts:
         if part.kind != kind:
             continue
-        if part.range_id not in next_part:
-            state = load_state(store, bucket, run_id, part.range_id)
-            next_part[part.range_id] = state.next_part if state else 0
-        if part.number < next_part[part.range_id] or (part.range_id, part.number) in committed:
+        if part.range_id not in states:
+            states[part.range_id] = load_state(store, bucket, run_id, part.range_id)
+        state = states[part.range_id]
+        if state is not None and part.number in state.void:
+            continue
+        covered = state is not None and part.number < state.next_part
+        if covered or (part.range_id, part.number) in committed:
             yield from part_lines(store, folder, part)

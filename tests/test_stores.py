@@ -20,9 +20,11 @@ from auditor.errors import OutputError, UsageError
 from auditor.runfolder import RunFolder
 from auditor.runs import last_listed, load_state, read_lines
 from auditor.stores import Store, open_store
-from auditor.stores.s3 import ONE_PUT, UPDATES, S3Store
+from auditor.stores.interface import LockingStore
+from auditor.stores.s3 import UPDATES, S3Store
 from auditor.tally import Tally
 from tests.killed_run import PART, judgements, put_all
+from tests.log_lines import logged
 from tests.reports.samples import RUN, target
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +60,15 @@ def spooled(store: Store, data: bytes, name: str = ".growing.tmp") -> Path:
     return path
 
 
+def moved(store: Store, path: str, local: Path) -> bool:
+    """Into its place, as a store that locks does it, or as one that writes on conditions does."""
+    if isinstance(store, LockingStore):
+        store.put_file(path, local)
+        return True
+    assert isinstance(store, S3Store)
+    return store.put_new_file(path, local)
+
+
 def test_written_and_read_back(store: Store) -> None:
     assert store.get("run/a.json") is None
     store.put("run/a.json", b"one")
@@ -70,14 +81,14 @@ def test_written_and_read_back(store: Store) -> None:
 
 def test_file_is_moved_into_place(store: Store) -> None:
     local = spooled(store, b"lines")
-    store.put_file("run/objects/part.gz", local)
+    assert moved(store, "run/objects/part.gz", local)
     assert store.get("run/objects/part.gz") == b"lines"
     assert not local.exists()
 
 
 def test_large_file(store: Store) -> None:
-    data = os.urandom(1024) * (ONE_PUT // 1024 * 2 + 1)
-    store.put_file("run/large", spooled(store, data))
+    data = os.urandom(1024) * (17 * 1024 + 1)
+    assert moved(store, "run/large", spooled(store, data))
     assert store.get("run/large") == data
 
 
@@ -179,7 +190,7 @@ class FakeClient:
             raise fault("NoSuchKey", "GetObject")
         return {"Body": Body(self.files[Key]), "ETag": etag(self.files[Key])}
 
-    def put_object(self, **given: Any) -> None:
+    def put_object(self, **given: Any) -> dict[str, Any]:
         if between := self.between:
             self.between = None
             between()
@@ -191,7 +202,9 @@ class FakeClient:
         if absent_wanted or other_there:
             self.refused += 1
             raise fault("PreconditionFailed", "PutObject")
-        self.files[given["Key"]] = given["Body"]
+        body = given["Body"]
+        self.files[given["Key"]] = body if isinstance(body, bytes) else body.read()
+        return {"ETag": etag(self.files[given["Key"]])}
 
 
 class Body:
@@ -239,17 +252,91 @@ def test_other_refusals_are_not_tried_again() -> None:
     assert pauses == []
 
 
-def test_server_that_ignores_conditions_keeps_no_probe() -> None:
-    class Careless(FakeClient):
-        def put_object(self, **given: Any) -> None:
-            self.files[given["Key"]] = given["Body"]
+class Careless(FakeClient):
+    """A server that does not know conditions: it writes as if there were none, or (refuses) says that it cannot."""
 
-        def delete_object(self, Bucket: str, Key: str) -> None:  # noqa: N803 - the API's own names
-            del self.files[Key]
+    def __init__(self, *, refuses: bool = False) -> None:
+        super().__init__()
+        self.refuses = refuses
 
-    client = Careless()
-    S3Store(client, "results", "some").check_writable()
+    def put_object(self, **given: Any) -> dict[str, Any]:
+        conditions = [given.pop(name, None) for name in ("IfMatch", "IfNoneMatch")]
+        if self.refuses and any(conditions):
+            raise fault("NotImplemented", "PutObject")
+        return super().put_object(**given)
+
+    def delete_object(self, Bucket: str, Key: str) -> None:  # noqa: N803 - the API's own names
+        del self.files[Key]
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_server_without_conditions_is_named_and_looked_at_before_each_write(refuses: bool, tmp_path: Path) -> None:
+    client = Careless(refuses=refuses)
+    store = S3Store(client, "results", "some", sleep=lambda seconds: None)
+    with logged() as lines:
+        store.check_writable()
+        store.check_writable()
     assert client.files == {}
+    assert {line["level"] for line in lines} == {"WARNING"}
+    assert len(lines) == 1
+    assert "s3://results/some takes no conditional writes" in lines[0]["message"]
+    first = store.put_if("a", b"1", None)
+    assert first is not None
+    assert store.put_if("a", b"2", None) is None
+    assert store.put_if("a", b"3", first) is not None
+    assert store.put_if("a", b"4", first) is None
+    (tmp_path / "file").write_bytes(b"mine")
+    assert not store.put_new_file("a", tmp_path / "file")
+    assert store.put_new_file("b", tmp_path / "file")
+    store.update_json("c.json", adding("x"))
+    assert set(client.files) == {"some/a", "some/b", "some/c.json"}
+    assert (client.files["some/a"], client.files["some/b"]) == (b"3", b"mine")
+
+
+def test_a_server_that_refuses_conditions_late_is_named_then(tmp_path: Path) -> None:
+    store = S3Store(Careless(refuses=True), "results")
+    (tmp_path / "file").write_bytes(b"mine")
+    with logged() as lines:
+        assert store.put_new_file("a", tmp_path / "file")
+    assert store.get("a") == b"mine"
+    assert ["takes no conditional writes" in line["message"] for line in lines] == [True]
+
+
+def test_written_only_if_nobody_did_in_between(s3: Any, moto_url: str, tmp_path: Path) -> None:
+    with open_store("s3://results/x", endpoint_url=moto_url) as store:
+        assert isinstance(store, S3Store)
+        assert store.get_tagged("a") == (None, None)
+        first = store.put_if("a", b"1", None)
+        assert store.get_tagged("a") == (b"1", first)
+        assert store.put_if("a", b"2", None) is None
+        second = store.put_if("a", b"3", first)
+        assert second not in (None, first)
+        assert store.put_if("a", b"4", first) is None
+        assert store.put_if("gone", b"5", first) is None
+        assert store.get("a") == b"3"
+
+
+def test_a_new_file_takes_no_others_place_and_its_own_twice_is_no_fault(s3: Any, moto_url: str, tmp_path: Path) -> None:
+    with open_store("s3://results/x", endpoint_url=moto_url) as store:
+        assert isinstance(store, S3Store)
+        assert store.put_new_file("part", spooled(store, b"mine"))
+        other = spooled(store, b"other")
+        assert not store.put_new_file("part", other)
+        assert other.exists()
+        assert store.put_new_file("part", spooled(store, b"mine"))
+        assert store.get("part") == b"mine"
+
+
+@pytest.mark.parametrize("code", ["ConditionalRequestConflict", "409"])
+def test_a_new_file_whose_place_is_just_being_emptied_is_tried_again(code: str, tmp_path: Path) -> None:
+    pauses: list[float] = []
+    (tmp_path / "file").write_bytes(b"mine")
+    store = S3Store(FakeClient(code, code), "results", sleep=pauses.append)
+    assert store.put_new_file("a", tmp_path / "file")
+    assert len(pauses) == 2
+    (tmp_path / "file").write_bytes(b"mine")
+    with pytest.raises(OutputError, match="too many others"):
+        S3Store(FakeClient(*[code] * 99), "results", sleep=pauses.append).put_new_file("a", tmp_path / "file")
 
 
 def test_bucket_keys_types_and_uri(s3: Any, moto_url: str) -> None:
@@ -324,8 +411,7 @@ def uses(store: Store) -> list[Callable[[], object]]:
     return [
         store.check_writable,
         lambda: store.put("a", b""),
-        lambda: store.put_file("a", spooled(store, b"")),
-        lambda: store.put_file("a", spooled(store, b"x" * (ONE_PUT + 1))),
+        lambda: moved(store, "a", spooled(store, b"")),
         lambda: store.list("a"),
         lambda: store.update_json("a", lambda value: {}),
     ]
@@ -333,7 +419,7 @@ def uses(store: Store) -> list[Callable[[], object]]:
 
 def test_nobody_answers() -> None:
     class Dead(FakeClient):
-        def put_object(self, **given: Any) -> None:
+        def put_object(self, **given: Any) -> dict[str, Any]:
             from botocore.exceptions import EndpointConnectionError
 
             raise EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
@@ -344,7 +430,7 @@ def test_nobody_answers() -> None:
 
 def test_denied_and_without_credentials() -> None:
     class Naked(FakeClient):
-        def put_object(self, **given: Any) -> None:
+        def put_object(self, **given: Any) -> dict[str, Any]:
             from botocore.exceptions import NoCredentialsError
 
             raise NoCredentialsError

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from auditor.errors import OutputError
 
@@ -36,10 +36,6 @@ class Store(Protocol):
 
     def put(self, path: str, data: bytes) -> None: ...
 
-    def put_file(self, path: str, local: Path) -> None:
-        """Move a file of spool_dir() into its place; `local` is gone afterwards."""
-        ...
-
     def get(self, path: str) -> bytes | None:
         """The whole file; None where there is none."""
         ...
@@ -56,13 +52,6 @@ class Store(Protocol):
         """Read, change, write, again until nobody wrote in between."""
         ...
 
-    def hold(self, folder: str, name: str) -> Callable[[], object]:
-        """Keep other processes from `name` in this folder; raises OutputError when one has it.
-
-        Until the result is called or this process ends, however it ends. Only a local store can do it.
-        """
-        ...
-
     def spool_dir(self, folder: str) -> Path:
         """A local directory for files that are still growing; their names must begin with a dot.
 
@@ -77,6 +66,36 @@ class Store(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class LockingStore(Store, Protocol):
+    """A store that can keep other processes out."""
+
+    def put_file(self, path: str, local: Path) -> None:
+        """Move a file of spool_dir() into its place; `local` is gone afterwards."""
+        ...
+
+    def hold(self, folder: str, name: str) -> Callable[[], object]:
+        """Keep other processes from `name` in this folder, until the result is called or this process ends, however it
+        ends. Raises RunTaken when one has it.
+        """
+        ...
+
+
+@runtime_checkable
+class ConditionalStore(Store, Protocol):
+    """A store that can write on a condition. A tag changes with each write of its file; None: there is no file."""
+
+    def get_tagged(self, path: str) -> tuple[bytes | None, str | None]: ...
+
+    def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
+        """Write if the file is still as `tag` says; the new tag. None: it is not, and nothing was written."""
+        ...
+
+    def put_new_file(self, path: str, local: Path) -> bool:
+        """Move a file of spool_dir() to where none is yet; `local` is gone then. False: another one is there."""
+        ...
 
 
 def checked(path: str) -> str:

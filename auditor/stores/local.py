@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from auditor.errors import OutputError
+from auditor.errors import OutputError, RunTaken
 from auditor.stores.interface import Change, checked, parsed
 
 _NO_SPACE: Final = "is out of space: free some, or choose another place with --out"
@@ -111,7 +111,7 @@ class LocalStore:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise OutputError(f"{place} is being written by another process: wait for it, or end it") from error
+                raise RunTaken(f"{place} is being written by another process: wait for it, or end it") from error
             return stack.pop_all().close
 
     def spool_dir(self, folder: str) -> Path:

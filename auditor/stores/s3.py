@@ -1,22 +1,22 @@
-"""A store in a bucket: small files by one PutObject, large ones by multipart upload, both whole or not at all."""
+"""A store in a bucket: each file is one PutObject, whole or not at all, and on a condition where it must be."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import logging
 import shutil
 import tempfile
 import time
 from builtins import list as List  # noqa: N812 - the store has a method of that name
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from boto3.exceptions import S3UploadFailedError
-from boto3.s3.transfer import TransferConfig
 from botocore import exceptions as sdk
 
 from auditor.aws import make_client
@@ -25,12 +25,11 @@ from auditor.errors import OutputError
 from auditor.stores.interface import Change, checked, parsed
 from auditor.stores.local import output_errors
 
-ONE_PUT: Final = 8 * 1024 * 1024
-"""Largest file, in bytes, that goes up in one request; also the size of a part."""
 UPDATES: Final = 12
 """How often update_json tries before it gives up; the waits between sum to about 20 s."""
 CONFLICTS: Final = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
+_NO_CONDITIONS: Final = frozenset({"NotImplemented", "501"})
 _TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
 _DENIED: Final = "refuses us ({code}): allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket there"
 _UNREADABLE: Final = (
@@ -48,6 +47,8 @@ _SENTENCES: Final = {
     "PermanentRedirect": "is in another region ({code}): give it with --region",
 }
 
+log = logging.getLogger(__name__)
+
 
 def connect(*, endpoint_url: str | None, profile: str | None, region: str | None) -> Any:
     """A client for the store's own bucket, which need not lie where the audited one does; its retries are the SDK's."""
@@ -64,6 +65,7 @@ class S3Store:
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         self._sleep = sleep
+        self._conditional = True
         self._spool: Path | None = None
 
     @property
@@ -90,24 +92,14 @@ class S3Store:
                 self._client.put_object(Bucket=self._bucket, Key=key, Body=b"", IfMatch=f'"{"0" * 32}"')
             except sdk.ClientError as error:
                 if _code(error) not in CONFLICTS | _MISSING:
-                    raise
+                    self._do_without_conditions(error)
             else:  # a server that does not know the condition has written it
                 self._client.delete_object(Bucket=self._bucket, Key=key)
+                self._do_without_conditions()
 
     def put(self, path: str, data: bytes) -> None:
         with self._errors(self.uri(path)):
             self._put(path, data)
-
-    def put_file(self, path: str, local: Path) -> None:
-        uri = self.uri(path)
-        with self._errors(uri), output_errors(local):
-            if local.stat().st_size <= ONE_PUT:
-                self._put(path, local.read_bytes())
-            else:
-                config = TransferConfig(multipart_threshold=ONE_PUT, multipart_chunksize=ONE_PUT, max_concurrency=4)
-                extra = {"ContentType": _type(path)}
-                self._client.upload_file(str(local), self._bucket, self._key(path), ExtraArgs=extra, Config=config)
-            local.unlink()
 
     def get(self, path: str) -> bytes | None:
         with self._errors(self.uri(path)):
@@ -131,16 +123,35 @@ class S3Store:
         uri = self.uri(path)
         for attempt in range(UPDATES):
             with self._errors(uri):
-                data, etag = self._read(path)
+                data, tag = self._read(path)
                 value = change(None if data is None else parsed(data, uri))
-                if value is None or self._put_if_unchanged(path, value, etag):
+                if value is None:
                     return
-            self._sleep(min(0.05 * 2**attempt, 3.0))
+                if self._put_where(path, json.dumps(value, indent=1).encode() + b"\n", tag) is not None:
+                    return
+            self._sleep(_pause(attempt))
         raise OutputError(f"{uri} is being written by too many others at once: run again")
 
-    def hold(self, folder: str, name: str) -> Callable[[], object]:
-        """S3 has no locks that end with their process: who resumes a run there sees to it that it has ended."""
-        return lambda: None
+    def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
+        with self._errors(self.uri(path)):
+            return self._read(path)
+
+    def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
+        with self._errors(self.uri(path)):
+            return self._put_where(path, data, tag)
+
+    def put_new_file(self, path: str, local: Path) -> bool:
+        """True as well where the very same file is: it is our own, the answer was lost. 5 GB at most."""
+        uri = self.uri(path)
+        for attempt in range(UPDATES):
+            with self._errors(uri), output_errors(local):
+                placed = self._placed(path, local)
+                if placed:
+                    local.unlink()
+            if placed is not None:
+                return placed
+            self._sleep(_pause(attempt))
+        raise OutputError(f"{uri} is being written by too many others at once: run again")
 
     def spool_dir(self, folder: str) -> Path:
         """One temporary directory for all folders, gone at close()."""
@@ -167,27 +178,48 @@ class S3Store:
     def _key(self, path: str) -> str:
         return self._prefix + checked(path)
 
-    def _put(self, path: str, data: bytes, **condition: str) -> None:
+    def _put(self, path: str, body: bytes | BufferedReader, **condition: str) -> str:
         # Content-MD5: buckets with Object Lock ask for it, and every S3 there is checks it.
-        digest = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
-        self._client.put_object(
+        digest = base64.b64encode(_md5(body)).decode()
+        reply = self._client.put_object(
             Bucket=self._bucket,
             Key=self._key(path),
-            Body=data,
+            Body=body,
             ContentType=_type(path),
             ContentMD5=digest,
             **condition,
         )
+        return str(reply["ETag"])
 
-    def _put_if_unchanged(self, path: str, value: dict[str, Any], etag: str | None) -> bool:
-        condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
-        try:
-            self._put(path, json.dumps(value, indent=1).encode() + b"\n", **condition)
-        except sdk.ClientError as error:
-            if _code(error) in CONFLICTS | _MISSING:  # missing: it was there when we read it
-                return False
-            raise
-        return True
+    def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
+        if self._conditional:
+            try:
+                return self._put(path, body, **({"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}))
+            except sdk.ClientError as error:
+                if _code(error) in CONFLICTS | _MISSING:  # missing: it was there when we read it
+                    return None
+                self._do_without_conditions(error)
+        return self._put(path, body) if self._read(path)[1] == tag else None
+
+    def _placed(self, path: str, local: Path) -> bool | None:
+        """None: somebody is just writing or removing it."""
+        with local.open("rb") as body:
+            if self._put_where(path, body, None) is not None:
+                return True
+            there = self._read(path)[0]
+            body.seek(0)
+            return None if there is None else there == body.read()
+
+    def _do_without_conditions(self, error: sdk.ClientError | None = None) -> None:
+        """Look before each write instead, and say so. error: raised when it says something else."""
+        if error is not None and _code(error) not in _NO_CONDITIONS:
+            raise error
+        if self._conditional:
+            self._conditional = False
+            log.warning(
+                "%s takes no conditional writes: two processes on one run may both write it, see to it that one does",
+                self.uri(),
+            )
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
         """The file and its ETag, quotes included as the conditions want it."""
@@ -205,8 +237,6 @@ class S3Store:
         """Whatever the SDK raises, as one sentence."""
         try:
             yield
-        except S3UploadFailedError as error:
-            raise OutputError(_sentence(uri, error.__context__ or error)) from error
         except (sdk.ClientError, sdk.BotoCoreError) as error:
             raise OutputError(_sentence(uri, error)) from error
 
@@ -225,6 +255,19 @@ def _sentence(uri: str, error: BaseException) -> str:
 
 def _code(error: sdk.ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "Unknown"))
+
+
+def _md5(body: bytes | BufferedReader) -> bytes:
+    if isinstance(body, bytes):
+        return hashlib.md5(body, usedforsecurity=False).digest()
+    body.seek(0)
+    found = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False)).digest()
+    body.seek(0)
+    return found
+
+
+def _pause(attempt: int) -> float:
+    return min(0.05 * 2.0**attempt, 3.0)
 
 
 def _type(path: str) -> str:
