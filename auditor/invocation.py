@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from auditor.alerts import SnsTopic, Topic, alert, failure_message, hole_message
 from auditor.config import load
+from auditor.engines import open_engine
 from auditor.errors import AuditorError, RunComplete, RunError, RunTaken, UsageError
 from auditor.handover import OwnFunction, Successor, next_event
 from auditor.logs import bound, labels
 from auditor.metrics import emf, of_run
 from auditor.pipeline import Audit
-from auditor.places import Places, open_places
+from auditor.places import OpenChoice, Places, open_places
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
 from auditor.stop import Stop
 from auditor.target import Target, parse_target
@@ -142,10 +143,11 @@ class Surroundings:
 
 
 class AuditService:
-    """Lives as long as its process."""
+    """Lives as long as its process. engines: opens one for each run, or lends one that is kept for the next event."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, engines: OpenChoice = open_engine) -> None:
         self._environ = environ
+        self._engines = engines
 
     async def handle(self, event: Mapping[str, Any], around: Surroundings) -> dict[str, Any]:
         """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be run: a target that
@@ -179,7 +181,7 @@ class AuditService:
         summaries: list[dict[str, Any]] = []
         failures: list[RunError] = []
         left: list[str] = []
-        async with open_places(invocation.settings, invocation.targets) as places:
+        async with open_places(invocation.settings, invocation.targets, self._engines) as places:
             for target in invocation.targets:
                 with bound(bucket=target.bucket, hop=invocation.hop):
                     try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +31,10 @@ SLOWEST: Final = 40.0
 
 AUTO_START: Final = 8
 AUTO_CEILING: Final = 128
+FEWEST_AT_FIRST, MOST_AT_FIRST = 4, 32
+MB_FOR_EACH: Final = 55
+"""A function's memory for each call in flight at first: each needs a TLS handshake, which costs the CPU of ten calls,
+and memory buys CPU (docs/performance.md)."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
@@ -125,6 +130,14 @@ class Rate:
         self._interval = 1.0 / self._rate
 
 
+def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
+    """How many calls to have in flight at first, where handshakes are what CPU goes to: few in a small function."""
+    memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
+    if not memory.isdecimal():
+        return 2 * AUTO_START
+    return max(FEWEST_AT_FIRST, min(MOST_AT_FIRST, int(memory) // MB_FOR_EACH))
+
+
 @dataclass(frozen=True, slots=True)
 class PermitStatistics:
     limit: int
@@ -136,14 +149,17 @@ class PermitStatistics:
 class Permits:
     """Permission to have one object in flight; the number falls on throttling and rises again while all goes well.
 
-    ceiling: never more. auto: start low and double each round until throttled or until latency has doubled, then rise
-    by one a round; otherwise start at the ceiling. A round is as many answers as the limit.
+    ceiling: never more. auto: start with `first` and double each round until throttled or until latency has doubled,
+    then rise by one a round; otherwise start at the ceiling. A round is as many answers as the limit.
     """
 
-    def __init__(self, ceiling: int, *, auto: bool = False, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, ceiling: int, *, auto: bool = False, first: int = AUTO_START, clock: Clock = time.monotonic
+    ) -> None:
         self._ceiling = max(1, ceiling)
         self._auto = auto
-        self._limit = min(AUTO_START, self._ceiling) if auto else self._ceiling
+        self._first = min(first, self._ceiling)
+        self._limit = self._first if auto else self._ceiling
         self._climbing = auto
         self._clock = clock
         self._in_use = 0
@@ -211,7 +227,7 @@ class Permits:
         self._best = latency if self._best is None else min(self._best * 1.01, latency)
         if self._auto and latency > 2 * self._best:
             self._climbing = False
-            self._limit = max(min(AUTO_START, self._ceiling), self._limit - max(1, self._limit // 16))
+            self._limit = max(self._first, self._limit - max(1, self._limit // 16))
         elif self._climbing:
             self._limit = min(self._ceiling, self._limit * 2)
         else:

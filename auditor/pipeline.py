@@ -18,7 +18,6 @@ from auditor import bucketfacts
 from auditor.calls import Caller, RetryPolicy
 from auditor.config import accepts_rule
 from auditor.dispatch import Dispatcher
-from auditor.engines import ENGINES
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, UsageError
 from auditor.fixity import Fixity, Hasher, InProcessHasher
@@ -28,7 +27,7 @@ from auditor.home import connection_to
 from auditor.judge import Judge
 from auditor.listing import pages
 from auditor.models import BucketFacts
-from auditor.pace import AUTO_CEILING, Permits, Rate
+from auditor.pace import AUTO_CEILING, AUTO_START, Permits, Rate, first_in_flight
 from auditor.places import Places
 from auditor.plan import Plan, carried_on, make_plan, select
 from auditor.progress import Snapshot
@@ -52,6 +51,8 @@ TICK_SECONDS: Final = 1.0
 HASH_CONCURRENCY: Final = 16
 AUTO_CEILING_OF: Final = {"boto3": 32}
 """Threads cost more than tasks, so `auto` ends earlier there."""
+FIRST_OF: Final = {"direct": first_in_flight()}
+"""With an SDK a call costs as much CPU as a handshake, so that `auto` begins with as many everywhere."""
 
 Watch = Callable[[Snapshot], None]
 
@@ -90,11 +91,14 @@ class Audit:
         self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._target = target
         ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
+        first = FIRST_OF.get(settings.engine, AUTO_START)
         self._rate = Rate(settings.max_rate)
         self._caller = Caller(
             target.bucket,
             rate=self._rate,
-            permits=Permits(ceiling, auto=settings.concurrency is None),
+            permits=Permits(
+                ceiling, auto=settings.concurrency is None, first=FIRST_OF.get(settings.engine, AUTO_START)
+            ),
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
@@ -173,7 +177,7 @@ class Audit:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._io, folder.close)
             await self._io(folder.prepare)
-            engine = await stack.enter_async_context(ENGINES[settings.engine](self._connection))
+            engine = await stack.enter_async_context(self._places.engines((settings.engine, self._connection)))
             dispatcher, fixity = self._fixity(engine, stack)
             recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
             if self._began is not None:

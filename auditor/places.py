@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from auditor import aws
+from auditor.engines import Choice, open_engine
+from auditor.engines.interface import Engine
 from auditor.errors import UsageError
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Ledger
@@ -16,18 +18,23 @@ from auditor.settings import Settings
 from auditor.stores import Store, open_store
 from auditor.target import Target
 
+OpenChoice = Callable[[Choice], AbstractAsyncContextManager[Engine]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Shared by the runs of one command or event."""
+    """Shared by the runs of one command or event. engines: opens one, or lends one that is kept."""
 
     store: Store
     ledger: Ledger | None = None
     queue: Queue | None = None
+    engines: OpenChoice = open_engine
 
 
 @asynccontextmanager
-async def open_places(settings: Settings, targets: Sequence[Target]) -> AsyncIterator[Places]:
+async def open_places(
+    settings: Settings, targets: Sequence[Target], engines: OpenChoice = open_engine
+) -> AsyncIterator[Places]:
     """Everything that the settings name. Raises UsageError when the store lies in an audited bucket."""
     async with AsyncExitStack() as stack:
         store = stack.enter_context(
@@ -54,7 +61,7 @@ async def open_places(settings: Settings, targets: Sequence[Target]) -> AsyncIte
             queue = await stack.enter_async_context(
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )
-        yield Places(store=store, ledger=ledger, queue=queue)
+        yield Places(store=store, ledger=ledger, queue=queue, engines=engines)
 
 
 def ledger_endpoint(settings: Settings) -> str | None:

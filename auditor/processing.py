@@ -111,7 +111,7 @@ class Processor:
         queue: Queue,
         dead_letters: Queue | None,
         ledger: Ledger,
-        engines: EnginePool,
+        engines: EnginePool[str],
         settings: HashSettings,
         *,
         executor: Executor | None = None,

@@ -7,12 +7,14 @@ import os
 from typing import Any
 
 from auditor import logs
+from auditor.enginepool import EnginePool
+from auditor.engines import open_engine
 from auditor.invocation import AuditService, Surroundings
 from auditor.loops import new_loop
 
-# One loop for as long as the container lives.
+# One loop, and the connections of the buckets audited last, for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)
-_service = AuditService(os.environ)
+_service = AuditService(os.environ, engines=EnginePool(open_engine).lend)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class Opened:
         self.log.append(f"-{bucket}")
 
 
-async def use(pool: EnginePool, *buckets: str) -> None:
+async def use(pool: EnginePool[str], *buckets: str) -> None:
     for bucket in buckets:
         async with pool.lend(bucket):
             pass

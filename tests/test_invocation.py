@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.enginepool import EnginePool
+from auditor.engines import Choice, open_engine
+from auditor.engines.interface import Engine
 from auditor.errors import BucketError, RunError, UsageError
 from auditor.invocation import EVENT_SETTINGS, EVENT_TARGET, AuditService, Surroundings, read_event
 from auditor.runs import last_listed, read_lines
@@ -201,3 +205,21 @@ async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it
     with open_store(str(tmp_path)) as store:
         keys = [line["key"] for line in read_lines(store, "audited", first["run"], "objects")]
     assert keys == [f"{number:03}" for number in range(60)]
+
+
+async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path) -> None:
+    """Connections and what was found out about the bucket's place outlive an event, where the service is told so."""
+    stub.put("audited", "key")
+    opened: list[Choice] = []
+
+    def counted(choice: Choice) -> AbstractAsyncContextManager[Engine]:
+        opened.append(choice)
+        return open_engine(choice)
+
+    async with EnginePool(counted) as pool:
+        service = AuditService(environ(stub, tmp_path), engines=pool.lend)
+        lines: list[str] = []
+        for event in ({}, {"bucket": "audited"}, {"bucket": "audited", "concurrency": 3}):
+            done = await service.handle(event, Surroundings(seconds_left=600.0, emit=lines.append))
+            assert done["runs"][0]["coverage"]["audited"] == 1
+    assert [(name, connection.concurrency == 3) for name, connection in opened] == [("direct", False), ("direct", True)]

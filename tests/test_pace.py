@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from auditor.pace import AUTO_START, Permits, Rate
+from auditor.pace import AUTO_START, Permits, Rate, first_in_flight
 from tests.engines.fakes import FakeTime
 
 
@@ -194,3 +194,20 @@ class TestPermits:
         a_round(permits, 0.01)
         a_round(permits, 5.0)
         assert limit(permits) == 10
+
+
+class TestFirstInFlight:
+    @pytest.mark.parametrize(("memory", "expected"), [("128", 4), ("512", 9), ("1769", 32), ("10240", 32), ("", 16)])
+    def test_few_where_there_is_little_cpu(self, memory: str, expected: int) -> None:
+        assert first_in_flight({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": memory}) == expected
+
+    def test_it_is_where_permits_begin_and_never_fall_below_for_latency(self) -> None:
+        permits = Permits(100, auto=True, first=4)
+        assert limit(permits) == 4
+        a_round(permits, 0.01)
+        for _ in range(50):
+            a_round(permits, 5.0)
+        assert limit(permits) == 4
+
+    def test_no_more_than_the_ceiling(self) -> None:
+        assert limit(Permits(3, auto=True, first=32)) == 3

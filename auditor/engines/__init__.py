@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from auditor.engines import aioboto3, boto3, direct
-from auditor.engines.interface import EngineFactory
+from auditor.engines.interface import Connection, Engine, EngineFactory
 
 ENGINES: Final[dict[str, EngineFactory]] = {
     "direct": direct.open_engine,
@@ -13,3 +14,13 @@ ENGINES: Final[dict[str, EngineFactory]] = {
     "boto3": boto3.open_engine,
 }
 DEFAULT_ENGINE: Final = "direct"
+
+
+Choice = tuple[str, Connection]
+"""An engine's name, and what it is to reach."""
+
+
+def open_engine(choice: Choice) -> AbstractAsyncContextManager[Engine]:
+    """An engine for one run."""
+    name, connection = choice
+    return ENGINES[name](connection)
