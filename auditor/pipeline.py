@@ -96,9 +96,7 @@ class Audit:
         self._caller = Caller(
             target.bucket,
             rate=self._rate,
-            permits=Permits(
-                ceiling, auto=settings.concurrency is None, first=FIRST_OF.get(settings.engine, AUTO_START)
-            ),
+            permits=Permits(ceiling, auto=settings.concurrency is None, first=first),
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )

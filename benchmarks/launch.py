@@ -34,8 +34,8 @@ class Server:
         found: dict[str, Any] = ask(self.plain, "GET", "/-/counters")
         return found
 
-    def environment(self) -> dict[str, str]:
-        """Of a client: nothing of the user's own AWS settings reaches it."""
+    def environment(self, memory: int | None = None) -> dict[str, str]:
+        """Of a client: nothing of the user's own AWS settings reaches it. memory: MB, as Lambda tells a function."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUDITOR_"))}
         return {
             **kept,
@@ -49,6 +49,7 @@ class Server:
             "AWS_CA_BUNDLE": self.authority,
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
+            **({} if memory is None else {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory)}),
         }
 
 
@@ -91,7 +92,7 @@ def client(server: Server, job: Mapping[str, Any], *, memory: int | None = None)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with ExitStack() as stack:
         process = stack.enter_context(
-            subprocess.Popen(command, cwd=ROOT, env=server.environment(), text=True, **pipes)  # type: ignore[call-overload]
+            subprocess.Popen(command, cwd=ROOT, env=server.environment(memory), text=True, **pipes)  # type: ignore[call-overload]
         )
         stack.callback(_end, process)
         if memory is not None:

@@ -10,7 +10,7 @@ from auditor.engines.interface import Connection, Engine
 from auditor.gather import Gathered, Reader, gather
 from auditor.listing import pages
 from auditor.models import Acl
-from auditor.pace import AUTO_CEILING, Permits, Rate
+from auditor.pace import AUTO_CEILING, Permits, Rate, first_in_flight
 from auditor.plan import make_plan, select
 from auditor.rules import RULES
 from auditor.settings import Settings
@@ -29,7 +29,9 @@ def opened(url: str) -> AbstractAsyncContextManager[Engine]:
 async def gathered(engine: Engine) -> int:
     """How many ACLs were read, at the default pace and concurrency."""
     settings, count = Settings(), 0
-    caller = Caller(BUCKET, rate=Rate(settings.max_rate), permits=Permits(AUTO_CEILING, auto=True))
+    caller = Caller(
+        BUCKET, rate=Rate(settings.max_rate), permits=Permits(AUTO_CEILING, auto=True, first=first_in_flight())
+    )
     plan = make_plan(select(RULES, {}, (), (), "exposure"), FACTS)
 
     async def sink(batch: list[Gathered]) -> None:
