@@ -12,6 +12,7 @@ from pathlib import Path
 from auditor.aws import SERVICES
 from deploy import budget, stamp
 from deploy.archive import pack, replace
+from deploy.config import config_files, outvoted
 from deploy.cut import Files, installed_files
 from deploy.errors import BuildError
 from deploy.install import install
@@ -24,10 +25,14 @@ Install = Callable[[Path, Options], None]
 
 def build(options: Options, *, installer: Install = install, limits: budget.Budget | None = None) -> list[str]:
     """Make the package unless it is there as it would be made; returns lines that say so. Raises BuildError."""
-    sources = source_files(options.root)
+    sources = source_files(options.root) | config_files(options.config)
+    notes = [
+        f"{options.config}: the deployment has a parameter for {name}, which wins over the file where it is not empty"
+        for name in outvoted(options.config, options.root)
+    ]
     inputs = stamp.input_digest(options, sources)
     if stamp.is_current(options, inputs):
-        return [f"{options.output}: unchanged"]
+        return [*notes, f"{options.output}: unchanged"]
     with tempfile.TemporaryDirectory(prefix="package-") as folder:
         installer(Path(folder), options)
         dependencies = installed_files(Path(folder), SERVICES, options.architecture)
@@ -38,7 +43,7 @@ def build(options: Options, *, installer: Install = install, limits: budget.Budg
         replace(path, content)
     stamp.write(options, inputs)
     lines = [f"{path}: sha256 {hashlib.sha256(content).hexdigest()}" for path, content in archives.items()]
-    return [*lines, f"{options.architecture}: {weight}"]
+    return [*notes, *lines, f"{options.architecture}: {weight}"]
 
 
 def _archives(options: Options, dependencies: Files, sources: Files) -> dict[Path, bytes]:
@@ -55,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     target.add_argument("--architecture", choices=sorted(PLATFORMS), help="Lambda's architecture")
     target.add_argument("--local", action="store_true", help="for this machine, from the same lock")
     made.add_argument("--layer", action="store_true", help="dependencies in a layer, beside the function's zip")
+    made.add_argument("--config", type=Path, help="an auditor.toml for the functions (default: none)")
     made.add_argument("--output", type=Path, help="the function's zip (default: .build/function-ARCHITECTURE.zip)")
     return made
 
@@ -63,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0: built, or unchanged. 1: not built, with the reason on stderr. 2: wrong usage."""
     given = parser().parse_args(arguments)
     try:
-        lines = build(read_options(given.architecture, layer=given.layer, output=given.output))
+        lines = build(read_options(given.architecture, layer=given.layer, output=given.output, config=given.config))
     except (BuildError, OSError) as error:
         sys.stderr.write(f"no package was made: {error}\n")
         return 1

@@ -29,7 +29,7 @@ Moment = tuple[int, int, int, int, int, int]
 class Options:
     """platform: uv's name of the target, None for this machine. layer: dependencies in a zip of their own, or None.
 
-    time: every entry's, in UTC.
+    config: an auditor.toml for the functions, or None. time: every entry's, in UTC.
     """
 
     architecture: str
@@ -37,6 +37,7 @@ class Options:
     output: Path
     layer: Path | None = None
     root: Path = ROOT
+    config: Path | None = None
     time: Moment = _ZIP_EPOCH
 
     @property
@@ -45,7 +46,12 @@ class Options:
 
 
 def read_options(
-    architecture: str | None, *, layer: bool, output: Path | None, environ: Mapping[str, str] = os.environ
+    architecture: str | None,
+    *,
+    layer: bool,
+    output: Path | None,
+    config: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> Options:
     """architecture: one of PLATFORMS, or None for this machine. output: of the function; the layer's lies beside it."""
     name = architecture or "local"
@@ -57,6 +63,7 @@ def read_options(
         platform=PLATFORMS[architecture] if architecture else None,
         output=output,
         layer=output.with_name(f"{output.stem}-layer.zip") if layer else None,
+        config=config,
         time=entry_time(environ.get("SOURCE_DATE_EPOCH")),
     )
 

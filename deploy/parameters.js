@@ -6,12 +6,12 @@ const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
 const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
-  'buckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule', 'timezone',
-  'scheduleState', 'silentHours', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib', 'architecture', 'dependencies',
-  'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory', 'visibilityTimeout', 'hashingConcurrency',
-  'notificationConcurrency', 'maxReceives', 'oldestHash', 'oldestNotification', 'logDays', 'reportDays', 'alertAddress',
-  'reportsBucket', 'topic', 'ledger', 'kmsKey', 'notificationTopic', 'permissionsBoundary', 'rolePath', 'subnets',
-  'securityGroups',
+  'buckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule',
+  'timezone', 'scheduleState', 'silentHours', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib',
+  'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
+  'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
+  'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'ledger',
+  'kmsKey', 'notificationTopic', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
 ];
 const NUMBERS = {
   silentHours: [1, 168],
@@ -118,6 +118,9 @@ module.exports = async ({ options, resolveVariable }) => {
   if (values.ledger && !TABLE.test(values.ledger)) {
     fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);
   }
+  // Where the function finds the file: the builder puts it at the root of its package, whatever its own name is.
+  checked.configFile = values.config ? 'auditor.toml' : '';
+  choice('logLevel', values.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']);
   choice('scheduleState', values.scheduleState, ['ENABLED', 'DISABLED']);
   if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
     fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);

@@ -22,7 +22,7 @@ class PackageBuilder {
     const python = path.join(root, '.venv', 'bin', 'python');
     const built = spawnSync(
       python,
-      ['-m', 'deploy.build', ...this.target(), ...this.layer(), '--output', path.resolve(root, output)],
+      ['-m', 'deploy.build', ...this.target(), ...this.layer(), ...this.config(), '--output', path.resolve(root, output)],
       { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
     );
     if (built.error) throw this.error(`${python} does not start (${built.error.code}): run \`make install\``);
@@ -40,6 +40,11 @@ class PackageBuilder {
 
   layer() {
     return Object.keys(this.serverless.service.layers || {}).length ? ['--layer'] : [];
+  }
+
+  config() {
+    const { checked } = this.serverless.service.custom || {};
+    return checked && checked.config ? ['--config', checked.config] : [];
   }
 
   error(message) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import zipfile
 from pathlib import Path
 
 from auditor.aws import SERVICES
@@ -39,3 +40,8 @@ class Packages:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             os.utime(path, (self.calls * 1e9, self.calls * 1e9))
+
+
+def names(path: Path) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()

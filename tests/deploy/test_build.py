@@ -16,23 +16,7 @@ from deploy.budget import Budget
 from deploy.build import build
 from deploy.errors import BuildError
 from deploy.options import Options, entry_time, read_options, this_architecture
-from tests.deploy.packages import Packages, library
-
-
-@pytest.fixture
-def options(tmp_path: Path) -> Options:
-    root = tmp_path / "root"
-    for name in ("auditor/rules/o01.py", "auditor/cli/parser.py", "handlers/audit.py", "deploy/build.py"):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(f"# {name}\n")
-    (root / "requirements.txt").write_text("sdk==1\n")
-    (root / "LICENSE").write_text("do what you like\n")
-    return Options("arm64", "aarch64-manylinux_2_34", tmp_path / "out" / "f.zip", root=root)
-
-
-def names(path: Path) -> list[str]:
-    with zipfile.ZipFile(path) as archive:
-        return archive.namelist()
+from tests.deploy.packages import Packages, library, names
 
 
 def test_two_builds_at_different_times_are_equal(options: Options, tmp_path: Path) -> None:

@@ -27,6 +27,15 @@ DATA_OF_ALL = {"_retry.json", "endpoints.json", "partitions.json", "sdk-default-
 """What botocore reads for every client."""
 
 
+CONFIG = """
+[rules.M01]
+required = ["owner"]
+[[accept_undecided]]
+prefix = "vault/"
+reason = "the vault denies everyone"
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """A package of each kind, made of one copy of the sources: others may be at work on the tree."""
@@ -48,8 +57,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     for name in ("requirements.txt", "LICENSE"):
         shutil.copy(ROOT / name, root / name)
 
+    (folder / "ours.toml").write_text(CONFIG)
+
     def make(architecture: str | None, name: str, *, layer: bool = False) -> Options:
-        options = replace(read_options(architecture, layer=layer, output=folder / name, environ={}), root=root)
+        made = read_options(architecture, layer=layer, output=folder / name, config=folder / "ours.toml", environ={})
+        options = replace(made, root=root)
         build(options)
         return options
 
@@ -109,7 +121,7 @@ def test_both_architectures_hold_the_same_files_but_for_native_modules(built: Bu
 
 def test_code_and_layer_together_are_the_one_package(built: Built) -> None:
     code, layer = contents(built.code), contents(built.layer)
-    assert {name.partition("/")[0] for name in code} == {"auditor", "handlers"}
+    assert {name.partition("/")[0] for name in code} == {"auditor", "auditor.toml", "handlers"}
     whole = code | {name.removeprefix("python/"): content for name, content in layer.items()}
     assert whole == contents(built.local)
 
@@ -174,6 +186,23 @@ print(json.dumps([sys.version_info[:2], [file for file in files if file]]))
     assert str(unzipped / "handlers" / "audit.py") in files
     assert not [file for file in files if "site-packages" in file or str(ROOT) in file]
     assert sum(file.startswith(str(unzipped)) for file in files) > 100
+
+
+def test_the_functions_read_the_configuration_that_was_packed(built: Built, interpreter: Path, unzipped: Path) -> None:
+    for path in (built.arm64, built.x86_64, built.code):
+        assert contents(path)["auditor.toml"].decode() == CONFIG
+    assert "python/auditor.toml" not in contents(built.layer)
+    code = """
+from auditor.invocation import read_event
+from auditor.plan import select
+from auditor.rules import RULES
+from auditor.service import read_settings
+environ = {"AUDITOR_CONFIG": "auditor.toml", "AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:d.db"}
+for settings in (read_event({"bucket": "photos"}, environ).settings, read_settings(environ)):
+    assert settings.accept_undecided[0].prefix == "vault/"
+    print("M01" in [rule.id for rule in select(RULES, settings.rules, (), ())])
+"""
+    assert run(interpreter, unzipped, code, unzipped) == "True\nTrue\n"
 
 
 def test_every_client_opens_from_the_data_that_was_left(interpreter: Path, unzipped: Path, tmp_path: Path) -> None:

@@ -84,6 +84,15 @@ def test_a_service_with_a_layer_gets_its_layer_built(node: str, tmp_path: Path) 
     assert "deploy.build --architecture arm64 --layer --output" in (tmp_path / "called").read_text()
 
 
+def test_a_configuration_is_handed_to_the_builder(node: str, tmp_path: Path) -> None:
+    builder(tmp_path)
+    for config in ("conf/ours.toml", ""):
+        package(node, tmp_path, {**service(architecture="arm64"), "custom": {"checked": {"config": config}}})
+    first, _, second, _ = (tmp_path / "called").read_text().splitlines()
+    assert "--architecture arm64 --config conf/ours.toml --output" in first
+    assert "--config" not in second
+
+
 def test_functions_of_two_architectures_are_refused(node: str, tmp_path: Path) -> None:
     builder(tmp_path)
     mixed = service(architecture="arm64")

@@ -24,6 +24,7 @@ from tests.deploy.checks.sources import ROOT, parameters
         (["buckets=photos", "hashingTimeout=1000"], "give a whole number from 10 to 900"),
         (["buckets=photos", "visibilityTimeout=900"], "give six times hashingTimeout, 5400, or more"),
         (["buckets=photos", "architecture=riscv"], "give arm64 or x86_64"),
+        (["buckets=photos", "logLevel=LOUD"], "give DEBUG or INFO or WARNING or ERROR"),
         (["buckets=photos", "ledger=dynamodb:digests"], "give the name or the ARN of a DynamoDB table"),
     ],
     ids=lambda value: "" if isinstance(value, str) else (value[-1].split("=")[0] if value else "none"),
@@ -58,3 +59,9 @@ def test_dependencies_are_bundled_unless_a_layer_is_asked_for() -> None:
     assert layer["name"] == "s3-auditor-prod-dependencies"
     assert layer["package"] == {"artifact": ".build/function-arm64-layer.zip"}
     assert layered["artifact"] == ".build/function-arm64.zip"
+
+
+@needs_osls
+def test_the_function_reads_a_configuration_under_one_name_whatever_it_is_called() -> None:
+    assert resolved()["configFile"] == ""
+    assert resolved(config="../elsewhere/ours.toml")["configFile"] == "auditor.toml"

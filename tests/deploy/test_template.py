@@ -63,12 +63,24 @@ def test_the_functions_settings_are_ones_that_they_take(level: str) -> None:
     for name, function in of_type(Stack(of_level(level)).resources(), "AWS::Lambda::Function").items():
         variables = function["Environment"]["Variables"]
         layer = environment_layer(variables)
-        others = {"AUDITOR_SERVICE", "AUDITOR_HANDS_ON", "AUDITOR_TOPIC"}
+        others = {"AUDITOR_SERVICE", "AUDITOR_HANDS_ON", "AUDITOR_TOPIC", "AUDITOR_LOG_LEVEL"}
         known = {f"AUDITOR_{setting.upper()}" for setting in layer.values} | others
         assert {key for key, value in variables.items() if value} <= known, name
         settings = resolve([layer])
         assert bool(settings.ledger) == (level == "fixity")
         assert bool(settings.queue) == (level == "fixity")
+
+
+@needs_osls
+def test_every_function_logs_json_and_reads_the_configuration_that_is_named() -> None:
+    for name, function in of_type(Stack(of_level("fixity")).resources(), "AWS::Lambda::Function").items():
+        assert function["LoggingConfig"] == {"LogFormat": "JSON"}, name
+        assert function["Environment"]["Variables"]["AUDITOR_LOG_LEVEL"] == "INFO"
+        assert function["Environment"]["Variables"]["AUDITOR_CONFIG"] == ""
+    named = of_level("fixity", "--param", "config=conf/ours.toml", "--param", "logLevel=ERROR")
+    for name, function in of_type(Stack(named).resources(), "AWS::Lambda::Function").items():
+        assert function["Environment"]["Variables"]["AUDITOR_CONFIG"] == "auditor.toml", name
+        assert function["Environment"]["Variables"]["AUDITOR_LOG_LEVEL"] == "ERROR", name
 
 
 @needs_osls

@@ -127,6 +127,15 @@ class Deployment:
                 return {"retries": properties["MaximumRetryAttempts"], "on_failure": self._queue(queue)}
         return {}
 
+    def _log_format(self, function: str) -> str:
+        """From the template too; without one Lambda writes text."""
+        (found,) = [
+            one["Properties"]
+            for one in self._template().values()
+            if one["Type"] == "AWS::Lambda::Function" and one["Properties"]["FunctionName"] == function
+        ]
+        return str(found.get("LoggingConfig", {}).get("LogFormat", "Text"))
+
     def functions(self) -> dict[str, Function]:
         """ "audit" and "hashing", each with its package downloaded and unzipped."""
         found = self.client("lambda").list_functions()["Functions"]
@@ -155,6 +164,7 @@ class Deployment:
             found["MemorySize"],
             found["Environment"]["Variables"],
             found["Runtime"],
+            log_format=self._log_format(name),
             **self._asynchronous(name),
         )
 

@@ -34,7 +34,8 @@ _API: Final = "/2018-06-01/runtime"
 class Function:
     """A function as deployed. package: the unzipped one. timeout: seconds. memory: MB. variables: its environment.
 
-    retries: of an asynchronous invocation. on_failure: the URL of the queue that its failures go to.
+    retries: of an asynchronous invocation. on_failure: the URL of the queue that its failures go to. log_format: the
+    runtime client's, "JSON" or "Text".
     """
 
     name: str
@@ -46,6 +47,7 @@ class Function:
     runtime: str = "python3.13"
     retries: int = 0
     on_failure: str | None = None
+    log_format: str = "Text"
 
     @property
     def arn(self) -> str:
@@ -253,6 +255,7 @@ def _own_variables(function: Function, machine: Machine, address: str) -> dict[s
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(function.memory),
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+        "AWS_LAMBDA_LOG_FORMAT": function.log_format,
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.runtime}",
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,

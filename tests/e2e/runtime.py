@@ -113,9 +113,9 @@ class LocalLambda:
         """The function of each environment, and the MB that it held at most."""
         return [(environment.function.name, environment.peak) for environment in self._environments]
 
-    def logs(self) -> str:
-        """What the functions printed, all environments one after another."""
-        return "".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
+    def logs(self, function: str = "") -> str:
+        """What a function printed, or all did, all environments one after another."""
+        return "".join(path.read_text() for path in sorted(self._folder.glob(f"*{function}.log")))
 
     def function(self, name: str, payload: bytes, limit: int) -> Function:
         """name: also an ARN. Raises NotInvokedError for what the Invoke API refuses."""
