@@ -32,6 +32,8 @@ def page(query: ListQuery, body: bytes) -> Page:
                 reply["Versions"].append(_entry(child))
             elif name == "DeleteMarker":
                 reply["DeleteMarkers"].append(_entry(child))
+            elif name in reply and name != "CommonPrefixes":
+                raise _twice(name)
             elif name == "IsTruncated":
                 reply[name] = _boolean(name, child)
             else:
@@ -53,9 +55,11 @@ def _entry(element: Element) -> dict[str, Any]:
         elif name == "ChecksumAlgorithm":
             entry.setdefault(name, []).append(text)
         elif name in ("Owner", "RestoreStatus"):
-            entry[name] = {_name(part): part.text or "" for part in child}
+            entry[name] = _texts(child)
         else:
             entry[name] = text
+    if len(entry) < len(element):
+        _check_once(element)
     if restore := entry.get("RestoreStatus"):
         restore["IsRestoreInProgress"] = restore.get("IsRestoreInProgress") == "true"
     return entry
@@ -67,13 +71,18 @@ def acl(action: str, body: bytes) -> Acl:
 
 
 def _acl(action: str, body: bytes) -> Acl:
+    root = _root(action, body)
     reply: dict[str, Any] = {}
-    for child in _root(action, body):
-        name = _name(child)
-        if name == "Owner":
-            reply["Owner"] = _texts(child)
-        elif name == "AccessControlList":
-            reply["Grants"] = [_grant(grant) for grant in child if _name(grant) == "Grant"]
+    try:
+        _check_once(root)
+        for child in root:
+            name = _name(child)
+            if name == "Owner":
+                reply["Owner"] = _texts(child)
+            elif name == "AccessControlList":
+                reply["Grants"] = [_grant(grant) for grant in child]
+    except ValueError as error:
+        raise malformed(action, str(error)) from error
     return replies.acl(action, reply)
 
 
@@ -81,17 +90,38 @@ _same_acl = lru_cache(maxsize=512)(_acl)
 
 
 def _grant(element: Element) -> dict[str, Any]:
+    """Raises ValueError for what is no grant: it would be nobody's."""
+    if _name(element) != "Grant":
+        raise ValueError(f"{_name(element)[:20]} stands where a Grant should")
+    _check_once(element)
     return {_name(child): _texts(child) if _name(child) == "Grantee" else child.text or "" for child in element}
 
 
 def _texts(element: Element) -> dict[str, str]:
-    return {_name(child): child.text or "" for child in element}
+    found = {_name(child): child.text or "" for child in element}
+    if len(found) < len(element):
+        _check_once(element)
+    return found
+
+
+def _check_once(element: Element) -> None:
+    """Raises ValueError for a part that is there twice: one would hide the other. A list of algorithms may be."""
+    seen: set[str] = set()
+    for child in element:
+        name = _name(child)
+        if name in seen and name != "ChecksumAlgorithm":
+            raise _twice(name)
+        seen.add(name)
+
+
+def _twice(name: str) -> ValueError:
+    return ValueError(f"{name[:40]} is there twice")
 
 
 def error_of(body: bytes) -> tuple[str, str]:
     """Code and message of an error document; both empty where the body is none."""
     try:
-        found = _texts(XML(body))
+        found = {_name(child): child.text or "" for child in XML(body)}
     except (ParseError, ValueError, LookupError):
         return "", ""
     return found.get("Code", "").strip(), found.get("Message", "")
