@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote_plus
 
 from auditor.dates import seconds_in_utc
@@ -13,6 +13,9 @@ from auditor.errors import CallFailed
 from auditor.models import Acl, Grant, Head, ObjectRef
 
 Reply = Mapping[str, Any]
+
+PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"})
+"""All that a grant can give (Grant, S3 API reference)."""
 
 
 def iso(moment: Any) -> str:
@@ -50,7 +53,11 @@ def _grant(action: str, grant: Reply) -> Grant:
     name = str(grantee.get("URI") or grantee.get("ID") or "").strip()
     if not name:
         raise CallFailed(action, "Malformed", 200, "a grantee without ID or URI")
-    return Grant(name, str(required(action, grant, "Permission")).strip())
+    permission = str(required(action, grant, "Permission")).strip()
+    if permission not in PERMISSIONS:
+        # No rule would find anything in it.
+        raise CallFailed(action, "Malformed", 200, f"{permission[:40]!r} is no permission")
+    return Grant(name, permission)
 
 
 _HEAD_MEMBERS = {

@@ -81,3 +81,13 @@ async def test_acl_laid_out_in_lines_grants_what_it_grants(opening: Opening, wor
     with HookedServer(world, answering("GetObjectAcl", reply)) as server:
         async with opening(endpoint_url=server.url) as engine:
             assert await engine.get_acl("key", None) == Acl(OWNER, (Grant(ALL_USERS, "READ"),))
+
+
+@pytest.mark.parametrize("permission", ["", "read", "PUBLIC"])
+async def test_permission_that_is_none(opening: Opening, world: World, permission: str) -> None:
+    grant = f"<Grant><Grantee><URI>{ALL_USERS}</URI></Grantee><Permission>{permission}</Permission></Grant>"
+    body = f"<Owner><ID>{OWNER}</ID></Owner><AccessControlList>{grant}</AccessControlList>"
+    reply = Reply(200, {}, document("AccessControlPolicy", body))
+    with HookedServer(world, answering("GetObjectAcl", reply)) as server:
+        async with opening(endpoint_url=server.url) as engine:
+            assert (await failure_of(engine, CALLS["GetObjectAcl"])).code == "Malformed"
