@@ -293,6 +293,46 @@ def test_a_server_without_conditions_is_named_and_looked_at_before_each_write(re
     assert (client.files["some/a"], client.files["some/b"]) == (b"3", b"mine")
 
 
+class Literal(FakeClient):
+    """Compares the condition's text with the bare ETag, as Ceph RGW 16 does; or (never) finds none equal."""
+
+    def __init__(self, *, never: bool = False) -> None:
+        super().__init__()
+        self.never = never
+
+    def put_object(self, **given: Any) -> dict[str, Any]:
+        if "IfMatch" in given:
+            literal = given["IfMatch"]
+            given["IfMatch"] = "" if self.never or literal.startswith('"') else f'"{literal}"'
+        return super().put_object(**given)
+
+
+def test_a_server_that_compares_etags_without_quotes_gets_them_without() -> None:
+    client = Literal()
+    store = S3Store(client, "results")
+    first = store.put_if("a", b"1", None)
+    with logged() as lines:
+        second = store.put_if("a", b"2", first)
+        assert second is not None
+        assert store.put_if("a", b"3", first) is None
+        store.update_json("b.json", adding("x"))
+        store.update_json("b.json", adding("y"))
+    assert client.files["a"] == b"2"
+    assert json.loads(client.files["b.json"]) == {"x": 1, "y": 1}
+    assert lines == []
+
+
+def test_a_server_that_refuses_a_condition_that_holds_is_named() -> None:
+    client = Literal(never=True)
+    store = S3Store(client, "results")
+    first = store.put_if("a", b"1", None)
+    with logged() as lines:
+        assert store.put_if("a", b"2", first) is not None
+    assert store.put_if("a", b"3", first) is None
+    assert client.files["a"] == b"2"
+    assert len(lines) == 1
+
+
 def test_a_server_that_refuses_conditions_late_is_named_then(tmp_path: Path) -> None:
     store = S3Store(Careless(refuses=True), "results")
     (tmp_path / "file").write_bytes(b"mine")

@@ -27,7 +27,8 @@ from auditor.stores.local import output_errors
 
 UPDATES: Final = 12
 """How often update_json tries before it gives up; the waits between sum to about 20 s."""
-CONFLICTS: Final = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
+_REFUSED: Final = frozenset({"PreconditionFailed", "412"})
+CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
 _NO_CONDITIONS: Final = frozenset({"NotImplemented", "501"})
 _TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
@@ -194,12 +195,25 @@ class S3Store:
     def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
         if self._conditional:
             try:
-                return self._put(path, body, **({"IfNoneMatch": "*"} if tag is None else {"IfMatch": tag}))
+                return self._put_on(path, body, tag)
             except sdk.ClientError as error:
-                if _code(error) in CONFLICTS | _MISSING:  # missing: it was there when we read it
-                    return None
                 self._do_without_conditions(error)
         return self._put(path, body) if self._read(path)[1] == tag else None
+
+    def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
+        """On the condition; where it is refused though it holds, with the ETag as Ceph compares it, without quotes."""
+        bare = None if tag is None else tag.strip('"')
+        for form in dict.fromkeys((tag, bare)):
+            try:
+                return self._put(path, body, **({"IfNoneMatch": "*"} if form is None else {"IfMatch": form}))
+            except sdk.ClientError as error:
+                code = _code(error)
+                if code not in CONFLICTS | _MISSING:  # missing: it was there when we read it
+                    raise
+                if tag is None or code not in _REFUSED or self._read(path)[1] != tag:
+                    return None
+        self._do_without_conditions()
+        return self._put(path, body)
 
     def _placed(self, path: str, local: Path) -> bool | None:
         """None: somebody is just writing or removing it."""
