@@ -31,8 +31,9 @@ SLOWEST: Final = 40.0
 
 AUTO_START: Final = 8
 AUTO_CEILING: Final = 128
-FEWEST_AT_FIRST, MOST_AT_FIRST = 4, 32
-MB_FOR_EACH: Final = 55
+FEWEST_AT_FIRST: Final = 4
+MOST_AT_FIRST: Final = 48
+MB_FOR_EACH: Final = 36
 """A function's memory for each call in flight at first: each needs a TLS handshake, which costs the CPU of ten calls,
 and memory buys CPU (docs/performance.md)."""
 
@@ -55,7 +56,8 @@ class Rate:
         self._interval = 1.0 / self._rate
         self._clock = clock
         self._sleep = sleep
-        self._next = now = clock()
+        now = clock()
+        self._next = now - BURST_SECONDS  # begin as after a pause
         self._fell_at: float | None = None
         self._waited = False
         # Counted since the last look, and in the time between that one and the one before.

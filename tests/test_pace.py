@@ -18,7 +18,7 @@ class TestRate:
         for _ in range(5):
             await rate.take()
             turns.append(round(time.now - 1000, 6))
-        assert turns == [0, 0.1, 0.2, 0.3, 0.4]
+        assert turns == [0, 0.05, 0.15, 0.25, 0.35]  # it begins with 50 ms of unused time
 
     async def test_many_at_once_are_given_one_turn_each(self) -> None:
         time, waits = FakeTime(), list[float]()
@@ -27,7 +27,7 @@ class TestRate:
             waits.append(round(seconds, 6))
 
         rate = Rate(100, clock=time.clock, sleep=note)
-        await asyncio.gather(*(rate.take() for _ in range(6)))
+        await asyncio.gather(*(rate.take() for _ in range(11)))
         assert waits == [0.01, 0.02, 0.03, 0.04, 0.05]
 
     @pytest.mark.parametrize("per_second", [0.5, 10, 2000])
@@ -197,7 +197,7 @@ class TestPermits:
 
 
 class TestFirstInFlight:
-    @pytest.mark.parametrize(("memory", "expected"), [("128", 4), ("512", 9), ("1769", 32), ("10240", 32), ("", 16)])
+    @pytest.mark.parametrize(("memory", "expected"), [("128", 4), ("512", 14), ("1769", 48), ("10240", 48), ("", 16)])
     def test_few_where_there_is_little_cpu(self, memory: str, expected: int) -> None:
         assert first_in_flight({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": memory}) == expected
 

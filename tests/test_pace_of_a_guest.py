@@ -153,7 +153,7 @@ def refusing(time: Simulation, rate: Rate, share: float, dice: random.Random, co
         yield 0.01
 
 
-@pytest.mark.parametrize(("share", "least"), [(0.002, 1900.0), (0.3, 30.0)])
+@pytest.mark.parametrize(("share", "least"), [(0.002, 1900.0), (0.3, 25.0)])
 def test_refusals_that_come_at_any_rate_do_not_stop_it(share: float, least: float) -> None:
     """S3 refuses some calls at all times; a broken server, a third of them."""
     time, dice, counts = Simulation(), random.Random(7), Counter[str]()
