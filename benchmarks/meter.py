@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
+import os
 import re
 import resource
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -63,6 +65,13 @@ class Meter:
 
     def to_dict(self) -> dict[str, Any]:
         return {"laps": [asdict(lap) for lap in self.laps], "peak": peak_memory(), "total_cpu": cpu_seconds()}
+
+
+def come_first() -> None:
+    """For what is not measured but must not be late, as if it were on a machine of its own; where that is allowed."""
+    gc.disable()
+    with suppress(OSError):
+        os.nice(-10)
 
 
 def ask(url: str, method: str, path: str, value: Any = None) -> Any:

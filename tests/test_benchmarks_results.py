@@ -177,14 +177,24 @@ def test_an_audit_that_was_over_too_soon_is_not_judged() -> None:
         throttled.settled({"admitted": {"unknown": {"100": 5, "104": 5}}, "refused": {}}, 500)
 
 
-def test_users_are_judged_before_the_guest_and_while_its_calls_are_answered() -> None:
+def test_users_are_judged_without_the_guest_and_while_its_calls_are_answered() -> None:
+    lone, late = [10_000] * 100, [90_000]
     seen = {
-        "latencies": {"9": [90_000], "10": [10_000] * 100, "11": [10_000] * 100, "12": [50_000], "13": [11_000] * 100},
+        "latencies": {
+            "9": late,
+            "10": lone,
+            "11": lone,
+            "12": late,
+            "13": [11_000] * 100,
+            "14": late,
+            "15": lone,
+            "16": late,
+        },
         "refused": {"12": 1, "13": 2},
     }
-    found = throttled.beside(seen, 12, [13])
+    found = throttled.beside(seen, 12, 14, [13])
     assert found["p99_rise"] == pytest.approx(0.1)
-    assert (found["p99_before"], found["p99_during"], found["foreground_refused"]) == (10.0, 11.0, 0.02)
+    assert (found["p99_alone"], found["p99_during"], found["foreground_refused"]) == (10.0, 11.0, 0.02)
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import uvloop
 
 from benchmarks.clients.floor import FloorConnection, connect, prepared
-from benchmarks.meter import Meter
+from benchmarks.meter import Meter, come_first
 from benchmarks.server.objects import BUCKET, key_of
 
 TICK: Final = 0.001
@@ -80,6 +80,7 @@ class Foreground:
 
 def calls(meter: Meter, *, url: str, authority: str, rate: float, connections: int, objects: int) -> dict[str, Any]:
     """Until the input ends."""
+    come_first()
     keys = [key_of(number) for number in range(min(KEYS, objects))]
     requests = prepared(url, BUCKET, keys, ("acl", "head"), time.time())
     foreground = Foreground(requests, rate)

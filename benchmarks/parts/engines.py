@@ -18,6 +18,8 @@ CHEAP: Final = ("direct", "bare aiohttp", "floor")
 """These need more calls to be measured well, and have them in less time."""
 ARTICLES: Final = ("serial", "executor", "aioboto3")
 AT: Final = 64
+EQUAL: Final = {"executor": ("boto3", default_threads()), "aioboto3": ("aioboto3", ARTICLE_CONNECTIONS)}
+"""Our engine and concurrency by the article's function that comes to the same number of calls at once."""
 
 
 def _rows(bench: Bench) -> Iterator[Row]:
@@ -35,10 +37,10 @@ def _rows(bench: Bench) -> Iterator[Row]:
                 job={"job": "article", "counters": server.plain, "url": server.tls, "way": way, "operations": calls},
                 server={"objects": bench.choose(300, 1000)},
             )
-    for client, concurrency in (("boto3", default_threads()), ("aioboto3", ARTICLE_CONNECTIONS)):
-        yield _row(bench, client, "ACL", OPERATIONS["ACL"], concurrency)
+    for client, concurrency in EQUAL.values():
+        yield _row(bench, client, "both", OPERATIONS["both"], concurrency)
     for engine in ENGINES:
-        objects = bench.choose((500, 4000), (2000, 20_000))[engine in CHEAP]
+        objects = bench.choose((500, 12_000), (2000, 20_000))[engine in CHEAP]
         yield Row(
             labels={"client": f"whole audit: {engine}", "operation": "both", "concurrency": AT},
             job={"job": "audit", "counters": server.plain, "url": server.tls, "engine": engine, "concurrency": str(AT)},
@@ -109,8 +111,23 @@ def page(results: Results) -> str:
     return (
         "![CPU of a call](performance/engines.svg)\n\n![CPU by concurrency](performance/concurrency.svg)\n\n"
         f"The server's ceiling: the floor was answered {ceiling(results):,.0f} times a second at most, over TLS."
-        " A server that is busy below 100 % kept nobody waiting.\n\n" + table(columns, rows)
+        " A server that is busy below 100 % kept nobody waiting.\n\n"
+        + table(columns, rows)
+        + "\n\nThe SDKs' engines at the concurrency that the published functions come to by default:\n\n"
+        + _equal(results)
     )
+
+
+def _equal(results: Results) -> str:
+    """A table, without what was not measured."""
+    rows = []
+    for way, (client, concurrency) in EQUAL.items():
+        theirs = find(results, f"article: {way}", "both", "as written")
+        mine = find(results, client, "both", concurrency)
+        if theirs is not None and mine is not None:
+            cpu = (float(theirs["cpu"]["median"]), float(mine["cpu"]["median"]))
+            rows.append((f"article: {way}", f"engine {client}", concurrency, *cpu, f"{1 - cpu[1] / cpu[0]:.0%}"))
+    return table(("theirs", "ours", "calls at once", "CPU us a call", "ours", "less"), rows)
 
 
 def plots(results: Results) -> dict[str, str]:

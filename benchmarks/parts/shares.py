@@ -12,7 +12,7 @@ from benchmarks.tables import lines, table
 
 OBJECTS: Final = 100
 LATENCY: Final = 0.015
-MEMORY: Final = (128, 256, 512, 1024, 1536, 1769, 2048, 3008)
+MEMORY: Final = (128, 512, 1024, 1536, 1769, 2048, 3008)
 QUICK: Final = (128, 1769)
 ARTICLES: Final = ("serial", "executor", "aioboto3")
 OURS: Final = "ours"
@@ -23,7 +23,7 @@ BARE: Final = "bare aiohttp, kept open"
 
 def _rows(bench: Bench) -> Iterator[Row]:
     for memory in bench.choose(QUICK, MEMORY):
-        warm = bench.choose(1 if memory == 128 else 3, 10)
+        warm = bench.choose(1 if memory == 128 else 3, 5 if memory == 128 else 10)
         common = {"url": bench.server.tls, "warm": warm}
         jobs: dict[str, dict[str, Any]] = {
             **{f"article: {way}": {"job": "article-invoked", "way": way} for way in ARTICLES},

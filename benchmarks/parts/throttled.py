@@ -116,29 +116,32 @@ def _beside(bench: Bench, scenario: Scenario) -> dict[str, float]:
         "objects": objects,
     }
     with client(bench.server, job) as users:
-        time.sleep(bench.choose(4, 20))
+        time.sleep(bench.choose(4, 12))
         came = time.monotonic()
         result = run_client(bench.server, _job(bench, scenario))
+        went = time.monotonic()
+        time.sleep(bench.choose(2, 10))
         seen = users.result()
     ours = _by_second(bench.server.counters()["admitted"], OURS)
-    return beside(seen, int(came), ours) | {"lost": objects - result["coverage"]["audited"]}
+    return beside(seen, int(came), int(went), ours) | {"lost": objects - result["coverage"]["audited"]}
 
 
-def beside(seen: Mapping[str, Any], came: int, ours: Iterable[int]) -> dict[str, float]:
-    """What the bucket's own users saw before the guest came, and while it was there.
+def beside(seen: Mapping[str, Any], came: int, went: int, ours: Iterable[int]) -> dict[str, float]:
+    """What the bucket's own users saw without the guest, before and after, and while it was there.
 
-    came: the second in which its process began. ours: the seconds in which the guest's calls were answered.
+    came, went: the seconds in which its process began and ended. ours: those in which its calls were answered.
     """
     latencies = {int(second): values for second, values in seen["latencies"].items()}
     refused = {int(second): count for second, count in seen["refused"].items()}
-    before = [value for second in range(min(latencies) + 1, came) for value in latencies.get(second, ())]
+    without = [*range(min(latencies) + 1, came), *range(went + 1, max(latencies))]
+    alone = [value for second in without for value in latencies.get(second, ())]
     there = sorted(ours)
     during = [value for second in there for value in latencies.get(second, ())]
-    if not before or not during:
+    if not alone or not during:
         raise RuntimeError("the guest and the bucket's users were not there together")
-    calm, busy = percentile(before, 0.99), percentile(during, 0.99)
+    calm, busy = percentile(alone, 0.99), percentile(during, 0.99)
     return {
-        "p99_before": calm / 1000,
+        "p99_alone": calm / 1000,
         "p99_during": busy / 1000,
         "p99_rise": busy / calm - 1,
         "foreground_refused": sum(refused.get(second, 0) for second in there) / len(during),
@@ -172,7 +175,7 @@ def page(results: Results) -> str:
         (
             row["limit"],
             row["max_rate"],
-            *(row[name]["median"] for name in ("p99_before", "p99_during")),
+            *(row[name]["median"] for name in ("p99_alone", "p99_during")),
             f"{row['p99_rise']['median']:+.1%}",
             f"{row['foreground_refused']['median']:.2%}",
             _lost(row),
@@ -185,7 +188,7 @@ def page(results: Results) -> str:
         + table(("limit, calls/s", "engine", "answered, of the limit", "refused", "objects lost"), alone)
         + f"\n\nAs a guest beside users who take {FOREGROUND:.0%} of the limit:\n\n"
         + table(
-            ("limit, calls/s", "--max-rate", "users' p99 before, ms", "with guest", "rise", "users refused", "lost"),
+            ("limit, calls/s", "--max-rate", "users' p99 alone, ms", "with guest", "rise", "users refused", "lost"),
             guests,
         )
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvloop
 
+from benchmarks.meter import come_first
 from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Gate
 from benchmarks.server.protocol import listening
@@ -25,6 +26,7 @@ async def _serve(folder: Path) -> None:
 
 
 def main() -> None:
+    come_first()
     with tempfile.TemporaryDirectory() as folder:
         uvloop.run(_serve(Path(folder)))
 
