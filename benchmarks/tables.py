@@ -79,8 +79,10 @@ def lines(title: str, unit: str, across: Sequence[str], series: Mapping[str, Seq
     parts.append(_text(left, top - 6, unit))
     for number, (name, points) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
-        found = [f"{x(at):.1f},{y(value):.1f}" for at, value in enumerate(points) if value]
-        parts.append(f'<polyline points="{" ".join(found)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        found = [(f"{x(at):.1f}", f"{y(value):.1f}") for at, value in enumerate(points) if value]
+        path = " ".join(map(",".join, found))
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{left_by}" cy="{up}" r="3" fill="{colour}"/>' for left_by, up in found]
         parts.append(f'<rect x="{right + 14}" y="{top + 20 * number}" width="12" height="12" fill="{colour}"/>')
         parts.append(_text(right + 32, top + 20 * number + 11, name))
     return _svg(max(330, top + 20 * len(series) + 10), title, parts)

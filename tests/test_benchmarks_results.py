@@ -98,9 +98,11 @@ def test_bars_are_as_long_as_their_values() -> None:
 
 
 def test_a_line_leaves_out_what_was_not_measured() -> None:
-    root = ElementTree.fromstring(tables.lines("t", "us", ["1", "16", "64"], {"a": [10.0, None, 1000.0]}))
+    series = {"a": [10.0, None, 1000.0], "b": [None, 50.0, None]}
+    root = ElementTree.fromstring(tables.lines("t", "us", ["1", "16", "64"], series))
     points = [item.get("points", "") for item in root if item.tag.endswith("polyline")]
-    assert len(points[0].split()) == 2
+    assert [len(found.split()) for found in points] == [2, 1]
+    assert sum(item.tag.endswith("circle") for item in root) == 3  # a value alone is seen, too
 
 
 def test_text_goes_between_its_markers_and_nowhere_else() -> None:
