@@ -47,9 +47,11 @@ class AiohttpTransport:
         self._origin = f"{'http' if server.tls is None else 'https'}://{_bracketed(server.host)}:{server.port}"
         self._proxy = server.proxy
         self._silence = server.read_timeout * LONGER
+        self._limit = server.answer_timeout
         self.resent = 0
         watch = aiohttp.TraceConfig()
-        watch.on_connection_reuseconn.append(_reused)
+        watch.on_connection_reuseconn.append(self._reused)
+        watch.on_connection_create_start.append(self._timed)
         watch.on_connection_create_end.append(_created)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=server.connect_timeout, sock_read=server.read_timeout, ceil_threshold=3600
@@ -71,24 +73,28 @@ class AiohttpTransport:
     async def send(self, request: Request) -> Answer:
         """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
         async with self.stream(request) as stream:
-            body = await stream.whole() if request.method == "GET" else b""
+            with _errors():
+                async with asyncio.timeout(self._limit):
+                    body = await stream.whole() if request.method == "GET" else b""
             return Answer(stream.status, stream.reason, stream.headers, body)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:
         """The answer's head, and its body on the way; a connection left in mid-body is closed."""
         request_bytes(request)
-        connection = SimpleNamespace(reused=False)
+        limit = asyncio.timeout(None)
+        connection = SimpleNamespace(reused=False, limit=limit)
         with _errors():
-            response = await self._session.request(
-                request.method,
-                URL(self._origin + request.target, encoded=True),
-                headers=request.headers,
-                allow_redirects=False,
-                proxy=self._proxy,
-                trace_request_ctx=connection,
-                middlewares=(self._sending_again(connection),),
-            )
+            async with limit:
+                response = await self._session.request(
+                    request.method,
+                    URL(self._origin + request.target, encoded=True),
+                    headers=request.headers,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                    trace_request_ctx=connection,
+                    middlewares=(self._sending_again(connection),),
+                )
         try:
             with _errors():
                 stream = AiohttpStream(response, self._silence)
@@ -103,6 +109,14 @@ class AiohttpTransport:
     async def close(self) -> None:
         """Close every connection; requests under way fail."""
         await self._session.close()
+
+    async def _reused(self, session: aiohttp.ClientSession, context: SimpleNamespace, _: object) -> None:
+        context.trace_request_ctx.reused = True
+        await self._timed(session, context, _)
+
+    async def _timed(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        """The wait for a place is over. aiohttp has no limit for a proxy's word, nor for a head that comes in drops."""
+        context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._limit)
 
     def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
         async def middleware(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> Any:
@@ -178,10 +192,6 @@ def _before_any_byte(error: aiohttp.ClientError) -> bool:
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
-
-
-async def _reused(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-    context.trace_request_ctx.reused = True
 
 
 async def _created(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:

@@ -46,9 +46,11 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
+        "_answer_timeout",
         "_deadline",
         "_future",
         "_idle_since",
+        "_last",
         "_loop",
         "_owner",
         "_read_timeout",
@@ -61,16 +63,17 @@ class Connection(asyncio.Protocol):
         "connected",
     )
 
-    def __init__(self, owner: Owner, read_timeout: float) -> None:
+    def __init__(self, owner: Owner, read_timeout: float, answer_timeout: float) -> None:
         self._owner = owner
-        self._read_timeout = read_timeout
+        self._read_timeout = min(read_timeout, answer_timeout)
+        self._answer_timeout = answer_timeout
         self._loop = asyncio.get_running_loop()
         self._reader = AnswerReader()
         self._future: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._served = False
-        self._idle_since = self._deadline = 0.0
+        self._idle_since = self._deadline = self._last = 0.0
         self.connected = False
         self.alive = True
 
@@ -91,7 +94,9 @@ class Connection(asyncio.Protocol):
         loop = self._loop
         future = self._future = loop.create_future()
         self._reader.expect(head_only=head_only)
-        self._deadline = loop.time() + self._read_timeout
+        now = loop.time()
+        self._deadline = now + self._read_timeout
+        self._last = now + self._answer_timeout
         if self._timer is None:
             self._timer = loop.call_at(self._deadline, self._check_time)
         self._write(request)
@@ -127,7 +132,7 @@ class Connection(asyncio.Protocol):
             self.close(error)
             return
         if answer is None:
-            self._deadline = self._loop.time() + self._read_timeout
+            self._deadline = min(self._loop.time() + self._read_timeout, self._last)
             return
         self._future = None
         if not future.done():
@@ -190,4 +195,7 @@ class Connection(asyncio.Protocol):
         if self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._check_time)
             return
-        self.close(TransportTimeoutError(f"no byte came for {self._read_timeout:g} seconds"))
+        if self._deadline == self._last:
+            self.close(TransportTimeoutError(f"the answer was not whole after {self._answer_timeout:g} seconds"))
+        else:
+            self.close(TransportTimeoutError(f"no byte came for {self._read_timeout:g} seconds"))

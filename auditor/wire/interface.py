@@ -20,6 +20,8 @@ IDLE_SECONDS: Final = 4.0
 """A connection that was idle for longer is not used again. S3 closes one after some five seconds (observed by the
 authors of several clients, documented nowhere), and what is sent into that close is lost; a new one costs a handshake.
 """
+ANSWER_SECONDS: Final = 120.0
+"""A page of half a megabyte has come by then even where four kilobytes come in a second."""
 
 
 class TransportError(Exception):
@@ -27,7 +29,7 @@ class TransportError(Exception):
 
     TransportError
     |-- ConnectionLostError   refused, reset, closed early, TLS or proxy failed
-    |-- TransportTimeoutError connecting, or waiting for the next byte, took too long
+    |-- TransportTimeoutError connecting, waiting for the next byte, or the whole answer took too long
     `-- BrokenAnswerError     what came is not HTTP/1.1, or passes a limit
     """
 
@@ -37,7 +39,7 @@ class ConnectionLostError(TransportError):
 
 
 class TransportTimeoutError(TransportError):
-    """Connecting, or waiting for the next bytes, took longer than its limit."""
+    """Connecting, waiting for the next bytes, or all of an answer took longer than its limit."""
 
 
 class BrokenAnswerError(TransportError):
@@ -48,9 +50,9 @@ class BrokenAnswerError(TransportError):
 class Server:
     """Where every request of a transport goes.
 
-    connections: most at once. tls: None for plain HTTP. timeouts: seconds; `read_timeout` is for the next bytes, not
-    for the whole answer; a connection idle for longer than `idle_seconds` is not used again. proxy: URL of an HTTP
-    proxy, or None.
+    connections: most at once. tls: None for plain HTTP. timeouts: seconds; `read_timeout` is for the next bytes,
+    `answer_timeout` for an answer that is held whole, and for the head of a stream, however often some bytes come; a
+    connection idle for longer than `idle_seconds` is not used again. proxy: URL of an HTTP proxy, or None.
     """
 
     host: str
@@ -59,6 +61,7 @@ class Server:
     connections: int = 64
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
+    answer_timeout: float = ANSWER_SECONDS
     idle_seconds: float = IDLE_SECONDS
     proxy: str | None = None
 

@@ -131,7 +131,7 @@ class Pool:
             if not self._idle:
                 return None
             self._idle[0].close()
-        connection = Connection(self, self._server.read_timeout)
+        connection = self._made()
         self._all.add(connection)
         self._peak = max(self._peak, len(self._all))
         return connection
@@ -139,10 +139,13 @@ class Pool:
     def _replaced(self, connection: Connection) -> Connection:
         """A new connection in the place of one that has served."""
         self._all.discard(connection)
-        new = Connection(self, self._server.read_timeout)
+        new = self._made()
         self._all.add(new)
         connection.close()
         return new
+
+    def _made(self) -> Connection:
+        return Connection(self, self._server.read_timeout, self._server.answer_timeout)
 
     async def _turn(self) -> Connection:
         """The next connection that is free, or the place of one that is gone."""
