@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
 from auditor.errors import CallFailed
-from auditor.faults import doom, is_throttle, is_transient
+from auditor.faults import CREDENTIALS_RENEWED, doom, is_throttle, is_transient
 from auditor.pace import Clock, Permits, Rate, Sleep
 
 T = TypeVar("T")
@@ -52,6 +52,8 @@ class Caller:
         self.permits = permits
         self.calls_per_object = 0
         """What each object in flight may still need; a listing leaves it that much of the budget."""
+        self.renewals = 0
+        """How many calls were refused for credentials that have been replaced since."""
         self._bucket = bucket
         self._rate = rate
         self._retry = retry or RetryPolicy()
@@ -117,6 +119,8 @@ class Caller:
             self._rate.refused(now)
         elif failure.code in ("Timeout", "ConnectionError"):
             self.permits.throttled()
+        elif failure.code == CREDENTIALS_RENEWED:
+            self.renewals += 1
         elif not is_transient(failure):
             self.permits.answered(now - sent)
             self._rate.answered(now)

@@ -83,13 +83,17 @@ class Reader:
         if self._plan.head is not None:
             return self._plan.head
         checksum = self._ask_checksums and not self._wanted.isdisjoint(ref.checksum_algorithms)
+        renewals = self._caller.renewals
         try:
             return await self._head_once(ref, checksum)
         except CallFailed as failure:
             if failure.status == 403 and checksum:
                 return await self._head_without_checksum(ref)
             if failure.status == 400:
-                return await self._head_refused(acl)
+                told = await self._bucket_answers(ref if isinstance(acl, Acl) else None)
+                if self._caller.renewals != renewals:  # the 400 may have been the old credentials'
+                    return await self._head(ref, acl)
+                return _refused(acl, told)
             if failure.status == 404 and not isinstance(acl, Acl):
                 await self._bucket_answers()  # the object is gone, or the whole bucket is: HEAD does not tell
             return _unread(failure, ref.version_id is not None)
@@ -108,29 +112,29 @@ class Reader:
         self._ask_checksums = False
         return head
 
-    async def _head_refused(self, acl: Acl | Unread | Skipped) -> Unread:
-        """A 400 has no body: with the ACL read it means SSE-C; else a call with a body tells expired credentials."""
-        if isinstance(acl, Acl):
-            return Unread("HeadObject", "SSE-C")
-        told = await self._bucket_answers()
-        return Unread("HeadObject", "SSE-C" if told and not isinstance(acl, Unread) else "400")
+    async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
+        """Ask with a call whose answer has a body; raises what dooms the run. False: it told nothing.
 
-    async def _bucket_answers(self) -> bool:
-        """Ask with a call whose answer has a body; raises what dooms the run. False: it told nothing."""
+        readable: an object whose ACL could be read; that costs less than a listing.
+        """
         refused_at = self._caller.clock()
         async with self._probing:
             # One probe that was sent after the refusal speaks for every HEAD that was refused before it.
             if self._probed_at < refused_at:
                 self._probed_at = self._caller.clock()
                 try:
-                    await self._caller.call("list", "ListObjectsV2", self._probe)
+                    await self._probe(readable)
                 except CallFailed:  # a listing of versions needs no right to list objects
                     self._probed_at = float("-inf")
                     return False
         return True
 
-    async def _probe(self) -> object:
-        return await self._engine.list_page(ListQuery(page_size=1), None)
+    async def _probe(self, ref: ObjectRef | None) -> None:
+        engine, caller = self._engine, self._caller
+        if ref is not None:
+            await caller.call("acl", "GetObjectAcl", lambda: engine.get_acl(ref.key, ref.version_id))
+        else:
+            await caller.call("list", "ListObjectsV2", lambda: engine.list_page(ListQuery(page_size=1), None))
 
 
 def _itself(acl: Acl) -> Acl:
@@ -140,6 +144,12 @@ def _itself(acl: Acl) -> Acl:
 
 class _VanishedError(Exception):
     """The object went between the listing and the reading."""
+
+
+def _refused(acl: Acl | Unread | Skipped, told: bool) -> Unread:
+    """A HEAD's 400 has no body: with the ACL read, or where another call told of nothing else, it means SSE-C."""
+    sse_c = isinstance(acl, Acl) or (told and not isinstance(acl, Unread))
+    return Unread("HeadObject", "SSE-C" if sse_c else "400")
 
 
 def _unread(failure: CallFailed, versioned: bool) -> Unread:

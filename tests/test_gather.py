@@ -13,6 +13,7 @@ import pytest
 
 from auditor.calls import Caller, RetryPolicy
 from auditor.errors import BucketError, CallFailed, CredentialsError, OutputError
+from auditor.faults import CREDENTIALS_RENEWED
 from auditor.gather import Gathered, Reader, gather
 from auditor.listing import Listed, pages
 from auditor.models import Acl, Evidence, Grant, Head, Outcome, Skipped, Unread
@@ -498,6 +499,21 @@ class TestReader:
         reader, _, _ = make_reader(refuse(head=("400", 400), list=("ExpiredToken", 400)), HEAD_ONLY)
         with pytest.raises(CredentialsError, match="expired"):
             await reader.read(ref("k"))
+
+    @pytest.mark.parametrize("plan", [BOTH, HEAD_ONLY], ids=["both", "head-only"])
+    async def test_400_of_credentials_that_were_renewed_is_not_called_sse_c(self, plan: Plan) -> None:
+        expired = refuse(head=("400", 400), acl=(CREDENTIALS_RENEWED, 400), list=(CREDENTIALS_RENEWED, 400))
+        refused: set[str] = set()
+
+        async def hook(action: str, key: str) -> None:
+            before_expiry = action == "acl" and not refused
+            if not before_expiry and "list" not in refused and "acl" not in refused:
+                refused.add(action)
+                await expired(action, key)
+
+        evidence, engine = await read_one(hook, plan=plan)
+        assert evidence.head == head_of("k")
+        assert engine.count("head") == 2
 
     async def test_bucket_that_is_gone_ends_a_run_that_only_asks_head(self) -> None:
         reader, _, _ = make_reader(refuse(head=("404", 404), list=("NoSuchBucket", 404)), HEAD_ONLY)
