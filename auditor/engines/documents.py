@@ -15,6 +15,9 @@ from auditor.models import Acl
 
 UNREADABLE: Final = "500"
 """The code of a 200 whose body is no XML, as the SDKs give it: it is tried again."""
+LARGEST_ACL: Final = 2 * 1024 * 1024
+"""Bytes of an ACL or of an error; S3's hundred grants take about 30 KiB. Parsed, a body takes up to 50 times its size.
+"""
 _LARGEST_CACHED: Final = 8 * 1024
 
 
@@ -71,6 +74,8 @@ def acl(action: str, body: bytes) -> Acl:
 
 
 def _acl(action: str, body: bytes) -> Acl:
+    if len(body) > LARGEST_ACL:
+        raise malformed(action, "the answer is larger than any ACL")
     root = _root(action, body)
     reply: dict[str, Any] = {}
     try:
@@ -120,6 +125,8 @@ def _twice(name: str) -> ValueError:
 
 def error_of(body: bytes) -> tuple[str, str]:
     """Code and message of an error document; both empty where the body is none."""
+    if len(body) > LARGEST_ACL:
+        return "", ""
     try:
         found = {_name(child): child.text or "" for child in XML(body)}
     except (ParseError, ValueError, LookupError):

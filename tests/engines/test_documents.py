@@ -52,6 +52,15 @@ def test_page_of_which_half_would_be_lost(name: str) -> None:
     assert caught.value.code == "Malformed"
 
 
+def test_body_larger_than_any_acl_or_error_is_not_parsed() -> None:
+    gap = b" " * documents.LARGEST_ACL
+    acl = b"<AccessControlPolicy>%s%s<AccessControlList/></AccessControlPolicy>" % (OWNER.encode(), gap)
+    with pytest.raises(CallFailed) as caught:
+        documents.acl("GetObjectAcl", acl)
+    assert caught.value.code == "Malformed"
+    assert documents.error_of(b"<Error><Code>NoSuchKey</Code>%s</Error>" % gap) == ("", "")
+
+
 def test_several_algorithms_of_one_object_are_no_repetition() -> None:
     algorithms = "<ChecksumAlgorithm>SHA256</ChecksumAlgorithm><ChecksumAlgorithm>CRC32</ChecksumAlgorithm>"
     body = f"<ListBucketResult>{END}<Contents>{ENTRY}{algorithms}</Contents></ListBucketResult>"
