@@ -99,9 +99,6 @@ class AiohttpTransport:
             with _errors():
                 stream = AiohttpStream(response, self._silence)
             yield stream
-        except BaseException:
-            response.close()
-            raise
         finally:
             response.release()
             await response.wait_for_close()

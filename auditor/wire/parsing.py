@@ -79,11 +79,15 @@ class AnswerReader:
             if self._answer is None:
                 raise BrokenAnswerError(self._fault or str(error)[:200] or "what came is not HTTP/1.1") from error
             self._excess = True
-        if self._answer is None:
+        answer = self._answer
+        if answer is None:
             self._check_size()
-        elif self._excess:
+            return None
+        if self._excess:
             self.reusable = False
-        return self._answer
+        # An idle connection must not keep a body of megabytes alive.
+        self._answer, self._body = None, []
+        return answer
 
     def end(self) -> Answer | None:
         """The answer when it is one that the end of the connection ends."""

@@ -219,7 +219,7 @@ async def test_redirect_is_an_answer_and_not_followed(opening: Opening) -> None:
 
 async def test_cookie_is_not_sent_back(opening: Opening) -> None:
     answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
-    async with serving(answering(answer)) as server, opening(server) as transport:
+    async with serving(answering(answer)) as server, opening(server, host="localhost") as transport:
         await transport.send(get())
         await transport.send(get())
     assert server.requests[0] == server.requests[1]

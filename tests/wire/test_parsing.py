@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import pytest
@@ -120,6 +121,16 @@ def test_earlier_answer_is_not_changed_by_a_later_one() -> None:
     assert first == answer
 
 
+def test_answer_is_not_kept_once_it_was_given() -> None:
+    reader = AnswerReader()
+    for sent, _ in ANSWERS.values():
+        reader.expect(head_only=False)
+        answer = reader.feed(sent)
+        assert answer is not None
+        assert not any(holder is reader for holder in gc.get_referrers(answer))
+        assert not any(isinstance(holder, list) for holder in gc.get_referrers(answer.body))
+
+
 def test_body_until_the_end_of_the_connection() -> None:
     reader = read(b"HTTP/1.1 200 OK\r\n\r\n", b"one ", b"two")
     assert reader.end() == Answer(200, "OK", {}, b"one two")
@@ -206,6 +217,22 @@ def test_head_of_http_1_0_is_not_reusable(rest: bytes) -> None:
 def test_broken(pieces: tuple[bytes, ...]) -> None:
     with pytest.raises(BrokenAnswerError):
         read(*pieces)
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", "status 101"),
+        (b"HTTP/1.1 099 Low\r\n\r\n", "status 99"),
+        (b"HTTP/1.1 600 High\r\n\r\n", "status 600"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 100_000, "too many headers"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "not chunked"),
+        (b"\x16\x03\x01", "not HTTP"),
+    ],
+)
+def test_broken_answer_says_why(sent: bytes, why: str) -> None:
+    with pytest.raises(BrokenAnswerError, match=why):
+        read(sent)
 
 
 def test_as_many_headers_as_may_be() -> None:

@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from auditor.wire.interface import ConnectionLostError, Server, TransportTimeoutError
+from auditor.wire.pool import Pool
 from auditor.wire.thin import ThinTransport
 from tests.wire.conftest import Opening, get
 from tests.wire.raw_server import OK, Peer, RawServer, answering, once, serving
@@ -138,7 +139,7 @@ async def test_closed_while_connecting(thin: Opening) -> None:
         with pytest.raises(ConnectionLostError):
             await task
         assert transport.statistics().open == 0
-    await server.until(lambda it: it.open == 0)
+        await server.until(lambda it: it.accepted == 1 and it.open == 0)
 
 
 async def test_closed_is_closed(thin: Opening) -> None:
@@ -156,6 +157,23 @@ async def test_never_used(thin: Opening) -> None:
     async with serving(answering(OK)) as server, thin(server) as transport:
         assert transport.statistics().open == 0
     assert server.accepted == 0
+
+
+async def test_new_connection_in_the_place_of_one_that_served() -> None:
+    async with serving(answering(OK)) as server:
+        pool = Pool(Server(host="127.0.0.1", port=server.port, connections=1))
+        served = await pool.take()
+        fresh, behind = asyncio.create_task(pool.take(fresh=True)), asyncio.create_task(pool.take())
+        await asyncio.sleep(0)
+        pool.freed(served)
+        new = await fresh
+        assert new is not served
+        assert not served.alive
+        statistics = pool.statistics(0)
+        assert (statistics.open, statistics.waiting, statistics.opened, statistics.peak) == (1, 1, 2, 1)
+        pool.freed(new)
+        assert await behind is new
+        await pool.close()
 
 
 def test_proxy_is_refused() -> None:
