@@ -71,3 +71,7 @@ def test_failures_are_json_too_the_runtimes_own_report_included(make: Make, buck
         assert {line["requestId"] for line in reports} <= {line.get("requestId") for line in logged if "logger" in line}
     assert any("is malformed" in message for message in told(hashing))
     assert told(hashing, run="run-of-ours", bucket=bucket)
+
+    system.deployment.client("s3").create_bucket(Bucket=bucket)
+    system.poller.drain()  # the message that waits for its backoff would come back in another test
+    assert system.letters() == ["poison"]
