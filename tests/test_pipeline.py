@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -179,7 +180,11 @@ class TestVersions:
         assert result.line("before versioning")["version_id"] == "null"
         asked = [call for call in stub.calls if call.operation in {"GetObjectAcl", "HeadObject"}]
         assert all(call.version_id for call in asked)
-        assert len(asked) == 182
+        of = Counter(call.operation for call in asked)
+        assert of["HeadObject"] == 91
+        # A HEAD's bare 400 is called SSE-C when an ACL that was asked after it was answered.
+        refused = sum(line["unread"] == [{"action": "HeadObject", "code": "SSE-C"}] for line in result.undecided)
+        assert 91 <= of["GetObjectAcl"] <= 91 + refused
 
     async def test_engines_write_equal_lines(
         self, stub: StubServer, versions: StubBucket, tmp_path: Path, engine: str
