@@ -64,6 +64,7 @@ class Bench:
 
 DEFAULTS: Mapping[str, Any] = {
     "objects": 1000,
+    "strangers": 0,
     "latency": 0.0,
     "rate": None,
     "error_rate": 0.0,

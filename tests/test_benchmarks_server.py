@@ -108,6 +108,13 @@ async def test_every_thousandth_object_is_public(engine: Engine) -> None:
     assert (await engine.get_acl(objects.key_of(1001), None)).grants == (owners,)
 
 
+async def test_objects_are_shared_with_as_many_strangers_as_are_wanted(url: str, gate: Gate) -> None:
+    gate.set({"strangers": 3})
+    async with opened("direct", url) as engine:
+        acls = [await engine.get_acl(objects.key_of(number), None) for number in range(6)]
+    assert len({grant.grantee for acl in acls for grant in acl.grants[1:]}) == 3
+
+
 async def test_an_object_beyond_the_last_is_not_there(engine: Engine) -> None:
     with pytest.raises(CallFailed) as caught:
         await engine.get_acl(objects.key_of(2500), None)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any, Final
 
-from auditor.engines import ENGINES
+from auditor.engines import DEFAULT_ENGINE, ENGINES
 from benchmarks.clients.defaults import ARTICLE_CONNECTIONS, default_threads
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.parts.interface import Part, Results
@@ -16,6 +17,9 @@ OPERATIONS: Final[Mapping[str, Sequence[str]]] = {"HEAD": ("head",), "ACL": ("ac
 CONCURRENCY: Final = (1, 16, 64, 256)
 CHEAP: Final = ("direct", "bare aiohttp", "floor")
 """These need more calls to be measured well, and have them in less time."""
+DIFFERENT: Final = "both, each ACL different"
+ALL_DIFFERENT: Final = 10**9
+"""More strangers than there are objects: what is remembered of one object's ACL helps with no other's."""
 ARTICLES: Final = ("serial", "executor", "aioboto3")
 AT: Final = 64
 EQUAL: Final = {"executor": ("boto3", default_threads()), "aioboto3": ("aioboto3", ARTICLE_CONNECTIONS)}
@@ -39,12 +43,26 @@ def _rows(bench: Bench) -> Iterator[Row]:
             )
     for client, concurrency in EQUAL.values():
         yield _row(bench, client, "both", OPERATIONS["both"], concurrency)
-    for engine in ENGINES:
+    for client in (DEFAULT_ENGINE, "bare aiohttp"):
+        yield replace(
+            _row(bench, client, "both", OPERATIONS["both"], AT),
+            labels={"client": client, "operation": DIFFERENT, "concurrency": AT},
+            server={"strangers": ALL_DIFFERENT},
+        )
+    yield from _audits(bench)
+
+
+def _audits(bench: Bench) -> Iterator[Row]:
+    server = bench.server
+    for engine, operation, strangers in (
+        *((name, "both", 0) for name in ENGINES),
+        (DEFAULT_ENGINE, DIFFERENT, ALL_DIFFERENT),
+    ):
         objects = bench.choose((500, 12_000), (2000, 20_000))[engine in CHEAP]
         yield Row(
-            labels={"client": f"whole audit: {engine}", "operation": "both", "concurrency": AT},
+            labels={"client": f"whole audit: {engine}", "operation": operation, "concurrency": AT},
             job={"job": "audit", "counters": server.plain, "url": server.tls, "engine": engine, "concurrency": str(AT)},
-            server={"objects": objects},
+            server={"objects": objects, "strangers": strangers},
         )
 
 

@@ -123,7 +123,7 @@ class Answers:
             return self._sized(asked, key)
         if query.startswith("acl"):
             answered["acl"] += 1
-            return self._whole(200, _XML, documents.acl_of(number))
+            return self._whole(200, _XML, documents.acl_of(number, self.gate.behaviour.strangers))
         headers = _HEAD % (etag_of(number).encode(), number)
         if asked.method == "HEAD":
             answered["head"] += 1

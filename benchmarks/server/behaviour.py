@@ -16,12 +16,15 @@ LONGEST_LOG: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """objects: in the bucket. latency: seconds before an answer's first byte. rate: calls a second and prefix, above
-    which 503 SlowDown is answered; None: no limit. burst: seconds of unused rate that are kept. error_rate: share of
-    calls that are answered 500. bandwidth: bytes a second and connection, either way; None: all there is.
+    """objects: in the bucket. strangers: how many other accounts have a READ on objects, each on every so manyth; 0:
+    none, and nearly all ACLs are equal. latency: seconds before an answer's first byte. rate: calls a second and
+    prefix, above which 503 SlowDown is answered; None: no limit. burst: seconds of unused rate that are kept.
+    error_rate: share of calls that are answered 500. bandwidth: bytes a second and connection, either way; None: all
+    there is.
     """
 
     objects: int = 1000
+    strangers: int = 0
     latency: float = 0.0
     rate: float | None = None
     burst: float = 1.0

@@ -112,7 +112,9 @@ def _row(number: int, key: str, owner: str) -> str:
     )
 
 
-def acl_of(number: int) -> bytes:
+def acl_of(number: int, strangers: int = 0) -> bytes:
+    if strangers:
+        return _acl(_OWNERS, _grant("CanonicalUser", f"{number % strangers:064x}", "READ"))
     return PUBLIC if is_public(number) else PRIVATE
 
 
