@@ -237,7 +237,8 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     small: Transport = large
     pages: Transport = large
     if server.proxy is None:
-        small = ThinTransport(server)
+        # Many at once: an ACL is no larger, and a server that says otherwise shall not fill the memory.
+        small = ThinTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
         # A connection's buffers keep the size of what went through: pages of half a megabyte shall not go through all.
         pages = ThinTransport(replace(server, connections=PAGES_AT_ONCE))
     try:

@@ -10,6 +10,7 @@ from auditor.wire.interface import (
     Answer,
     BrokenAnswerError,
     ConnectionLostError,
+    Server,
     TransportError,
     TransportTimeoutError,
 )
@@ -63,12 +64,12 @@ class Connection(asyncio.Protocol):
         "connected",
     )
 
-    def __init__(self, owner: Owner, read_timeout: float, answer_timeout: float) -> None:
+    def __init__(self, owner: Owner, server: Server) -> None:
         self._owner = owner
-        self._read_timeout = min(read_timeout, answer_timeout)
-        self._answer_timeout = answer_timeout
+        self._read_timeout = min(server.read_timeout, server.answer_timeout)
+        self._answer_timeout = server.answer_timeout
         self._loop = asyncio.get_running_loop()
-        self._reader = AnswerReader()
+        self._reader = AnswerReader(server.largest_body)
         self._future: asyncio.Future[Answer] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None

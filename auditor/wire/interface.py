@@ -52,7 +52,8 @@ class Server:
 
     connections: most at once. tls: None for plain HTTP. timeouts: seconds; `read_timeout` is for the next bytes,
     `answer_timeout` for an answer that is held whole, and for the head of a stream, however often some bytes come; a
-    connection idle for longer than `idle_seconds` is not used again. proxy: URL of an HTTP proxy, or None.
+    connection idle for longer than `idle_seconds` is not used again. largest_body: bytes that the thin transport holds
+    of one answer. proxy: URL of an HTTP proxy, or None.
     """
 
     host: str
@@ -63,6 +64,7 @@ class Server:
     read_timeout: float = 20.0
     answer_timeout: float = ANSWER_SECONDS
     idle_seconds: float = IDLE_SECONDS
+    largest_body: int = LARGEST_BODY
     proxy: str | None = None
 
 

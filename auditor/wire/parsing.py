@@ -32,6 +32,7 @@ class AnswerReader:
         "_head_only",
         "_headers",
         "_interim",
+        "_largest",
         "_parser",
         "_reason",
         "_repeated",
@@ -42,7 +43,8 @@ class AnswerReader:
         "started",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, largest_body: int = LARGEST_BODY) -> None:
+        self._largest = largest_body
         self._answer: Answer | None = None
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
@@ -132,7 +134,7 @@ class AnswerReader:
             return
         self._body.append(piece)
         self._body_size += len(piece)
-        if self._body_size > LARGEST_BODY:
+        if self._body_size > self._largest:
             self._fail("the body is larger than the limit")
 
     def on_chunk_header(self) -> None:
@@ -174,7 +176,7 @@ class AnswerReader:
             self.reusable = self.reusable or (length is None and encoding is None and self._kept())
             self._finish()
         elif length is not None:
-            if int(length) > LARGEST_BODY and status not in _BODILESS:
+            if int(length) > self._largest and status not in _BODILESS:
                 self._fail("the body is larger than the limit")
         elif encoding is None and status not in _BODILESS:
             self._until_close = True

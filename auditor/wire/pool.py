@@ -145,7 +145,7 @@ class Pool:
         return new
 
     def _made(self) -> Connection:
-        return Connection(self, self._server.read_timeout, self._server.answer_timeout)
+        return Connection(self, self._server)
 
     async def _turn(self) -> Connection:
         """The next connection that is free, or the place of one that is gone."""

@@ -248,3 +248,11 @@ def test_large_body_in_one_piece_with_its_head_is_no_large_head() -> None:
     answer = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     assert answer is not None
     assert answer.body == body
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 11\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nb\r\n"])
+def test_a_body_larger_than_this_reader_holds(framing: bytes) -> None:
+    reader = AnswerReader(largest_body=10)
+    reader.expect(head_only=False)
+    with pytest.raises(BrokenAnswerError, match="the body is larger than the limit"):
+        reader.feed(b"HTTP/1.1 200 OK\r\n" + framing + b"x" * 11)
