@@ -46,6 +46,7 @@ async def tls_before(url: str, tls: ssl.SSLContext) -> AsyncIterator[str]:
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as server:
         yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        await asyncio.sleep(0.2)  # until the ends of refused handshakes have come in, and their sockets are closed
 
 
 @asynccontextmanager
