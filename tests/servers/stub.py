@@ -92,6 +92,9 @@ class StubServer:
             yield self.url
         finally:
             await runner.cleanup()
+            # A thread's call cannot be cancelled: it may connect in the very moment of the end.
+            await asyncio.sleep(0.02)
+            await server.shutdown(0.1)
 
     def _run(self) -> None:
         try:
