@@ -29,6 +29,9 @@ HASTE_SECONDS: Final = 5.0
 SLOWEST: Final = 40.0
 """Calls a second, unless the user's ceiling is lower; a server that gives fewer has the calls in flight reduced."""
 
+FORGETTING: Final = 0.01
+"""By this share the best latency is taken for higher with each second."""
+
 AUTO_START: Final = 8
 AUTO_CEILING: Final = 128
 FEWEST_AT_FIRST: Final = 4
@@ -171,6 +174,7 @@ class Permits:
         self._latencies = 0.0
         self._best: float | None = None
         self._deaf_until = 0.0
+        self._rounded_at = clock()
 
     @property
     def in_use(self) -> int:
@@ -226,7 +230,11 @@ class Permits:
 
     def _end_round(self, latency: float) -> None:
         self._answers, self._latencies = 0, 0.0
-        self._best = latency if self._best is None else min(self._best * 1.01, latency)
+        now = self._clock()
+        # S3's own latency changes over minutes: the best of long ago is slowly forgotten.
+        forgiven = 1.0 + FORGETTING * (now - self._rounded_at)
+        self._best = latency if self._best is None else min(self._best * forgiven, latency)
+        self._rounded_at = now
         if self._auto and latency > 2 * self._best:
             self._climbing = False
             self._limit = max(self._first, self._limit - max(1, self._limit // 16))

@@ -211,3 +211,14 @@ class TestFirstInFlight:
 
     def test_no_more_than_the_ceiling(self) -> None:
         assert limit(Permits(3, auto=True, first=32)) == 3
+
+
+def test_a_thousand_quick_rounds_do_not_make_a_doubled_latency_the_usual_one() -> None:
+    """On a fast server a round takes milliseconds: what was the best a moment ago still is."""
+    time = FakeTime()
+    permits = Permits(128, auto=True, clock=time.clock)
+    a_round(permits, 0.001)
+    for _ in range(1000):
+        time.now += 0.004
+        a_round(permits, 0.0001 * limit(permits))
+    assert limit(permits) < 32
