@@ -22,7 +22,8 @@ from auditor.messages import HashTask
 from auditor.tasks import task_group
 
 MIB: Final = 1024 * 1024
-CHUNK_SIZE: Final = 20 * MIB
+CHUNK_SIZE: Final = MIB
+"""docs/performance.md: larger ones cost more CPU a byte, and memory."""
 IN_PLACE_ATTEMPTS: Final = 3
 _INLINE: Final = 128 * 1024
 """Bytes that are hashed on the loop: a thread's hand-over would cost more than these take."""

@@ -73,7 +73,7 @@ class Settings:
     retry_seconds: float = 60.0
     part_lines: int = 50_000
     part_seconds: float = 60.0
-    chunk_mib: int = 20
+    chunk_mib: int = 1
 
 
 Parse = Callable[[Any, str], Any]

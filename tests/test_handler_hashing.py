@@ -253,7 +253,7 @@ async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_even
 
 
 def test_settings_have_defaults_and_are_read() -> None:
-    assert hash_settings(read_settings(NEEDED)) == HashSettings(algorithms=("sha256",), chunk_size=20 * MIB)
+    assert hash_settings(read_settings(NEEDED)) == HashSettings(algorithms=("sha256",), chunk_size=MIB)
     read = read_settings(NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"})
     assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB)
 
@@ -265,7 +265,7 @@ def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_pa
         {"AUDITOR_CONFIG": str(file), "AUDITOR_ALGORITHMS": "sha1", "AUDITOR_EXPECTED_OWNER": "1" * 12}
     )
     assert (read.queue, read.ledger, read.concurrency) == ("http://127.0.0.1/q", "sqlite:l", 3)
-    assert (read.algorithms, read.chunk_mib, read.expected_owner) == (("sha1",), 20, "1" * 12)
+    assert (read.algorithms, read.chunk_mib, read.expected_owner) == (("sha1",), 1, "1" * 12)
 
 
 async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -> None:
