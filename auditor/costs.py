@@ -1,0 +1,21 @@
+"""What reading an object costs beyond the request: in some storage classes a GET is charged, or moves the object."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_RETRIEVAL: Final = "each byte read is charged as retrieval"
+_CHARGED: Final = {
+    "INTELLIGENT_TIERING": "a read moves it back to the frequent access tier, where it is charged more for 30 days",
+    "STANDARD_IA": _RETRIEVAL,
+    "ONEZONE_IA": _RETRIEVAL,
+    "GLACIER_IR": _RETRIEVAL,
+}
+CHARGED_CLASSES: Final = frozenset(_CHARGED)
+"""Storage classes that are read only where the owner accepts it. A restored archive is none of them: its retrieval was
+paid with the restore (S3 User Guide, "Understanding and managing Amazon S3 storage classes")."""
+
+
+def charged(storage_class: str | None) -> str | None:
+    """Why reading an object of this class costs, in words; None where it does not. None as class is STANDARD."""
+    return _CHARGED.get(storage_class or "STANDARD")
