@@ -1,4 +1,8 @@
-"""What travels on the queue: which objects of one bucket to hash; written small, read back strictly."""
+"""What travels on the queue: which objects of one bucket to hash; written small, read back strictly.
+
+Fields that are not known are ignored, and gone when a message is written again: a newer version of ours that adds one
+keeps the version number only where that does no harm, else it raises the number, and an older one refuses the message.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.errors import MessageError
+from auditor.sequencers import MAX_LENGTH, is_sequencer
 
 VERSION: Final = 1
 ALGORITHMS: Final = ("sha256", "sha1", "md5")
@@ -17,6 +22,7 @@ ALGORITHMS: Final = ("sha256", "sha1", "md5")
 MAX_OBJECTS: Final = 100
 MAX_OBJECT_BYTES: Final = 256 * 1024 * 1024
 MAX_BODY: Final = 200_000
+MAX_HOPS: Final = 10_000
 LARGE: Final = 64 * 1024 * 1024
 """Bytes from which an object travels alone."""
 
@@ -29,7 +35,8 @@ _MAX_TEXT: Final = 1024
 class HashTask:
     """One object version to hash. version_id: None where it is not known. etag: without quotes. size: bytes.
 
-    attempts: how many times it was tried and failed.
+    attempts: how many times it was tried and failed. hops: how many workers left it unfinished, with a checkpoint, for
+    want of time. sequencer: of the event that told of it, in hexadecimal; "" where none did.
     """
 
     key: str
@@ -37,6 +44,8 @@ class HashTask:
     etag: str
     size: int
     attempts: int = 0
+    hops: int = 0
+    sequencer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +123,23 @@ def plain_text(holder: dict[str, Any], field: str, name: str) -> str:
     return value
 
 
-def whole_number(holder: dict[str, Any], field: str, name: str) -> int:
-    """A required whole number, 0 or more."""
+def whole_number(holder: dict[str, Any], field: str, name: str, largest: int = _MAX_NUMBER) -> int:
+    """A required whole number from 0 to `largest`."""
     value = holder.get(field)
     if isinstance(value, bool) or not isinstance(value, int):
         raise MessageError(f"{name} is not a whole number")
-    if not 0 <= value <= _MAX_NUMBER:
+    if not 0 <= value <= largest:
         raise MessageError(f"{name} is negative or too large")
+    return value
+
+
+def sequencer_of(holder: dict[str, Any], field: str, name: str) -> str:
+    """1 to 64 hexadecimal digits; "" where the field is missing, as in S3's older events."""
+    if field not in holder:
+        return ""
+    value = plain_text(holder, field, name)
+    if not is_sequencer(value):
+        raise MessageError(f"{name} is not hexadecimal of at most {MAX_LENGTH} digits")
     return value
 
 
@@ -148,6 +167,8 @@ def _task(value: object, name: str) -> HashTask:
         etag=plain_text(entry, "etag", f"{name}.etag"),
         size=whole_number(entry, "size", f"{name}.size"),
         attempts=whole_number(entry, "attempts", f"{name}.attempts"),
+        hops=whole_number(entry, "hops", f"{name}.hops", MAX_HOPS) if "hops" in entry else 0,
+        sequencer=sequencer_of(entry, "sequencer", f"{name}.sequencer"),
     )
 
 
@@ -156,15 +177,18 @@ def _json(value: object) -> str:
 
 
 def _encode_task(task: HashTask) -> str:
-    return _json(
-        {
-            "key": task.key,
-            "version_id": task.version_id,
-            "etag": task.etag,
-            "size": task.size,
-            "attempts": task.attempts,
-        }
-    )
+    entry: dict[str, str | int | None] = {
+        "key": task.key,
+        "version_id": task.version_id,
+        "etag": task.etag,
+        "size": task.size,
+        "attempts": task.attempts,
+    }
+    if task.hops:
+        entry["hops"] = task.hops
+    if task.sequencer:
+        entry["sequencer"] = task.sequencer
+    return _json(entry)
 
 
 def _envelope(run: str, bucket: str, algorithms: Iterable[str], objects: str) -> str:

@@ -13,6 +13,7 @@ from auditor.errors import MessageError
 from auditor.messages import (
     LARGE,
     MAX_BODY,
+    MAX_HOPS,
     MAX_OBJECT_BYTES,
     MAX_OBJECTS,
     HashMessage,
@@ -34,6 +35,8 @@ tasks = st.builds(
     etag=st.text("0123456789abcdef-", min_size=1, max_size=40),
     size=st.integers(0, 2**50),
     attempts=st.integers(0, 10),
+    hops=st.integers(0, MAX_HOPS),
+    sequencer=st.text("0123456789abcdefABCDEF", max_size=64),
 )
 
 
@@ -63,6 +66,18 @@ def test_body_is_the_contracts_json_without_spaces() -> None:
         '{"v":1,"run":"run","bucket":"bucket","algorithms":["sha256"],'
         '"objects":[{"key":"key","version_id":null,"etag":"etag","size":3,"attempts":0}]}'
     )
+
+
+def test_hops_and_sequencer_are_written_only_where_they_say_something() -> None:
+    message = HashMessage("run", "bucket", ("md5",), (HashTask("k", "v", "e", 1, 0, 7, "00AB"), TASK))
+    first, second = json.loads(encode(message))["objects"]
+    assert (first["hops"], first["sequencer"]) == (7, "00AB")
+    assert set(second) == {"key", "version_id", "etag", "size", "attempts"}
+
+
+def test_fields_of_a_newer_version_that_keeps_the_number_are_ignored() -> None:
+    newer = with_object(priority=3) | {"sent_by": {"name": "x"}}
+    assert decode(json.dumps(newer)) == MESSAGE
 
 
 def test_key_outside_ascii_and_with_control_characters_is_escaped() -> None:
@@ -123,6 +138,16 @@ def test_body_that_is_no_message(body: str, reason: str) -> None:
         (with_object(size=True), r"objects\[0\].size is not a whole number"),
         (with_object(size=2**60), r"objects\[0\].size is negative or too large"),
         (with_object(attempts="1"), r"objects\[0\].attempts is not"),
+        (with_object(hops="1"), r"objects\[0\].hops is not a whole number"),
+        (with_object(hops=None), r"objects\[0\].hops is not a whole number"),
+        (with_object(hops=True), r"objects\[0\].hops is not a whole number"),
+        (with_object(hops=-1), r"objects\[0\].hops is negative or too large"),
+        (with_object(hops=10_001), r"objects\[0\].hops is negative or too large"),
+        (with_object(sequencer=""), r"objects\[0\].sequencer is not a string with text"),
+        (with_object(sequencer=None), r"objects\[0\].sequencer is not a string with text"),
+        (with_object(sequencer=1), r"objects\[0\].sequencer is not a string with text"),
+        (with_object(sequencer="0x1"), r"objects\[0\].sequencer is not hexadecimal"),
+        (with_object(sequencer="f" * 65), r"objects\[0\].sequencer is not hexadecimal"),
     ],
 )
 def test_malformed_field_is_named(broken: dict[str, Any], reason: str) -> None:

@@ -1,0 +1,52 @@
+"""Sequencers: whatever their lengths and case, they sort as S3 says that they do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.sequencers import is_sequencer, newer, sort_key
+
+sequencers = st.text("0123456789abcdefABCDEF", min_size=1, max_size=64)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_newer"),
+    [
+        ("0055AED6DCD90281E6", "0055AED6DCD90281E5", True),
+        ("0055AED6DCD90281E5", "0055AED6DCD90281E6", False),
+        ("0055AED6DCD90281E5", "0055AED6DCD90281E5", False),
+        ("617f08299329d189", "617F08299329D189", False),
+        ("617f08299329d18a", "617F08299329D189", True),
+        ("617F08299329D189", "617f08299329d18a", False),
+        ("2", "10", True),  # padded on the right: 20 and 10
+        ("10", "1", False),
+        ("1", "10", False),
+        ("101", "1", True),
+        ("00", "0", False),
+        ("0", "00", False),
+        ("9", "a", False),
+        ("a", "9", True),
+    ],
+)
+def test_newer(one: str, other: str, is_newer: bool) -> None:
+    assert newer(one, other) is is_newer
+
+
+@given(sequencers, sequencers)
+def test_order_is_that_of_the_padded_numbers(one: str, other: str) -> None:
+    length = max(len(one), len(other))
+    first, second = (int(sequencer + "0" * (length - len(sequencer)), 16) for sequencer in (one, other))
+    assert newer(one, other) is (first > second)
+    assert (sort_key(one) == sort_key(other)) is (first == second)
+
+
+@pytest.mark.parametrize("text", ["0", "0055AED6DCD90281E5", "617f08299329d189", "f" * 64])
+def test_hexadecimal_is_a_sequencer(text: str) -> None:
+    assert is_sequencer(text)
+
+
+@pytest.mark.parametrize("text", ["", "g", "0x1", "f" * 65, "1\n", " 1", "1_0", "-1", "\uff11", "\u0661"])
+def test_anything_else_is_none(text: str) -> None:
+    assert not is_sequencer(text)
