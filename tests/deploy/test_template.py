@@ -103,7 +103,7 @@ def test_the_hashing_function_as_asked_for() -> None:
     resources = Stack(of_level("fixity")).resources()
     function = resources["HashingLambdaFunction"]["Properties"]
     assert (function["Timeout"], function["MemorySize"]) == (900, 512)
-    assert "RecursiveLoop" not in function
+    assert function["RecursiveLoop"] == "Allow"
     sources = of_type(resources, "AWS::Lambda::EventSourceMapping").values()
     assert len({one["EventSourceArn"] for one in sources}) == 2
     for one in sources:
