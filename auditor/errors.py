@@ -12,6 +12,8 @@ AuditorError              every error of ours; its text is one sentence for the 
 |   +-- QueueError        the queue cannot be used
 |   +-- LedgerError       the ledger cannot be used
 |       +-- DigestConflict  another digest stands there for the very same object
+|       +-- LeaseLostError  another worker took over
++-- CheckpointError       a checkpoint that is not one of ours
 +-- MessageError          a malformed queue message: for the dead-letter queue, never for the user
 
 CallFailed                one request failed; gather retries it or turns it into Unread, so no user sees it
@@ -72,6 +74,14 @@ class DigestConflict(LedgerError):  # noqa: N818 - the field says "conflict", an
     """The ledger already holds another digest of the same algorithm for the very same object."""
 
 
+class LeaseLostError(LedgerError):
+    """Another worker took over the work whose lease this one held: what it does from now on must not be written."""
+
+
+class CheckpointError(AuditorError):
+    """A checkpoint is not one of ours, or was changed: the object is hashed from its start."""
+
+
 class MessageError(AuditorError):
     """A queue message is not one of ours; its text is the reason given on the dead-letter queue."""
 
@@ -81,8 +91,13 @@ class CallFailed(Exception):  # noqa: N818 - the failure of a call is a value on
 
     action: the API operation, such as `GetObjectAcl`. code: S3's error code, or the HTTP status as text where the
     answer has no body (HEAD), or `Timeout`, `ConnectionError`, `Malformed` for what never became an answer.
-    status: HTTP status, 0 where there was no answer. headers: the answer's headers, lower-case names.
+    status: HTTP status, 0 where there was no answer. headers: the answer's headers, lower-case names. read: bytes of a
+    body that were put into the reader's buffer before it broke. reasons: of a refused DynamoDB transaction, the code of
+    each of its parts, "None" where the part itself was fine.
     """
+
+    read: int = 0
+    reasons: tuple[str, ...] = ()
 
     def __init__(
         self, action: str, code: str, status: int = 0, message: str = "", headers: dict[str, str] | None = None
