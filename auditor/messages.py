@@ -16,7 +16,7 @@ from auditor.errors import MessageError
 from auditor.sequencers import MAX_LENGTH, is_sequencer
 
 VERSION: Final = 1
-ALGORITHMS: Final = ("sha256", "sha1", "md5")
+ALGORITHMS: Final = ("sha256", "sha1", "md5", "crc64nvme")
 """Every algorithm that can be asked for, the default first."""
 
 MAX_OBJECTS: Final = 100

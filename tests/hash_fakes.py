@@ -25,15 +25,28 @@ class Bytes:
     etag: str = "etag"
     breaks_at: int | None = None
     largest: int = 0
+    position: int = 0
+    stored: dict[str, str] = field(default_factory=dict)
 
-    async def chunks(self, size: int) -> AsyncIterator[bytes]:
-        for start in range(0, len(self.data), size):
-            if self.breaks_at is not None and start >= self.breaks_at:
-                raise CallFailed("GetObject", "ConnectionError")
-            piece = self.data[start : start + size]
-            self.largest = max(self.largest, len(piece))
-            yield piece
-            await asyncio.sleep(0)
+    async def readinto(self, buffer: memoryview) -> int:
+        end = len(self.data) if self.breaks_at is None else min(self.breaks_at, len(self.data))
+        piece = self.data[self.position : min(end, self.position + len(buffer))]
+        buffer[: len(piece)] = piece
+        self.position += len(piece)
+        self.largest = max(self.largest, len(piece))
+        await asyncio.sleep(0)
+        if len(piece) < len(buffer) and end == self.breaks_at:
+            failure = CallFailed("GetObject", "ConnectionError")
+            failure.read = len(piece)
+            raise failure
+        return len(piece)
+
+    def of(self, span: Span | None) -> Bytes:
+        """The same, or a span of it."""
+        if span is None:
+            return self
+        data = self.data[span.first : None if span.last is None else span.last + 1]
+        return Bytes(data, len(data), self.etag)
 
 
 class GetOnly:
@@ -61,13 +74,13 @@ class OneObject(GetOnly):
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AbstractAsyncContextManager[Body]:
         self.asked.append((key, version_id, etag))
-        return self._get()
+        return self._get(span)
 
     @asynccontextmanager
-    async def _get(self) -> AsyncIterator[Body]:
+    async def _get(self, span: Span | None) -> AsyncIterator[Body]:
         if self.failures:
             raise self.failures.pop(0)
-        yield self.body
+        yield self.body.of(span)
 
 
 @dataclass(slots=True)
@@ -87,10 +100,10 @@ class Store(GetOnly):
     def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AbstractAsyncContextManager[Body]:
-        return self._get(key, etag)
+        return self._get(key, etag, span)
 
     @asynccontextmanager
-    async def _get(self, key: str, etag: str | None) -> AsyncIterator[Body]:
+    async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
         self.reads.append(key)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -104,7 +117,7 @@ class Store(GetOnly):
             data = self.objects[key]
             if etag not in (None, etag_of(data)):
                 raise CallFailed("GetObject", "PreconditionFailed", 412)
-            yield Bytes(data, len(data), etag_of(data))
+            yield Bytes(data, len(data), etag_of(data)).of(span)
         finally:
             self.now -= 1
 
