@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -18,7 +18,8 @@ from auditor import aws
 from auditor.engines import replies
 from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position, Span
 from auditor.engines.requests import LISTING_ACTIONS, Requests
-from auditor.errors import UsageError
+from auditor.engines.stored import stored_of_reply, without_validation
+from auditor.errors import CallFailed, UsageError
 from auditor.faults import sdk_errors
 from auditor.models import Acl, Head
 from auditor.origin import tls_context
@@ -50,17 +51,25 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
 class Aioboto3Body:
     """aiobotocore's StreamingBody; raises CallFailed Malformed for a reply that does not say what it is."""
 
-    def __init__(self, reply: Any) -> None:
+    def __init__(self, reply: Any, span: Span | None) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
+        self.stored: Mapping[str, str] = {} if span else stored_of_reply(reply)
         self._stream = reply["Body"]
 
-    async def chunks(self, size: int) -> AsyncIterator[bytes]:
-        while True:
-            with sdk_errors("GetObject"):
-                chunk = await self._stream.content.read(size)
-            if not chunk:
-                return
-            yield chunk
+    async def readinto(self, buffer: memoryview) -> int:
+        count, size = 0, len(buffer)
+        try:
+            while count < size:
+                with sdk_errors("GetObject"):
+                    piece = await self._stream.content.read(size - count)
+                if not piece:
+                    break
+                buffer[count : count + len(piece)] = piece
+                count += len(piece)
+        except CallFailed as failure:
+            failure.read = count
+            raise
+        return count
 
 
 class Aioboto3Engine:
@@ -95,7 +104,7 @@ class Aioboto3Engine:
         reply = await self._run("GetObject", self._client.get_object, arguments)
         try:
             replies.check_span(reply.get("ContentRange"), span)
-            yield Aioboto3Body(reply)
+            yield Aioboto3Body(reply, span)
         finally:
             reply["Body"].close()
 
@@ -116,7 +125,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
                 http_session_cls=partial(_OneHopSession, tls=tls_context(connection)), **aws.client_options(connection)
             ),
         )
-        client = aws.without_redirects(await opening.__aenter__())
+        client = without_validation(aws.without_redirects(await opening.__aenter__()))
     except sdk.ProfileNotFound as error:
         raise aws.profile_missing(connection.profile) from error
     except (sdk.BotoCoreError, ValueError) as error:

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from auditor import aws
 from auditor.engines import replies
 from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position, Span
 from auditor.engines.requests import LISTING_ACTIONS, Requests
+from auditor.engines.stored import stored_of_reply, without_validation
+from auditor.errors import CallFailed
 from auditor.faults import sdk_errors
 from auditor.models import Acl, Head
+
+PIECE: Final = 64 * 1024
+"""Bytes that are read at once: of the piece in which a connection breaks, the SDK gives us none."""
 
 
 class Boto3Body:
     """A StreamingBody read in the engine's threads; CallFailed Malformed for a reply that does not say what it is."""
 
-    def __init__(self, reply: Any, run: Callable[..., Any]) -> None:
+    def __init__(self, reply: Any, span: Span | None, run: Callable[..., Any]) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
+        self.stored: Mapping[str, str] = {} if span else stored_of_reply(reply)
         self._stream = reply["Body"]
         self._run = run
 
-    async def chunks(self, size: int) -> AsyncIterator[bytes]:
-        while chunk := await self._run("GetObject", self._stream.read, size):
-            yield chunk
+    async def readinto(self, buffer: memoryview) -> int:
+        count: int = await self._run("GetObject", self._fill, buffer)
+        return count
+
+    def _fill(self, buffer: memoryview) -> int:
+        count, size = 0, len(buffer)
+        try:
+            with sdk_errors("GetObject"):
+                while count < size and (read := self._stream.readinto(buffer[count : count + PIECE])):
+                    count += read
+        except CallFailed as failure:
+            failure.read = count
+            raise
+        return count
 
 
 class Boto3Engine:
@@ -66,7 +83,7 @@ class Boto3Engine:
         reply = await self._run("GetObject", self._client.get_object, **arguments)
         try:
             replies.check_span(reply.get("ContentRange"), span)
-            yield Boto3Body(reply, self._run)
+            yield Boto3Body(reply, span, self._run)
         finally:
             await self._run("GetObject", reply["Body"].close)
 
@@ -78,7 +95,8 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     try:
         loop = asyncio.get_running_loop()
         client = await loop.run_in_executor(
-            pool, lambda: aws.make_client("s3", connection, endpoint_url=connection.endpoint_url)
+            pool,
+            lambda: without_validation(aws.make_client("s3", connection, endpoint_url=connection.endpoint_url)),
         )
         try:
             yield Boto3Engine(connection, client, pool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -18,6 +18,7 @@ from auditor.engines import documents, headers
 from auditor.engines.interface import Connection, Engine, ListQuery, Page, Position, Span
 from auditor.engines.queries import listing_query
 from auditor.engines.replies import check_span
+from auditor.engines.stored import CHECKSUM_MODE, stored
 from auditor.errors import CallFailed
 from auditor.faults import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
 from auditor.models import Acl, Head
@@ -54,12 +55,16 @@ class DirectBody:
         content_range = stream.headers.get(b"content-range")
         check_span(None if content_range is None else headers.text(content_range), span)
         self.length, self.etag = headers.length_and_etag("GetObject", stream.headers)
+        self.stored: Mapping[str, str] = {} if span else stored(stream.headers)
         self._stream = stream
 
-    async def chunks(self, size: int) -> AsyncIterator[bytes]:
-        with transport_errors("GetObject"):
-            async for chunk in self._stream.chunks(size):
-                yield chunk
+    async def readinto(self, buffer: memoryview) -> int:
+        try:
+            return await self._stream.readinto(buffer)
+        except TransportError as error:
+            failure = lost("GetObject", error)
+            failure.read = error.read
+            raise failure from error
 
 
 class DirectEngine:
@@ -92,7 +97,7 @@ class DirectEngine:
         if connection.requester_pays:
             common.append(("x-amz-request-payer", "requester"))
         self._common: Pairs = tuple(common)
-        self._with_checksum: Pairs = tuple(sorted([*common, ("x-amz-checksum-mode", "ENABLED")]))
+        self._with_checksum: Pairs = tuple(sorted([*common, CHECKSUM_MODE]))
         self._listing: Pairs = tuple(sorted([*common, ("x-amz-optional-object-attributes", "RestoreStatus")]))
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
@@ -115,7 +120,7 @@ class DirectEngine:
     async def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AsyncIterator[DirectBody]:
-        extra = [*self._common]
+        extra = [*(self._with_checksum if span is None else self._common)]
         if etag is not None:
             extra.append(("if-match", f'"{etag}"'))
         if span is not None:
@@ -156,13 +161,10 @@ class DirectEngine:
         return Request(method, f"{path}?{query}" if query else path, signed), behind
 
     async def _refused(self, stream: Stream, behind: float) -> CallFailed:
-        body = b""
+        buffer = memoryview(bytearray(_LARGEST_ERROR))
         with transport_errors("GetObject"):
-            async for chunk in stream.chunks(_LARGEST_ERROR):
-                body += chunk
-                if len(body) >= _LARGEST_ERROR:
-                    break
-        answer = Answer(stream.status, stream.reason, stream.headers, body)
+            count = await stream.readinto(buffer)
+        answer = Answer(stream.status, stream.reason, stream.headers, bytes(buffer[:count]))
         return await self._set_right(_failure("GetObject", answer), behind)
 
     async def _set_right(self, failure: CallFailed, signed_behind: float) -> CallFailed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -72,14 +72,24 @@ class Span:
 
 
 class Body(Protocol):
-    """An object's bytes, or a span of them, on their way. length: Content-Length, bytes. etag: without quotes."""
+    """An object's bytes, or a span of them, on their way. length: Content-Length, bytes. etag: without quotes.
+
+    stored: digests of the whole object that S3 keeps and told with the answer, algorithm ("sha256", "crc64nvme") to
+    lower-case hex; composite ones are none. Empty with a span.
+    """
 
     @property
     def length(self) -> int: ...
     @property
     def etag(self) -> str: ...
-    def chunks(self, size: int) -> AsyncIterator[bytes]:
-        """Pieces of at most `size` bytes, in order; raises CallFailed when the connection breaks."""
+    @property
+    def stored(self) -> Mapping[str, str]: ...
+    async def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer from its start with what comes next; returns how many bytes it has now.
+
+        Fewer than its length only where the body ends, 0 when nothing is left. Raises CallFailed when the connection
+        breaks; bytes that had come by then are in the buffer, and `CallFailed.read` says how many.
+        """
         ...
 
 

@@ -150,6 +150,18 @@ class AiohttpStream:
         while piece := await self._piece(size):
             yield piece
 
+    async def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer, but at the end; raises TransportError with `read` set."""
+        count, size = 0, len(buffer)
+        try:
+            while count < size and (piece := await self._piece(size - count)):
+                buffer[count : count + len(piece)] = piece
+                count += len(piece)
+        except TransportError as error:
+            error.read = count
+            raise
+        return count
+
     async def whole(self) -> bytes:
         """The body; raises TransportError, also for one larger than LARGEST_BODY."""
         length = self.headers.get(b"content-length", b"0")

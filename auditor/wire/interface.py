@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -31,7 +31,11 @@ class TransportError(Exception):
     |-- ConnectionLostError   refused, reset, closed early, TLS or proxy failed
     |-- TransportTimeoutError connecting, waiting for the next byte, or the whole answer took too long
     `-- BrokenAnswerError     what came is not HTTP/1.1, or passes a limit
+
+    read: bytes of a body that were in the reader's buffer by then.
     """
+
+    read: int = 0
 
 
 class ConnectionLostError(TransportError):
@@ -111,8 +115,11 @@ class Stream(Protocol):
     def reason(self) -> str: ...
     @property
     def headers(self) -> Mapping[bytes, bytes]: ...
-    def chunks(self, size: int) -> AsyncIterator[bytes]:
-        """Pieces of at most `size` bytes; raises TransportError."""
+    async def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer with the bytes that come next; how many there are: fewer than its length at the end only.
+
+        Raises TransportError, whose `read` says how many of the buffer's bytes had come.
+        """
         ...
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
 import pytest
 
-from auditor.engines.interface import Engine, ListQuery, Position
+from auditor.engines.interface import Body, Engine, ListQuery, Position
 from auditor.errors import CallFailed
 from auditor.models import Head, ObjectRef
 from tests.servers.world import StubBucket
@@ -60,7 +60,14 @@ EVERYTHING: Final = Head(
 
 async def read(engine: Engine, key: str, size: int = 65536) -> bytes:
     async with engine.get(key, None, None) as body:
-        return b"".join([chunk async for chunk in body.chunks(size)])
+        return b"".join([piece async for piece in pieces(body, size)])
+
+
+async def pieces(body: Body, size: int) -> AsyncIterator[bytes]:
+    """The rest of the body, in pieces of `size` bytes, but for the last."""
+    buffer = memoryview(bytearray(size))
+    while count := await body.readinto(buffer):
+        yield bytes(buffer[:count])
 
 
 async def list_all(engine: Engine, query: ListQuery) -> tuple[list[ObjectRef], list[str], int]:

@@ -14,7 +14,7 @@ from auditor.engines import ENGINES
 from auditor.engines.interface import Connection, Engine, ListQuery, Page, Span
 from auditor.errors import CallFailed
 from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef
-from tests.engines.common import CALLS, EVERYTHING, failure_of, list_all, put_everything, read
+from tests.engines.common import CALLS, EVERYTHING, failure_of, list_all, pieces, put_everything, read
 from tests.engines.conftest import Opening
 from tests.odd_keys import ODD_KEYS
 from tests.servers.stub import StubServer
@@ -234,7 +234,7 @@ class TestBodies:
         async with engine.get("big", None, None) as body:
             assert body.length == len(content)
             assert body.etag == bucket.objects.versions("big")[0].etag
-            chunks = [chunk async for chunk in body.chunks(100_000)]
+            chunks = [piece async for piece in pieces(body, 100_000)]
         assert b"".join(chunks) == content
         assert max(map(len, chunks)) <= 100_000
 
@@ -264,7 +264,7 @@ class TestBodies:
         ):
             async with engine.get("k", None, etag, span) as body:
                 assert (body.length, body.etag) == (len(wanted), etag)
-                assert b"".join([chunk async for chunk in body.chunks(64)]) == wanted
+                assert b"".join([piece async for piece in pieces(body, 64)]) == wanted
 
     async def test_a_span_beyond_the_end(self, engine: Engine, bucket: StubBucket) -> None:
         bucket.put("key", b"abc")
@@ -282,7 +282,7 @@ class TestBodies:
         bucket.put("big", b"x" * 3_000_000)
         bucket.put("key", b"small")
         async with engine.get("big", None, None) as body:
-            async for _ in body.chunks(10):
+            async for _ in pieces(body, 10):
                 break
         assert await read(engine, "key") == b"small"
 

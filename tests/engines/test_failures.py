@@ -10,7 +10,7 @@ import pytest
 
 from auditor.engines.interface import Engine
 from auditor.errors import CredentialsError, UsageError
-from tests.engines.common import CALLS, failure_of, read
+from tests.engines.common import CALLS, failure_of, pieces, read
 from tests.engines.conftest import Opening
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import (
@@ -192,7 +192,7 @@ class TestCancellation:
 
             async def read_slowly() -> None:
                 async with engine.get("big", None, None) as body:
-                    async for _ in body.chunks(1000):
+                    async for _ in pieces(body, 1000):
                         reached.set()
                         await asyncio.Event().wait()
 

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.loops import new_loop
 from auditor.wire.aiohttp import AiohttpTransport
-from auditor.wire.interface import Request, Server, Transport
+from auditor.wire.interface import Request, Server, Stream, Transport, TransportError
 from auditor.wire.thin import ThinTransport
 from tests.loop_blocking import free_loop as free_loop
 from tests.wire.certificates import Tls, made
@@ -92,6 +92,21 @@ def get(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
 def head(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
     """A HEAD."""
     return Request("HEAD", target, (("Host", "bucket.test"), *headers))
+
+
+async def pieces(stream: Stream, size: int) -> AsyncIterator[bytes]:
+    """The rest of a body, in pieces of `size` bytes, but for the last; what came before an error comes before it."""
+    buffer = memoryview(bytearray(size))
+    while True:
+        try:
+            count = await stream.readinto(buffer)
+        except TransportError as error:
+            if error.read:
+                yield bytes(buffer[: error.read])
+            raise
+        if not count:
+            return
+        yield bytes(buffer[:count])
 
 
 def resent(transport: Transport) -> int:

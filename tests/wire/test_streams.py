@@ -19,7 +19,7 @@ from auditor.wire.interface import (
     TransportTimeoutError,
 )
 from tests.wire.certificates import Tls
-from tests.wire.conftest import get
+from tests.wire.conftest import get, pieces
 from tests.wire.raw_server import OK, Peer, RawServer, answering, once, serving
 
 
@@ -34,7 +34,7 @@ async def opened(raw: RawServer, **fields: Any) -> AsyncIterator[AiohttpTranspor
 
 async def read(transport: AiohttpTransport) -> None:
     async with transport.stream(get()) as stream:
-        async for _ in stream.chunks(99):
+        async for _ in pieces(stream, 99):
             pass
 
 
@@ -51,7 +51,7 @@ async def test_body_larger_than_what_is_held_whole() -> None:
     size = 0
     async with serving(script) as server, opened(server) as transport, transport.stream(get()) as stream:
         assert (stream.status, stream.reason, stream.headers[b"etag"]) == (200, "OK", b"e")
-        async for chunk in stream.chunks(65536):
+        async for chunk in pieces(stream, 65536):
             assert 0 < len(chunk) <= 65536
             size += len(chunk)
     assert size == len(piece) * count
@@ -61,13 +61,13 @@ async def test_connection_is_kept_after_a_whole_body_and_closed_after_a_part() -
     async with serving(answering(OK)) as server, opened(server) as transport:
         for _ in range(2):
             async with transport.stream(get()) as stream:
-                assert [chunk async for chunk in stream.chunks(1)] == [b"o", b"k"]
+                assert [chunk async for chunk in pieces(stream, 1)] == [b"o", b"k"]
         assert server.accepted == 1
     large = b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n" + bytes(99)
     async with serving(answering(large)) as server, opened(server) as transport:
         for _ in range(2):
             async with transport.stream(get()) as stream:
-                assert await anext(stream.chunks(99)) == bytes(99)
+                assert await anext(pieces(stream, 99)) == bytes(99)
         assert server.accepted == 2
 
 
@@ -91,7 +91,7 @@ async def test_stream_ends_early(ending: str) -> None:
 
     async with serving(script) as server, opened(server) as transport, transport.stream(get()) as stream:
         with pytest.raises(ConnectionLostError):
-            assert [chunk async for chunk in stream.chunks(9)] == [b"part"]
+            assert [chunk async for chunk in pieces(stream, 9)] == [b"part"]
 
 
 async def test_stream_falls_silent() -> None:
@@ -103,7 +103,7 @@ async def test_stream_falls_silent() -> None:
     async with serving(script) as server, opened(server, read_timeout=0.1) as transport:
         with pytest.raises(TransportTimeoutError):
             async with transport.stream(get()) as stream:
-                assert [chunk async for chunk in stream.chunks(9)] == [b"part"]
+                assert [chunk async for chunk in pieces(stream, 9)] == [b"part"]
         await server.until(lambda it: it.open == 0)
 
 
