@@ -1,27 +1,18 @@
-"""S3's own events as hash messages: plain, through SNS, or from EventBridge."""
+"""S3's notifications: what they ask to be hashed and what they tell of keys; plain, through SNS or from EventBridge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import unquote_plus
 
+from auditor.dates import seconds_in_utc
 from auditor.errors import MessageError
-from auditor.messages import (
-    ALGORITHMS,
-    MAX_OBJECTS,
-    HashMessage,
-    HashTask,
-    as_object,
-    bucket_name,
-    decode_document,
-    pack,
-    parse,
-    plain_text,
-    text,
-    whole_number,
-)
+from auditor.ledgers.interface import Event, Notice
+from auditor.messages import ALGORITHMS, HashMessage, HashTask, decode_document, pack, parse
+from auditor.s3events import ObjectEvent, from_event_bridge, from_records
+from auditor.sequencers import sort_key
 
 EVENT_RUN: Final = "event"
 _DEFAULT: Final = ALGORITHMS[:1]
@@ -34,32 +25,124 @@ class TestEvent:
     __test__ = False  # pytest would take it for a test by its name
 
 
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What became of a key, for the ledger's arrived(); its sequencer is never empty. deleted: the key is gone."""
+
+    bucket: str
+    notice: Notice
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A "deleted" line for the history alone: of one version, whose key may be there still, or without a sequencer."""
+
+    bucket: str
+    event: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """All that a message on the queue says; one of ours has messages only.
+
+    messages: one a bucket, or more where limits ask for it. notices: of each key in the order in which it happened.
+    superseded: objects that are not in `messages`, because the same notification tells of a newer one in their place.
+    test: S3's test event.
+    """
+
+    messages: tuple[HashMessage, ...] = ()
+    notices: tuple[Noticed, ...] = ()
+    removals: tuple[Removed, ...] = ()
+    superseded: int = 0
+    test: bool = False
+
+
 def decode_any(body: str, algorithms: Sequence[str] = _DEFAULT) -> list[HashMessage] | TestEvent:
-    """One of our messages or one of S3's; `algorithms` are what S3's events ask for. Raises MessageError."""
+    """What is to be hashed for one of our messages or one of S3's; see decode_notification()."""
+    notification = decode_notification(body, algorithms)
+    return TestEvent() if notification.test else list(notification.messages)
+
+
+def decode_notification(
+    body: str, algorithms: Sequence[str] = _DEFAULT, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Notification:
+    """One of our messages or one of S3's. Raises MessageError with a reason that never quotes the text.
+
+    algorithms: what S3's events ask for. now: the time of events that do not say theirs.
+    """
     document = parse(body)
     if "v" in document:
-        return [decode_document(document)]
-    return _decode_event(document, algorithms)
-
-
-def _decode_event(document: dict[str, Any], algorithms: Sequence[str]) -> list[HashMessage] | TestEvent:
-    """S3's notification as messages, one a bucket; none when it tells of no created object."""
+        return Notification(messages=(decode_document(document),))
     if "Message" in document and "Type" in document:
         document = _unwrap(document)
     if document.get("Event") == "s3:TestEvent":
-        return TestEvent()
+        return Notification(test=True)
+    received = seconds_in_utc(now())
     if "detail-type" in document:
-        found = _from_event_bridge(document)
+        told = list(from_event_bridge(document, received))
     elif isinstance(document.get("Records"), list):
-        found = _from_records(document["Records"])
+        told = list(from_records(document["Records"], received))
     else:
         raise MessageError("the body is neither a message of ours nor an S3 notification")
+    return _notification(told, tuple(algorithms))
+
+
+def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
+    """Tasks without those that an event of the same batch supersedes, sorted by key and then by sequencer.
+
+    An unversioned object is superseded by a newer one of its key, for it lies in the same place. Versions stay, and so
+    does what has no sequencer; but no object twice. The order in which tasks are given changes nothing.
+    """
+    kept: dict[tuple[str | None, ...], HashTask] = {}
+    for task in sorted(tasks, key=_order):
+        in_place = task.version_id in (None, "null") and task.sequencer
+        kept[(task.key,) if in_place else (task.key, task.version_id, task.etag)] = task
+    return sorted(kept.values(), key=_order)
+
+
+def _order(task: HashTask) -> tuple[str, str, str, str, int]:
+    return task.key, sort_key(task.sequencer), task.version_id or "", task.etag, task.size
+
+
+def _notification(told: Sequence[ObjectEvent], algorithms: tuple[str, ...]) -> Notification:
     by_bucket: dict[str, list[HashTask]] = {}
-    for bucket, task in found:
-        by_bucket.setdefault(bucket, []).append(task)
-    return [
-        message for bucket, tasks in by_bucket.items() for message in pack(EVENT_RUN, bucket, tuple(algorithms), tasks)
-    ]
+    for one in told:
+        if one.kind in ("created", "restored"):
+            task = HashTask(one.key, one.version_id, one.etag, one.size, sequencer=one.sequencer)
+            by_bucket.setdefault(one.bucket, []).append(task)
+    thinned = {bucket: newest(tasks) for bucket, tasks in by_bucket.items()}
+    in_order = sorted(told, key=lambda one: sort_key(one.sequencer))
+    of_keys = [one for one in in_order if one.sequencer and not _of_version(one)]
+    others = [one for one in in_order if one.kind in ("hidden", "removed") and one not in of_keys]
+    return Notification(
+        messages=tuple(
+            message for bucket, tasks in thinned.items() for message in pack(EVENT_RUN, bucket, algorithms, tasks)
+        ),
+        notices=tuple(Noticed(one.bucket, _notice(one)) for one in of_keys),
+        removals=tuple(
+            Removed(one.bucket, Event(key=one.key, at=one.at, what="deleted", version_id=one.version_id))
+            for one in others
+        ),
+        superseded=sum(map(len, by_bucket.values())) - sum(map(len, thinned.values())),
+    )
+
+
+def _of_version(one: ObjectEvent) -> bool:
+    """Whether it is the end of one version, be it a delete marker's, after which the key is there again."""
+    return one.kind == "removed" and one.version_id is not None
+
+
+def _notice(one: ObjectEvent) -> Notice:
+    there = one.kind == "created"
+    return Notice(
+        key=one.key,
+        sequencer=one.sequencer,
+        deleted=not there,
+        at=one.at,
+        version_id=one.version_id,
+        etag=one.etag if there else None,
+        size=one.size if there else None,
+    )
 
 
 def _unwrap(document: dict[str, Any]) -> dict[str, Any]:
@@ -67,66 +150,3 @@ def _unwrap(document: dict[str, Any]) -> dict[str, Any]:
     if document["Type"] != "Notification" or not isinstance(document["Message"], str):
         raise MessageError("the SNS envelope holds no notification")
     return parse(document["Message"])
-
-
-def _from_records(records: list[Any]) -> list[tuple[str, HashTask]]:
-    """Keys are form-urlencoded there: a space is "+" (S3 User Guide, notification-content-structure)."""
-    if len(records) > MAX_OBJECTS:
-        raise MessageError(f"Records has {len(records)} entries, more than {MAX_OBJECTS}")
-    found: list[tuple[str, HashTask]] = []
-    for index, value in enumerate(records):
-        name = f"Records[{index}]"
-        record = as_object(value, name)
-        if record.get("eventSource") != "aws:s3":
-            raise MessageError(f"{name}.eventSource is not aws:s3")
-        if not text(record, "eventName", f"{name}.eventName").removeprefix("s3:").startswith("ObjectCreated:"):
-            continue
-        s3 = as_object(record.get("s3"), f"{name}.s3")
-        bucket = bucket_name(as_object(s3.get("bucket"), f"{name}.s3.bucket"), "name", f"{name}.s3.bucket.name")
-        entry = dict(as_object(s3.get("object"), f"{name}.s3.object"))
-        entry["key"] = _unquote(entry.get("key"), f"{name}.s3.object.key")
-        found.append((bucket, _created(entry, f"{name}.s3.object", "eTag", "versionId")))
-    return found
-
-
-def _from_event_bridge(document: dict[str, Any]) -> list[tuple[str, HashTask]]:
-    """Keys are raw there, `%` and `+` included."""
-    if document.get("source") != "aws.s3":
-        raise MessageError("source is not aws.s3")
-    if document["detail-type"] != "Object Created":
-        return []
-    detail = as_object(document.get("detail"), "detail")
-    bucket = bucket_name(as_object(detail.get("bucket"), "detail.bucket"), "name", "detail.bucket.name")
-    entry = as_object(detail.get("object"), "detail.object")
-    return [(bucket, _created(entry, "detail.object", "etag", "version-id"))]
-
-
-def _unquote(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise MessageError(f"{name} is not a string with text")
-    try:
-        return unquote_plus(value, errors="strict")
-    except UnicodeDecodeError as error:
-        raise MessageError(f"{name} is not valid unicode") from error
-
-
-def _created(entry: dict[str, Any], name: str, etag: str, version: str) -> HashTask:
-    return HashTask(
-        key=text(entry, "key", f"{name}.key"),
-        version_id=_version(entry, version, f"{name}.{version}"),
-        etag=_etag(entry, etag, f"{name}.{etag}"),
-        size=whole_number(entry, "size", f"{name}.size"),
-    )
-
-
-def _version(entry: dict[str, Any], field: str, name: str) -> str | None:
-    """None where the bucket has no versions: the field is missing there, null or empty."""
-    return None if entry.get(field) in (None, "") else plain_text(entry, field, name)
-
-
-def _etag(entry: dict[str, Any], field: str, name: str) -> str:
-    """Without quotes; an empty one would be no object's, and the object taken for overwritten."""
-    etag = plain_text(entry, field, name).strip('"')
-    if not etag:
-        raise MessageError(f"{name} is not a string with text")
-    return etag
