@@ -23,6 +23,7 @@ from auditor.messages import (
     encode,
     pack,
 )
+from auditor.queues import Outgoing, batches
 
 TASK = HashTask("key", None, "etag", 3)
 MESSAGE = HashMessage("run", "bucket", ("sha256",), (TASK,))
@@ -204,6 +205,17 @@ def test_packed_messages_keep_every_limit_and_every_object(objects: list[HashTas
 def test_250_small_objects_fill_messages_of_a_hundred() -> None:
     objects = [HashTask(f"key-{number}", None, "e", 10) for number in range(250)]
     assert [len(message.tasks) for message in pack("run", "bucket", ("sha256",), objects)] == [100, 100, 50]
+
+
+def test_small_objects_need_a_hundredth_of_the_requests_of_one_message_each() -> None:
+    objects = [
+        HashTask(f"archive/2026/01/02/scan-{number:09}.tiff", None, "0" * 32, 10_240) for number in range(20_000)
+    ]
+    bodies = [encode(message) for message in pack("20260102T030405Z-abcdef", "a" * 63, ("sha256", "md5"), objects)]
+    sends = list(batches([Outgoing(body) for body in bodies]))
+    assert len(bodies) == len(objects) / 100  # an invocation each
+    assert len(sends) == len(objects) / 10 / 100
+    assert max(map(len, bodies)) < 64 * 1024  # SQS bills as many requests as it has of these
 
 
 def test_body_limit_counts_the_escapes_of_the_longest_keys() -> None:
