@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
@@ -15,7 +17,13 @@ class LedgerOpener(Protocol):
     """Opens one kind of ledger; `name` is what follows the scheme."""
 
     def __call__(
-        self, name: str, *, region: str | None, endpoint_url: str | None, profile: str | None
+        self,
+        name: str,
+        *,
+        region: str | None,
+        endpoint_url: str | None,
+        profile: str | None,
+        clock: Callable[[], float],
     ) -> AbstractAsyncContextManager[Ledger]: ...
 
 
@@ -23,10 +31,18 @@ LEDGERS: Final[dict[str, LedgerOpener]] = {"sqlite": open_sqlite, "dynamodb": op
 
 
 def open_ledger(
-    uri: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
+    uri: str,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> AbstractAsyncContextManager[Ledger]:
-    """The ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, to be entered; a bad URI is a UsageError at once."""
+    """The ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, to be entered; a bad URI is a UsageError at once.
+
+    clock: seconds since the epoch, for leases.
+    """
     scheme, _, name = uri.partition(":")
     if scheme not in LEDGERS or not name.strip() or "\0" in name:
         raise UsageError(f"--ledger {uri[:200]!r} is not a ledger: write sqlite:PATH or dynamodb:TABLE")
-    return LEDGERS[scheme](name, region=region, endpoint_url=endpoint_url, profile=profile)
+    return LEDGERS[scheme](name, region=region, endpoint_url=endpoint_url, profile=profile, clock=clock)

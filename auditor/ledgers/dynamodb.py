@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -155,7 +156,12 @@ class DynamoLedger:
 
 @asynccontextmanager
 async def open_dynamodb(
-    name: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
+    name: str,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Ledger]:
     """The ledger in the table `name`, which must be there (create_table makes one)."""
     async with open_client(

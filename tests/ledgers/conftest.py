@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 import pytest
@@ -13,18 +15,32 @@ from auditor.ledgers import open_ledger
 from auditor.ledgers.dynamodb import create_table
 from auditor.ledgers.interface import Ledger
 
-Open = Callable[[], AbstractAsyncContextManager[Ledger]]
+
+class Open(Protocol):
+    """Opens one and the same ledger, as often as it is called. clock: seconds since the epoch."""
+
+    def __call__(self, clock: Callable[[], float] = ...) -> AbstractAsyncContextManager[Ledger]: ...
 
 
 @pytest.fixture(params=["sqlite", "dynamodb"])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Opens one and the same ledger, as often as it is called."""
     if request.param == "sqlite":
-        return lambda: open_ledger(f"sqlite:{tmp_path / 'ledger.db'}")
-    url = request.getfixturevalue("moto_url")
+        return opening(f"sqlite:{tmp_path / 'ledger.db'}")
+    url: str = request.getfixturevalue("moto_url")
+    return await new_table(url)
+
+
+def opening(uri: str, endpoint_url: str | None = None) -> Open:
+    def opened(clock: Callable[[], float] = time.time) -> AbstractAsyncContextManager[Ledger]:
+        return open_ledger(uri, endpoint_url=endpoint_url, clock=clock)
+
+    return opened
+
+
+async def new_table(url: str) -> Open:
     table = f"ledger-{uuid4().hex}"
     await create_table(table, endpoint_url=url)
-    return lambda: open_ledger(f"dynamodb:{table}", endpoint_url=url)
+    return opening(f"dynamodb:{table}", url)
 
 
 @pytest.fixture

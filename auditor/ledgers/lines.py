@@ -1,0 +1,89 @@
+"""The lines that a ledger itself writes into a key's history, and what makes two lines one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from auditor.ledgers.interface import Entry, Event, Expectation, Notice
+
+LONGEST: Final = 1000
+"""Characters of one text of a line's detail; what is longer is cut there."""
+
+
+def recorded(entry: Entry, algorithm: str) -> Event:
+    detail = {"algorithm": algorithm, "digest": entry.digests[algorithm], "source": entry.source}
+    return _of_entry(entry, "recorded", detail | {"bytes_read": str(entry.bytes_read)})
+
+
+def conflicted(entry: Entry, what: str, stands: str) -> Event:
+    """what: the algorithm whose digest was refused, or `size`. stands: what the ledger has, and keeps."""
+    refused = str(entry.size) if what == "size" else entry.digests[what]
+    named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
+    return _of_entry(entry, "conflict", named | {"stands": stands, "source": entry.source})
+
+
+def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
+    return Event(
+        key=entry.key,
+        at=entry.hashed_at,
+        what="recorded" if what == "recorded" else "conflict",
+        version_id=entry.version_id,
+        etag=entry.etag,
+        size=entry.size,
+        detail=detail,
+    )
+
+
+def noticed(notice: Notice) -> Event:
+    return Event(
+        key=notice.key,
+        at=notice.at,
+        what="deleted" if notice.deleted else "created",
+        version_id=notice.version_id,
+        etag=notice.etag,
+        size=notice.size,
+        detail={"sequencer": notice.sequencer},
+    )
+
+
+def imported(expectation: Expectation) -> Event:
+    return Event(
+        key=expectation.key,
+        at=expectation.imported_at,
+        what="imported",
+        size=expectation.size,
+        detail={
+            "algorithm": expectation.algorithm,
+            "digest": expectation.digest,
+            "origin": expectation.origin,
+        },
+    )
+
+
+def bounded(event: Event) -> Event:
+    """The event as it is kept."""
+    if all(len(text) <= LONGEST for text in event.detail.values()):
+        return event
+    return replace(event, detail={name: text[:LONGEST] for name, text in event.detail.items()})
+
+
+def fingerprint(event: Event) -> bytes:
+    """16 bytes; equal for two lines that say the same of the same time, which a history then holds once."""
+    said = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
+    return hashlib.sha256(_canonical(said)).digest()[:16]
+
+
+def write_detail(detail: Mapping[str, str]) -> str:
+    return _canonical(dict(detail)).decode()
+
+
+def read_detail(text: str) -> dict[str, str]:
+    return {str(name): str(value) for name, value in json.loads(text).items()}
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
