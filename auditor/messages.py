@@ -23,8 +23,8 @@ MAX_OBJECTS: Final = 100
 """Objects of one message: a hundredth of the requests of one message each.
 
 More would gain next to nothing. A million objects are 10,000 messages already: 1,000 sends of ten, 10,000 invocations.
-SQS bills each 64 KB as a request, and 100 entries have some 15 KB, so that ten messages fit one call's 256 KiB. A worker
-that is killed takes 100 objects with it, and whoever is next finds those known that were recorded.
+SQS bills each 64 KB as a request, and 100 entries have some 15 KB, so that ten messages fit one call's 256 KiB. When a
+worker is killed, 100 objects come again, and those that were recorded are known by then.
 """
 MAX_OBJECT_BYTES: Final = 256 * 1024 * 1024
 """Bytes of one message's objects: a minute at 5 MB/s, of the 15 that Lambda gives."""

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.invocation import read_event
 from auditor.messages import HashMessage, encode
-from auditor.notifications import TestEvent, decode_any
+from auditor.notifications import TestEvent, decode_any, decode_notification
 from auditor.queues import Received
 from deploy.errors import BuildError
 from deploy.invoke import check_local, main
@@ -20,7 +20,15 @@ from deploy.options import ROOT
 EVENTS = ROOT / "events"
 ENVIRONMENT = {"AUDITOR_BUCKETS": "sample-bucket,other-bucket", "AUDITOR_OUT": "s3://reports/audits"}
 FOR_THE_AUDIT = {"schedule", "rule-schedule", "manual-prefix", "hand-over"}
-FOR_HASHING = {"sqs-batch", "s3-notification", "s3-notification-sns", "s3-eventbridge", "s3-test-event"}
+NEW = [
+    "s3-notification",
+    "s3-notification-sns",
+    "s3-eventbridge",
+    "s3-notification-restored",
+    "s3-eventbridge-restored",
+]
+DELETED = ["s3-notification-deleted", "s3-eventbridge-deleted"]
+FOR_HASHING = {"sqs-batch", "s3-test-event", *NEW, *DELETED}
 NEW_OBJECT = "photos/summer 2026/café 100%+.jpg"
 
 
@@ -71,13 +79,26 @@ def test_a_batch_of_ours_is_written_as_we_write_it() -> None:
         assert encode(message) == body
 
 
-@pytest.mark.parametrize("name", ["s3-notification", "s3-notification-sns", "s3-eventbridge"])
+@pytest.mark.parametrize("name", NEW)
 def test_a_new_object_has_the_same_key_in_every_form(name: str) -> None:
     (body,) = bodies(name)
     (message,) = decoded(body)
     (task,) = message.tasks
     assert (message.bucket, message.run, task.key, task.size) == ("sample-bucket", "event", NEW_OBJECT, 204800)
     assert (len(task.etag), task.version_id) == (32, "096fKKXTRTtl3on89fVO.nfljtsv6qko")
+
+
+@pytest.mark.parametrize("name", DELETED)
+def test_an_object_a_marker_and_a_version_are_told_apart_in_every_form(name: str) -> None:
+    unversioned, hidden, of_version = (decode_notification(body) for body in bodies(name))
+    assert (unversioned.messages, hidden.messages, of_version.messages) == ((), (), ())
+    for found, version in ((unversioned, None), (hidden, "8hQ2kGfAaVbW1cXsPzYkN5rTq0mEoJdU")):
+        (noticed,) = found.notices
+        assert (noticed.bucket, noticed.notice.key, noticed.notice.deleted) == ("sample-bucket", NEW_OBJECT, True)
+        assert (noticed.notice.version_id, noticed.notice.at) == (version, "2026-01-02T03:04:06Z")
+    (removed,) = of_version.removals
+    assert (removed.event.key, removed.event.version_id) == (NEW_OBJECT, "096fKKXTRTtl3on89fVO.nfljtsv6qko")
+    assert of_version.notices == ()
 
 
 def test_the_event_that_s3_sends_at_the_start_is_known_for_what_it_is() -> None:
