@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, Final
 
 from auditor.config import load
 from auditor.errors import AuditorError, UsageError
@@ -13,10 +14,15 @@ from auditor.logs import bound
 from auditor.processing import Processor, leave
 from auditor.queues import Received, SqsQueue
 from auditor.settings import ENV_PREFIX, Settings, environment_layer, resolve
+from auditor.stop import Stop
 from auditor.tasks import together
 from auditor.worker import processor_of
 
 log = logging.getLogger(__name__)
+
+MARGIN_SECONDS: Final = 45.0
+MARGIN_SHARE: Final = 0.25
+"""Work is left this long before the deadline, or a quarter of the time left at the start where that is less."""
 
 
 class HashingService:
@@ -27,12 +33,14 @@ class HashingService:
         self._stack = AsyncExitStack()
         self._processor: Processor | None = None
 
-    async def handle(self, event: object, request: str | None = None) -> dict[str, Any]:
+    async def handle(
+        self, event: object, request: str | None = None, seconds_left: float | None = None
+    ) -> dict[str, Any]:
         """An SQS event -> `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`; raises for wrong settings.
 
-        request: the invocation's ID, for the logs.
+        request: the invocation's ID, for the logs. seconds_left: until its deadline; None: there is none.
         """
-        with bound(requestId=request):
+        with bound(requestId=request), _short_of(seconds_left) as stop:
             try:
                 records = event.get("Records") if isinstance(event, Mapping) else None
                 if not isinstance(records, list):
@@ -43,7 +51,7 @@ class HashingService:
                 log.error("the invocation failed: %s", error)
                 raise
             processor = self._processor
-            done = await together(_handle(processor, record) for record in records)
+            done = await together(_handle(processor, record, stop) for record in records)
             failed = [name for name in done if name is not None]
             log.info("%d messages, of which %d come again", len(records), len(failed))
         return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
@@ -53,7 +61,22 @@ class HashingService:
         await self._stack.aclose()
 
     async def _open(self) -> Processor:
-        return await self._stack.enter_async_context(processor_of(read_settings(self._environ)))
+        return await self._stack.enter_async_context(processor_of(read_settings(self._environ), limited=True))
+
+
+@contextmanager
+def _short_of(seconds_left: float | None) -> Iterator[Stop]:
+    """A stop that is set at the margin before the deadline."""
+    stop = Stop()
+    if seconds_left is None:
+        yield stop
+        return
+    margin = min(MARGIN_SECONDS, max(0.0, seconds_left) * MARGIN_SHARE)
+    timer = asyncio.get_running_loop().call_later(seconds_left - margin, stop.set, "the deadline is near")
+    try:
+        yield stop
+    finally:
+        timer.cancel()
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -83,13 +106,13 @@ def _received(name: str, record: Mapping[str, Any]) -> Received | None:
     return Received(name, receipt, body, int(count) if isinstance(count, str) and count.isdecimal() else 1)
 
 
-async def _handle(processor: Processor, record: Any) -> str | None:
+async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
     """The message's id when it failed; then it comes again when its backoff ends, not when the timeout does."""
     received = _received(name := _named(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)
         return name
-    processed = await processor.process(received)
+    processed = await processor.process(received, stop)
     if processed.hide is None:
         return None
     queue, arn = processor.queue, record.get("eventSourceARN")

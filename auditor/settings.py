@@ -12,11 +12,19 @@ from auditor.aws import check_endpoint
 from auditor.engines import DEFAULT_ENGINE, ENGINES
 from auditor.errors import UsageError
 from auditor.hashing import ALGORITHMS
+from auditor.messages import MAX_HOPS
 from auditor.models import Severity
+from auditor.spans import long_span, percent, span
 
 ENV_PREFIX: Final = "AUDITOR_"
 MAX_CHUNK_MIB: Final = 1024
 _NEVER: Final = "never"
+_UNITS: Final = ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
+_UNIT_BYTES: Final[dict[str, int]] = {
+    "": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)},
+}
 
 LEVELS: Final = ("exposure", "metadata", "fixity")
 """How much an audit may look at: `exposure` sends no HEAD; the others ask whatever the rules need."""
@@ -40,8 +48,12 @@ class Acceptance:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """concurrency: None is auto. max_rate: calls a second, None is unlimited. fail_on: None is never. retry_seconds:
-    time in which one call is tried again. chunk_mib: how much of an object is read at once. dead_letter_queue: None:
-    the queue is asked for its own.
+    time in which one call is tried again. chunk_mib: how much of an object is read at once. max_hops: workers that may
+    leave one object unfinished. dead_letter_queue: None: the queue is asked for its own. accept_cost: objects whose
+    reading is charged are hashed too. batch_over: bytes above which an object is left to S3 Batch Operations.
+    batch_manifest: where its manifests go; None: the run folder. Where neither is given nothing is left to it.
+    batch_role: ARN of the role that its jobs run as. max_age, percent, every, grace, record: of `verify`; seconds, but
+    for the percentage: what is due (both None: everything), from one run to the next, and what is in flight.
     """
 
     engine: str = DEFAULT_ENGINE
@@ -59,6 +71,15 @@ class Settings:
     queue: str | None = None
     dead_letter_queue: str | None = None
     hash: bool = False
+    accept_cost: bool = False
+    batch_over: int | None = None
+    batch_manifest: str | None = None
+    batch_role: str | None = None
+    max_age: float | None = None
+    percent: float | None = None
+    every: float = 86_400.0
+    grace: float = 900.0
+    record: bool = False
     endpoint_url: str | None = None
     profile: str | None = None
     region: str | None = None
@@ -74,6 +95,7 @@ class Settings:
     part_lines: int = 50_000
     part_seconds: float = 60.0
     chunk_mib: int = 1
+    max_hops: int = 200
 
 
 Parse = Callable[[Any, str], Any]
@@ -127,6 +149,14 @@ def chunk(value: Any, source: str) -> int:
     wanted = f"a whole number of MiB from 1 to {MAX_CHUNK_MIB}"
     number = int(_number(value, source, int, 1, wanted))
     if number > MAX_CHUNK_MIB:
+        raise _fail(source, value, wanted)
+    return number
+
+
+def hops(value: Any, source: str) -> int:
+    wanted = f"a whole number from 1 to {MAX_HOPS - 1}"
+    number = int(_number(value, source, int, 1, wanted))
+    if number >= MAX_HOPS:
         raise _fail(source, value, wanted)
     return number
 
@@ -189,6 +219,25 @@ def account(value: Any, source: str) -> str:
     return str(value)
 
 
+def size(value: Any, source: str) -> int:
+    """Bytes: a whole number, or one with a unit."""
+    wanted = f"a size of at least 1 byte, as 500GB or 1TiB ({', '.join(_UNITS)})"
+    match = re.fullmatch(r"([0-9]{1,18})(?:\.([0-9]{1,6}))? ?([A-Za-z]*)", str(value))
+    if isinstance(value, bool | float) or match is None or match[3].lower() not in _UNIT_BYTES:
+        raise _fail(source, value, wanted)
+    fraction = match[2] or ""
+    number: int = int(match[1] + fraction) * _UNIT_BYTES[match[3].lower()] // 10 ** len(fraction)
+    if number < 1:
+        raise _fail(source, value, wanted)
+    return number
+
+
+def role(value: Any, source: str) -> str:
+    if not re.fullmatch(r"arn:[a-z-]+:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", text(value, source), re.ASCII):
+        raise _fail(source, value, "the ARN of an IAM role")
+    return str(value)
+
+
 PARSERS: Final[dict[str, Parse]] = {
     "engine": engine,
     "concurrency": concurrency,
@@ -205,6 +254,15 @@ PARSERS: Final[dict[str, Parse]] = {
     "queue": text,
     "dead_letter_queue": text,
     "hash": flag,
+    "accept_cost": flag,
+    "batch_over": size,
+    "batch_manifest": text,
+    "batch_role": role,
+    "max_age": long_span,
+    "percent": percent,
+    "every": long_span,
+    "grace": span,
+    "record": flag,
     "endpoint_url": endpoint,
     "profile": text,
     "region": text,
@@ -218,6 +276,7 @@ PARSERS: Final[dict[str, Parse]] = {
     "part_lines": whole,
     "part_seconds": seconds,
     "chunk_mib": chunk,
+    "max_hops": hops,
 }
 """Settings that a flag, a variable or a line of auditor.toml may give; the tables of auditor.toml are read apart."""
 
@@ -252,4 +311,6 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
         raise UsageError("--queue and --hash need a ledger to know what is hashed: add --ledger sqlite:PATH")
     if settings.queue and settings.hash:
         raise UsageError("--queue and --hash exclude each other: hash here, or let the worker do it")
+    if settings.max_age is not None and settings.percent is not None:
+        raise UsageError("--max-age and --percent exclude each other: say by age or by share what is due")
     return settings

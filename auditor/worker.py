@@ -11,16 +11,19 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Final
 
+from auditor.counts import Counts, Processed
 from auditor.enginepool import EnginePool, OpenEngine
 from auditor.engines.interface import Engine
 from auditor.errors import AuditorError, QueueError
 from auditor.hashing import MIB, hash_threads
+from auditor.hashwork import HashSettings
 from auditor.home import connection_to, open_at_home
 from auditor.ledgers import open_ledger
 from auditor.places import ledger_endpoint
-from auditor.processing import Counts, HashSettings, Processed, Processor, leave
+from auditor.processing import Processor, leave
 from auditor.queues import BATCH, Queue, Received, open_queue
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.tasks import task_group
 
 log = logging.getLogger(__name__)
@@ -62,13 +65,13 @@ class Worker:
         self._pace = pace or Pace()
         self._clock = clock
         self._freed = asyncio.Event()
-        self._stopping = False
+        self._stop = Stop()
         self._quiet_since = 0.0
         self._doom: AuditorError | None = None
 
     def stop(self) -> None:
-        """Finish what is in hand, leave the rest on the queue."""
-        self._stopping = True
+        """Finish the small objects in hand, send the large ones on with a checkpoint, leave the rest on the queue."""
+        self._stop.set("the worker is to stop")
 
     async def run(self) -> Counts:
         """Work until the queue was empty for `idle` seconds, with nothing in hand and nothing due from us.
@@ -77,7 +80,7 @@ class Worker:
         """
         self._quiet_since = self._clock()
         async with task_group() as group:
-            while not self._stopping and await self._room():
+            while not self._stop and await self._room():
                 for received in await self._receive():
                     self.in_hand += 1
                     group.create_task(self._handle(received))
@@ -90,7 +93,7 @@ class Worker:
         while self.in_hand >= self._pace.messages:
             self._freed.clear()
             await self._freed.wait()
-        return not self._stopping
+        return not self._stop
 
     async def _receive(self) -> list[Received]:
         room = min(BATCH, self._pace.messages - self.in_hand)
@@ -101,7 +104,7 @@ class Worker:
         except AuditorError as error:
             self._give_up(error)
             return []
-        if batch and self._stopping:
+        if batch and self._stop:
             for received in batch:
                 await leave(self._queue, received, 0)
             return []
@@ -125,7 +128,7 @@ class Worker:
         async with task_group() as group:
             group.create_task(self._heartbeat(received, finished))
             try:
-                return await self._processor.process(received)
+                return await self._processor.process(received, self._stop)
             finally:
                 finished.set()
 
@@ -155,9 +158,12 @@ class Worker:
         self.stop()
 
 
-def processor_of(settings: Settings) -> AbstractAsyncContextManager[Processor]:
-    """A processor to be entered, with all that the settings say; a queue and a ledger must be among it."""
-    hashing = hash_settings(settings)
+def processor_of(settings: Settings, *, limited: bool = False) -> AbstractAsyncContextManager[Processor]:
+    """A processor to be entered, with all that the settings say; a queue and a ledger must be among it.
+
+    limited: it works in invocations that have a deadline.
+    """
+    hashing = hash_settings(settings, limited=limited)
 
     def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
         return open_at_home(settings.engine, connection_to(bucket, settings, hashing.concurrency))
@@ -174,12 +180,14 @@ def processor_of(settings: Settings) -> AbstractAsyncContextManager[Processor]:
     )
 
 
-def hash_settings(settings: Settings) -> HashSettings:
+def hash_settings(settings: Settings, *, limited: bool = False) -> HashSettings:
     """What of the settings the hashing of one message needs."""
     return HashSettings(
         algorithms=settings.algorithms,
         concurrency=settings.concurrency or CONCURRENCY,
         chunk_size=settings.chunk_mib * MIB,
+        max_hops=settings.max_hops,
+        limited=limited,
     )
 
 

@@ -15,7 +15,8 @@ _runner = asyncio.Runner(loop_factory=new_loop)
 _service = HashingService(os.environ)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and all others of auditor.settings."""
     logs.set_up(os.environ)
-    return _runner.run(_service.handle(event, getattr(context, "aws_request_id", None)))
+    seconds_left = None if context is None else context.get_remaining_time_in_millis() / 1000
+    return _runner.run(_service.handle(event, getattr(context, "aws_request_id", None), seconds_left))

@@ -23,6 +23,7 @@ import pytest
 
 from auditor.cli import main
 from auditor.cli.demo import SHOWN, end
+from auditor.counts import Counts
 from auditor.demo.aws import demo_aws, own_environment
 from auditor.demo.compare import audit_differences, compare, hashing_differences
 from auditor.demo.files import ENOUGH_FILES, MOST_FILES, choose
@@ -32,7 +33,6 @@ from auditor.demo.tour import run_tour
 from auditor.demo.world import BUCKET
 from auditor.engines import ENGINES
 from auditor.errors import UsageError
-from auditor.processing import Counts
 from auditor.rules import RULES
 from auditor.runs import read_lines
 from auditor.stores import open_store

@@ -18,9 +18,9 @@ import boto3
 import pytest
 
 from auditor.errors import LedgerError, UsageError
+from auditor.hashwork import HashSettings
 from auditor.ledgers.dynamodb import create_table
 from auditor.messages import HashMessage, HashTask, encode
-from auditor.processing import HashSettings
 from auditor.service import HashingService, read_settings
 from auditor.worker import hash_settings
 from tests.hash_fakes import etag_of

@@ -5,20 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from auditor.counts import Counts
 from auditor.enginepool import EnginePool
 from auditor.errors import CallFailed, LedgerError, QueueError
+from auditor.hashwork import HashSettings
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Entry, Ledger
 from auditor.messages import HashMessage, HashTask, decode, encode
 from auditor.models import ObjectRef
-from auditor.processing import Counts, HashSettings, Processor
+from auditor.processing import Processor
 from auditor.queues import Outgoing, Refused
 from tests.hash_fakes import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.ledger_fakes import Hooked, failing
 
 SETTINGS = HashSettings(retry_base=8.0)
 
@@ -299,22 +302,11 @@ async def test_log_names_message_run_and_code_and_cuts_the_key(
     assert "\n" not in line
 
 
-class BrokenLedger:
-    """A ledger that cannot be used; or one with a bug of ours."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        raise self._error
-
-    async def record(self, entry: Entry) -> bool:
-        raise self._error
-
-
-async def test_ledger_that_fails_dooms_all_work_and_leaves_the_message(queue: MemoryQueue, store: Store) -> None:
+async def test_ledger_that_fails_dooms_all_work_and_leaves_the_message(
+    queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
     error = LedgerError("the ledger is gone")
-    processor = Processor(queue, None, BrokenLedger(error), EnginePool(Buckets(bucket=store)), SETTINGS)
+    processor = Processor(queue, None, Hooked(ledger, failing(error)), EnginePool(Buckets(bucket=store)), SETTINGS)
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert done.doom is error
     assert done.hide is not None
@@ -329,10 +321,10 @@ async def test_expired_credentials_doom_all_work(processor: Processor, queue: Me
 
 
 async def test_fault_of_ours_leaves_the_message_and_is_logged(
-    queue: MemoryQueue, store: Store, caplog: pytest.LogCaptureFixture
+    queue: MemoryQueue, ledger: Ledger, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger = BrokenLedger(ZeroDivisionError("a bug"))
-    processor = Processor(queue, None, ledger, EnginePool(Buckets(bucket=store)), SETTINGS)
+    buggy = Hooked(ledger, failing(ZeroDivisionError("a bug")))
+    processor = Processor(queue, None, buggy, EnginePool(Buckets(bucket=store)), SETTINGS)
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert (done.counts.failed, done.doom, done.hide is None) == (1, None, False)
     assert "a fault of the worker" in caplog.text

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from auditor.counts import Counts
 from auditor.enginepool import EnginePool
 from auditor.errors import CallFailed, LedgerError, QueueError
+from auditor.hashwork import HashSettings
 from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Ledger
-from auditor.models import ObjectRef
-from auditor.processing import Counts, HashSettings, Processor
+from auditor.ledgers.interface import Ledger
+from auditor.processing import Processor
 from auditor.worker import Pace, Worker
 from tests.hash_fakes import Buckets, MemoryQueue, Store, message_of, no_pause
+from tests.ledger_fakes import Hooked, failing
 
 
 @pytest.fixture
@@ -172,21 +174,14 @@ async def test_queue_that_breaks_is_raised(queue: MemoryQueue, ledger: Ledger, s
         await make(queue, ledger, store).run()
 
 
-class FullLedger:
-    """Knows nothing and cannot be written."""
-
-    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
-        return [{} for _ in refs]
-
-    async def record(self, entry: Entry) -> bool:
-        raise LedgerError("the disk is full")
-
-
-async def test_ledger_that_breaks_is_raised_once_and_no_message_is_lost(queue: MemoryQueue, store: Store) -> None:
+async def test_ledger_that_breaks_is_raised_once_and_no_message_is_lost(
+    queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    full = Hooked(ledger, failing(LedgerError("the disk is full"), "record_many"))
     for number in range(20):
         queue.put(message_of(store, f"key-{number}"))
     with pytest.raises(LedgerError, match="the disk is full"):
-        await make(queue, FullLedger(), store, Pace(messages=4)).run()
+        await make(queue, full, store, Pace(messages=4)).run()
     assert len(queue.left) == 20
     assert queue.deleted == []
     assert all(4 <= seconds <= 8 for _, seconds in queue.hidden)

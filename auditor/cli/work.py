@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from auditor import loops
 from auditor.cli.context import check_needed, print_json, settings_of
-from auditor.processing import Counts
+from auditor.counts import Counts
 from auditor.progress import Progress, Snapshot, make_progress
 from auditor.reports.words import counted
 from auditor.settings import Settings, seconds
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
             f"{counted(counts.messages, 'message')}: {counted(counts.hashed, 'object')} hashed,"
             f" {counts.known:,} known before, {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed,"
             f" {counts.failed:,} failed ({counts.dead_lettered:,} on the dead-letter queue),"
-            f" {counts.resent:,} sent again\n"
+            f" {counts.resent:,} sent again, {counts.continued:,} left to the next worker\n"
         )
     return 4 if counts.failed or stopped else 0
 
@@ -45,7 +45,7 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
         def caught() -> None:
             nonlocal stopped
             stopped = True
-            sys.stderr.write("auditor: finishing what is in hand; the rest stays on the queue\n")
+            sys.stderr.write("auditor: finishing small objects, leaving large ones; the rest stays on the queue\n")
             worker.stop()
 
         for number in (signal.SIGINT, signal.SIGTERM):

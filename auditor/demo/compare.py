@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.counts import Counts
 from auditor.demo.plants import Planted
-from auditor.processing import Counts
+from auditor.tally import HASHING
 from auditor.text import visible
 
 Pair = tuple[str | None, str]
@@ -86,7 +87,7 @@ def audit_differences(summary: Mapping[str, Any], objects: int) -> list[str]:
 
 def hashing_differences(first: Mapping[str, Any], work: Counts, second: Mapping[str, Any]) -> list[str]:
     """first, second: `hashing` of the two summaries, before and after the worker."""
-    total = sum(value for name, value in second.items() if name != "algorithms")
+    total = sum(second[state] for state in HASHING)
     hashable = total - second["unhashable"]
     checks = {
         f"{first['queued']:,} objects were queued and {work.hashed:,} hashed": first["queued"] != work.hashed,

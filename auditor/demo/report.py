@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from auditor.counts import Counts
 from auditor.demo.compare import Comparison, Row, where
 from auditor.demo.files import Choice
 from auditor.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.demo.world import BUCKET, Loaded
-from auditor.processing import Counts
 from auditor.text import harmless, shorten, visible, width
 
 COLUMNS: Final = 100

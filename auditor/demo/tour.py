@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor import loops
+from auditor.counts import Counts
 from auditor.demo import report
 from auditor.demo.aws import REGION, Clients, Import, demo_aws, make_queue
 from auditor.demo.compare import Comparison, audit_differences, compare, hashing_differences
@@ -20,10 +21,10 @@ from auditor.demo.steps import Steps
 from auditor.demo.world import BUCKET, load
 from auditor.engines import ENGINES
 from auditor.engines.interface import Connection, Engine
+from auditor.hashwork import HashSettings
 from auditor.ledgers.dynamodb import create_table
 from auditor.pipeline import Audit
 from auditor.places import Places, open_places
-from auditor.processing import Counts, HashSettings
 from auditor.progress import make_progress
 from auditor.runs import read_lines
 from auditor.settings import Settings

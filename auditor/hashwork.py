@@ -1,0 +1,258 @@
+"""The hashing of what one message asks for: the known skipped, small objects side by side, large ones under a lease."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
+
+from auditor.counts import Counts
+from auditor.dates import seconds_in_utc
+from auditor.enginepool import EnginePool
+from auditor.engines.interface import Engine
+from auditor.errors import BucketError, CallFailed
+from auditor.hashing import (
+    CHUNK_SIZE,
+    IN_PLACE_ATTEMPTS,
+    MIB,
+    SAVE_SECONDS,
+    Failed,
+    Hashed,
+    Mismatch,
+    Paused,
+    Permits,
+    Result,
+    Save,
+    Superseded,
+    Unhashable,
+    hash_many,
+    hash_object,
+    hash_patiently,
+)
+from auditor.leased import LEASE_SECONDS, LeasedHasher, Waiting
+from auditor.ledgers.interface import Event, Ledger, Work
+from auditor.letters import log_mismatch
+from auditor.messages import ALGORITHMS, LARGE, HashMessage, HashTask
+from auditor.models import ObjectRef
+from auditor.recording import Recording
+from auditor.stop import Stop
+
+log = logging.getLogger(__name__)
+
+MAX_HOPS: Final = 200
+"""5 TB at 65 GB an invocation is 80 of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashSettings:
+    """algorithms: what S3's own events ask for. concurrency: objects at once. bytes_in_flight, chunk_size: bytes.
+
+    max_attempts: failures after which an object goes to the dead-letter queue; max_hops: workers that may leave it
+    unfinished. retry_base: seconds, the first delay of a message that is sent again; it doubles up to 900. large: bytes
+    from which an object is hashed under a lease, which lasts lease_seconds and is renewed, with a checkpoint, every
+    save_seconds. limited: there is a deadline, at which everything is left to another invocation.
+    """
+
+    algorithms: tuple[str, ...] = ALGORITHMS[:1]
+    concurrency: int = 16
+    bytes_in_flight: int = 256 * MIB
+    chunk_size: int = CHUNK_SIZE
+    max_attempts: int = 5
+    in_place_attempts: int = IN_PLACE_ATTEMPTS
+    retry_base: float = 5.0
+    max_hops: int = MAX_HOPS
+    large: int = LARGE
+    lease_seconds: float = LEASE_SECONDS
+    save_seconds: float = SAVE_SECONDS
+    limited: bool = False
+
+
+@dataclass(slots=True)
+class Worked:
+    """What became of a message's objects. continued: to be sent on at once. waiting: another worker is at them."""
+
+    message: HashMessage
+    counts: Counts = field(default_factory=Counts)
+    failed: list[Failed] = field(default_factory=list)
+    continued: list[HashTask] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+
+    def told(self) -> str:
+        counts, tasks = self.counts, len(self.message.tasks)
+        return (
+            f"{tasks} objects of a message: {counts.hashed} hashed, {counts.known} known,"
+            f" {counts.superseded} superseded, {counts.unhashable} unhashable, {len(self.failed)} failed,"
+            f" {len(self.continued)} continued, {len(self.waiting)} waiting"
+        )
+
+
+class MessageHasher:
+    """Hashes any number of messages at once; all share the permits, so that their objects stay within the settings."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        engines: EnginePool[str],
+        settings: HashSettings,
+        *,
+        executor: Executor | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._ledger = ledger
+        self._engines = engines
+        self._settings = settings
+        self._executor = executor
+        self._sleep = sleep
+        self._permits = Permits(settings.concurrency, settings.bytes_in_flight)
+        self._recording = Recording(ledger)
+        owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
+        self._leased = LeasedHasher(ledger, owner, lease_seconds=settings.lease_seconds)
+
+    async def hash(self, message: HashMessage, stop: Stop) -> Worked:
+        """Raises LedgerError, CredentialsError: what every message would meet."""
+        worked = Worked(message)
+        todo = await self._unknown(worked)
+        if todo:
+            await self._hash_unknown(worked, todo, stop)
+        return worked
+
+    async def _unknown(self, worked: Worked) -> list[HashTask]:
+        message, settings = worked.message, self._settings
+        refs = [ObjectRef(task.key, task.etag, task.size, "", task.version_id) for task in message.tasks]
+        known = await self._ledger.known(message.bucket, refs, message.algorithms)
+        todo: list[HashTask] = []
+        for task, digests in zip(message.tasks, known, strict=True):
+            if all(algorithm in digests for algorithm in message.algorithms):
+                worked.counts += Counts(known=1)
+            elif task.attempts >= settings.max_attempts:
+                worked.failed.append(Failed(task, "TooManyAttempts", retryable=False))
+            elif task.hops > settings.max_hops:
+                worked.failed.append(Failed(task, "TooManyHops", retryable=False))
+            else:
+                todo.append(task)
+        return todo
+
+    async def _hash_unknown(self, worked: Worked, todo: Sequence[HashTask], stop: Stop) -> None:
+        try:
+            async with self._engines.lend(worked.message.bucket) as engine:
+                hash_one = partial(self._hash_one, worked, engine, stop)
+                await hash_many(hash_one, _stream(todo), self._permits, chunk_size=self._settings.chunk_size)
+        except (BucketError, CallFailed) as error:
+            # The bucket cannot be opened: that dooms its own objects, not the messages of other buckets.
+            code = error.code if isinstance(error, CallFailed) else "BucketError"
+            worked.failed += [Failed(task, code, retryable=False) for task in todo]
+
+    async def _hash_one(self, worked: Worked, engine: Engine, stop: Stop, task: HashTask) -> None:
+        if stop and self._settings.limited:
+            worked.continued.append(replace(task, hops=task.hops + 1))
+        elif task.size >= self._settings.large:
+            await self._keep(worked, await self._hash_large(worked.message, engine, stop, task))
+        else:
+            await self._keep(worked, await self._hash_small(worked.message, engine, stop, task))
+
+    async def _hash_small(self, message: HashMessage, engine: Engine, stop: Stop, task: HashTask) -> Result:
+        settings = self._settings
+        result = await hash_patiently(
+            engine,
+            task,
+            message.algorithms,
+            attempts=settings.in_place_attempts,
+            bucket=message.bucket,
+            chunk_size=settings.chunk_size,
+            executor=self._executor,
+            stop=stop.__bool__ if settings.limited else None,  # without a deadline there is time to finish it
+            sleep=self._sleep,
+        )
+        return await self._record(message.bucket, result) if isinstance(result, Hashed) else result
+
+    async def _hash_large(self, message: HashMessage, engine: Engine, stop: Stop, task: HashTask) -> Result | Waiting:
+        settings = self._settings
+
+        async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
+            return await hash_object(
+                engine,
+                task,
+                message.algorithms,
+                bucket=message.bucket,
+                chunk_size=settings.chunk_size,
+                executor=self._executor,
+                stop=stop.__bool__,
+                checkpoint=checkpoint,
+                save=save,
+                save_seconds=settings.save_seconds,
+                sleep=self._sleep,
+            )
+
+        work = Work(
+            bucket=message.bucket,
+            key=task.key,
+            version_id=task.version_id,
+            etag=task.etag,
+            algorithms=message.algorithms,
+        )
+        return await self._leased.hash(work, task, read, partial(self._record, message.bucket))
+
+    async def _record(self, bucket: str, hashed: Hashed) -> Result:
+        conflict = await self._recording.record(bucket, hashed)
+        return hashed if conflict is None else Failed(hashed.task, "DigestConflict", retryable=False)
+
+    async def _keep(self, worked: Worked, result: Result | Waiting) -> None:
+        match result:
+            case Hashed():
+                worked.counts += Counts(hashed=1)
+            case Superseded():
+                worked.counts += Counts(superseded=1)
+            case Unhashable():
+                worked.counts += Counts(unhashable=1)
+            case Failed():
+                worked.failed.append(result)
+            case Waiting():
+                worked.waiting.append(result)
+            case Mismatch():
+                await self._denounce(worked, result)
+            case Paused():
+                self._continue(worked, result)
+
+    def _continue(self, worked: Worked, paused: Paused) -> None:
+        task, hops = paused.task, paused.task.hops + 1
+        if task.size < self._settings.large:
+            worked.continued.append(replace(task, hops=hops))
+        elif paused.checkpoint is not None:
+            worked.continued.append(replace(task, attempts=0, hops=hops))
+        elif not self._settings.limited:
+            worked.continued.append(task)
+        elif task.hops == 0:  # it may have come late in its invocation: the next one is wholly its own
+            worked.continued.append(replace(task, hops=hops))
+        else:
+            log.warning("an object of %d bytes cannot be finished here: %s", task.size, paused.reason)
+            worked.failed.append(Failed(task, "NoCarriedState", retryable=False))
+
+    async def _denounce(self, worked: Worked, found: Mismatch) -> None:
+        """S3's own checksum is of other bytes than those it gave us."""
+        message, task = worked.message, found.task
+        log_mismatch(message, found)
+        event = Event(
+            key=task.key,
+            at=seconds_in_utc(datetime.now(UTC)),
+            what="mismatch",
+            version_id=task.version_id,
+            etag=task.etag,
+            size=task.size,
+            detail={"algorithm": found.algorithm, "digest": found.ours, "stored": found.stored, "source": "s3"},
+        )
+        await self._ledger.note(message.bucket, [event])
+        worked.counts += Counts(mismatched=1)
+        worked.failed.append(Failed(task, "ChecksumMismatch", retryable=False))
+
+
+async def _stream(tasks: Iterable[HashTask]) -> AsyncIterator[HashTask]:
+    for task in tasks:
+        yield task

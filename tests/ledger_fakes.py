@@ -1,0 +1,86 @@
+"""A ledger around another one, in which calls can be made to fail."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+from auditor.errors import DigestConflict
+from auditor.ledgers.interface import (
+    Entry,
+    Event,
+    Expectation,
+    Held,
+    Lease,
+    Ledger,
+    Notice,
+    Subject,
+    Work,
+)
+from auditor.models import ObjectRef
+
+
+class Hooked:
+    """hook: called with each method's name before it does anything; what it raises, the caller gets."""
+
+    def __init__(self, inner: Ledger, hook: Callable[[str], object] = lambda name: None) -> None:
+        self.inner = inner
+        self.hook = hook
+
+    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+        self.hook("known")
+        return await self.inner.known(bucket, refs, algorithms)
+
+    async def record(self, entry: Entry) -> bool:
+        self.hook("record")
+        return await self.inner.record(entry)
+
+    async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
+        self.hook("record_many")
+        return await self.inner.record_many(entries)
+
+    async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
+        self.hook("claim")
+        return await self.inner.claim(work, owner, seconds)
+
+    async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
+        self.hook("renew")
+        return await self.inner.renew(lease, seconds, checkpoint)
+
+    async def release(self, lease: Lease, *, done: bool) -> None:
+        self.hook("release")
+        await self.inner.release(lease, done=done)
+
+    async def note(self, bucket: str, events: Sequence[Event]) -> None:
+        self.hook("note")
+        await self.inner.note(bucket, events)
+
+    async def history(self, bucket: str, key: str) -> list[Event]:
+        self.hook("history")
+        return await self.inner.history(bucket, key)
+
+    async def arrived(self, bucket: str, notice: Notice) -> bool:
+        self.hook("arrived")
+        return await self.inner.arrived(bucket, notice)
+
+    async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
+        self.hook("expect")
+        return await self.inner.expect(bucket, expectations)
+
+    async def subject(self, bucket: str, key: str) -> Subject | None:
+        self.hook("subject")
+        return await self.inner.subject(bucket, key)
+
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncIterator[Subject]:
+        self.hook("subjects")
+        return self.inner.subjects(bucket, prefix)
+
+
+def failing(error: Exception, *names: str) -> Callable[[str], None]:
+    """A hook that raises the error in the methods named; without names, in all."""
+
+    def hook(name: str) -> None:
+        if not names or name in names:
+            raise error
+
+    return hook
