@@ -80,7 +80,7 @@ def decode(body: str) -> HashMessage:
 def decode_document(document: dict[str, Any]) -> HashMessage:
     """The same, of the parsed JSON."""
     version = document.get("v")
-    if isinstance(version, bool) or version != VERSION:
+    if type(version) is not int or version != VERSION:  # True and 1.0 are equal to 1
         raise MessageError(f"field v is not {VERSION}, the only version known")
     objects = document.get("objects")
     if not isinstance(objects, list) or not objects:
@@ -96,12 +96,24 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
 
 
 def parse(body: str) -> dict[str, Any]:
-    """The JSON object in a message's body; anything else is a MessageError."""
+    """The JSON object in a message's body; anything else is a MessageError, and so is a field that is there twice."""
     try:
-        document = json.loads(body)
+        document = json.loads(body, object_pairs_hook=_named_once, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise MessageError("the body is not JSON") from error
     return as_object(document, "the body")
+
+
+def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Of two fields by one name each reader may take another: nobody who means well writes that."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise MessageError("the body names a field twice")
+    return fields
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def as_object(value: object, name: str) -> dict[str, Any]:

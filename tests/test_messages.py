@@ -99,6 +99,9 @@ def test_key_outside_ascii_and_with_control_characters_is_escaped() -> None:
         ("[]", "the body is not a JSON object"),
         ("null", "the body is not a JSON object"),
         ("{}", "field v"),
+        ('{"v":NaN}', "not JSON"),
+        ('{"v":1,"v":1}', "names a field twice"),
+        ('{"v":1,"objects":[{"key":"a","key":"b"}]}', "names a field twice"),
     ],
 )
 def test_body_that_is_no_message(body: str, reason: str) -> None:
@@ -111,6 +114,7 @@ def test_body_that_is_no_message(body: str, reason: str) -> None:
     [
         (document(v=2), "field v is not 1"),
         (document(v=True), "field v is not 1"),
+        (document(v=1.0), "field v is not 1"),
         (document(v="1"), "field v is not 1"),
         (document(run=""), "run is not a string with text"),
         (document(run=7), "run is not"),
