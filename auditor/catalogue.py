@@ -14,6 +14,7 @@ GROUPS: Final = {
     "O": "Access and owners of objects",
     "E": "Encryption",
     "M": "Metadata",
+    "I": "Integrity",
     "K": "Keys",
     "B": "The bucket",
 }

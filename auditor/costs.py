@@ -16,6 +16,14 @@ CHARGED_CLASSES: Final = frozenset(_CHARGED)
 paid with the restore (S3 User Guide, "Understanding and managing Amazon S3 storage classes")."""
 
 
-def charged(storage_class: str | None) -> str | None:
-    """Why reading an object of this class costs, in words; None where it does not. None as class is STANDARD."""
+_MONITORED: Final = 128 * 1024
+
+
+def charged(storage_class: str | None, size: int | None = None) -> str | None:
+    """Why reading an object of this class costs, in words; None where it does not. None as class is STANDARD.
+
+    size: bytes; Intelligent-Tiering never moves an object of less than 128 KB, so that reading it changes nothing.
+    """
+    if storage_class == "INTELLIGENT_TIERING" and size is not None and size < _MONITORED:
+        return None
     return _CHARGED.get(storage_class or "STANDARD")

@@ -2,118 +2,225 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Final, Literal, Protocol
 
+from auditor.costs import charged
 from auditor.engines.interface import Engine
 from auditor.errors import DigestConflict
-from auditor.hashing import Failed, Hashed, Permits, Unhashable, hash_many, hash_patiently
-from auditor.ledgers.interface import Ledger
+from auditor.hashing import Failed, Hashed, Mismatch, Permits, Unhashable, hash_many, hash_patiently
+from auditor.ledgers.interface import S3, Entry, Event, Ledger
 from auditor.messages import HashTask
-from auditor.models import ARCHIVED_CLASSES, Evidence, Head, ObjectRef, Unread
+from auditor.models import ARCHIVED_CLASSES, Digests, Evidence, Head, ObjectRef, Unread
 from auditor.pace import Rate
+from auditor.s3digests import promised, s3_digests
 
 log = logging.getLogger(__name__)
 
 State = Literal["known", "hashed_now", "queued", "unhashable", "pending"]
 
-_S3_CHECKSUMS: Final = {"sha256": "checksum_sha256", "sha1": "checksum_sha1"}
 _DENIED: Final = frozenset({"403", "AccessDenied", "SSE-C"})
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a hasher made of one object. read, stored: digests of its bytes and S3's, where they are not as they should
+    be: then the object stays pending.
+    """
+
+    state: State
+    read: Mapping[str, str] = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)
 
 
 class Hasher(Protocol):
     """What is done with objects that are not hashed yet."""
 
-    async def take(self, refs: Sequence[ObjectRef]) -> list[State]:
-        """The new state of each, in order."""
+    async def take(self, refs: Sequence[ObjectRef]) -> list[Taken]:
+        """What became of each, in order."""
         ...
 
 
-class Fixity:
-    """Sorts audited objects into the five states of the summary's `hashing`. Made once a run."""
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """What is left to S3 Batch Operations: archived objects, and those of more than `over` bytes (None: of no size)."""
 
-    def __init__(self, bucket: str, ledger: Ledger, algorithms: Sequence[str], hasher: Hasher | None = None) -> None:
+    over: int | None = None
+
+
+@dataclass(slots=True)
+class Looked:
+    """What Fixity found of one object that is still there.
+
+    left: its reading is charged, and nobody accepted that. routed: it is for S3 Batch Operations.
+    """
+
+    state: State
+    digests: Digests
+    left: bool = False
+    routed: bool = False
+
+    @property
+    def wanted(self) -> bool:
+        """The hashing worker is to read it."""
+        return self.state == "pending" and not self.left
+
+
+class Fixity:
+    """Sorts audited objects into the five states of the summary's `hashing`. Made once a run.
+
+    accept_cost: objects whose reading is charged are hashed too. routing: None: nothing is left to Batch Operations.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        ledger: Ledger,
+        algorithms: Sequence[str],
+        hasher: Hasher | None = None,
+        *,
+        accept_cost: bool = False,
+        routing: Routing | None = None,
+    ) -> None:
         self.algorithms = tuple(algorithms)
         self._bucket = bucket
         self._ledger = ledger
         self._hasher = hasher
+        self._accept_cost = accept_cost
+        self._routing = routing
 
-    async def states(self, batch: Sequence[Evidence]) -> list[State | None]:
-        """The state of each object, in order; None of one that vanished."""
-        states: list[State | None] = [None] * len(batch)
+    async def look(self, batch: Sequence[Evidence]) -> list[Looked | None]:
+        """What there is of each object, in order; None of one that vanished. What S3 stores is in the ledger then."""
+        found: list[Looked | None] = [None] * len(batch)
         open_ones = [index for index, evidence in enumerate(batch) if not evidence.vanished]
-        refs = [batch[index].ref for index in open_ones]
-        found = await self._ledger.known(self._bucket, refs, self.algorithms) if refs else []
-        unhashed: list[int] = []
-        for index, digests in zip(open_ones, found, strict=True):
-            evidence = batch[index]
-            if set(self.algorithms) <= digests.keys() | s3_digests(evidence).keys() | _promised(evidence.ref):
-                states[index] = "known"
-            elif unhashable(evidence):
-                states[index] = "unhashable"
-            else:
-                states[index] = "pending"
-                unhashed.append(index)
+        if not open_ones:
+            return found
+        there = [batch[index] for index in open_ones]
+        digests = await self._recorded(there)
+        unhashed: list[tuple[Evidence, Looked]] = []
+        for index, evidence, known in zip(open_ones, there, digests, strict=True):
+            looked = found[index] = self._sort(evidence, known)
+            if looked.wanted:
+                unhashed.append((evidence, looked))
         if self._hasher is not None and unhashed:
-            for index, state in zip(
-                unhashed, await self._hasher.take([batch[index].ref for index in unhashed]), strict=True
-            ):
-                states[index] = state
-        return states
+            taken = await self._hasher.take([evidence.ref for evidence, _ in unhashed])
+            for (evidence, looked), one in zip(unhashed, taken, strict=True):
+                await self._hashed(evidence.ref, looked, one)
+        return found
+
+    def _sort(self, evidence: Evidence, digests: Digests) -> Looked:
+        known = digests.recorded.keys() | digests.stored.keys() | promised(evidence.ref)
+        if known.issuperset(self.algorithms):
+            return Looked("known", digests)
+        if unhashable(evidence):
+            return Looked("unhashable", digests, routed=self._routing is not None and archived(evidence))
+        if self._routing is not None and self._routing.over is not None and evidence.ref.size > self._routing.over:
+            return Looked("unhashable", digests, routed=True)
+        costs = charged(evidence.ref.storage_class, evidence.ref.size) is not None
+        return Looked("pending", digests, left=costs and not self._accept_cost)
+
+    async def _recorded(self, batch: Sequence[Evidence]) -> list[Digests]:
+        """The digests of each; what S3 stores of a wanted algorithm is recorded where the ledger has none."""
+        stored = [s3_digests(evidence) for evidence in batch]
+        asked = tuple(dict.fromkeys((*self.algorithms, *(name for one in stored for name in one))))
+        refs = [evidence.ref for evidence in batch]
+        known = await self._ledger.known(self._bucket, refs, asked)
+        entries = {
+            index: entry
+            for index, (evidence, one) in enumerate(zip(batch, stored, strict=True))
+            if (entry := self._entry(evidence.ref, one, known[index])) is not None
+        }
+        if entries:
+            written = await self._ledger.record_many(list(entries.values()))
+            # Another digest stands there which was not known: written meanwhile, or of a version that we cannot name.
+            late = [index for index, one in zip(entries, written, strict=True) if isinstance(one, DigestConflict)]
+            if late:
+                again = await self._ledger.known(self._bucket, [refs[index] for index in late], asked)
+                known = [*known]
+                for index, one in zip(late, again, strict=True):
+                    known[index] = one
+        found = [Digests(stored=one, recorded=there) for one, there in zip(stored, known, strict=True)]
+        for ref, digests in zip(refs, found, strict=True):
+            await self._note(ref, "s3", digests.stored, digests.recorded)
+        return found
+
+    def _entry(self, ref: ObjectRef, stored: Mapping[str, str], known: Mapping[str, str]) -> Entry | None:
+        """S3's word as the ledger is to have it; None where there is nothing new in it."""
+        new = {name: digest for name, digest in stored.items() if name in self.algorithms and name not in known}
+        if not new:
+            return None
+        return Entry(
+            bucket=self._bucket,
+            key=ref.key,
+            version_id=ref.version_id,
+            etag=ref.etag,
+            size=ref.size,
+            digests=new,
+            hashed_at=_now(),
+            source=S3,
+        )
+
+    async def _hashed(self, ref: ObjectRef, looked: Looked, taken: Taken) -> None:
+        looked.state = taken.state
+        if taken.read:
+            (recorded,) = await self._ledger.known(self._bucket, [ref], tuple(taken.read))
+            stored = {**looked.digests.stored, **taken.stored}
+            looked.digests = Digests(stored=stored, recorded=recorded, read=taken.read)
+            await self._note(ref, "auditor", taken.read, taken.stored)
+
+    async def _note(self, ref: ObjectRef, source: str, found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+        """Write differing digests into the key's history, unless that is what it has said since anything else happened.
+
+        source: whose the found ones are.
+        """
+        for name, digest in found.items():
+            if name not in expected or expected[name] == digest:
+                continue
+            detail = {"algorithm": name, "digest": digest, "expected": expected[name], "source": source}
+            event = Event(
+                key=ref.key,
+                at=_now(),
+                what="mismatch",
+                version_id=ref.version_id,
+                etag=ref.etag,
+                size=ref.size,
+                detail=detail,
+            )
+            history = await self._ledger.history(self._bucket, ref.key)
+            latest = takewhile(lambda one: one.what == "mismatch", reversed(history))
+            if not any(dict(one.detail) == detail for one in latest):
+                await self._ledger.note(self._bucket, [event])
 
 
-def s3_digests(evidence: Evidence) -> Mapping[str, str]:
-    """Digests that S3 itself stores of the whole object, lower-case hex; a composite checksum is none.
-
-    ChecksumType tells FULL_OBJECT from COMPOSITE; where a server does not say, only a multipart ETag ends in `-N`.
-    """
-    head = evidence.head
-    if not isinstance(head, Head):
-        return {}
-    multipart = "-" in head.etag
-    if not (head.checksum_type == "FULL_OBJECT" or (head.checksum_type is None and not multipart)):
-        return {}
-    stored = {name: getattr(head, field) for name, field in _S3_CHECKSUMS.items()}
-    return {name: digest for name, text in stored.items() if text and (digest := _hex(text))}
-
-
-def _promised(ref: ObjectRef) -> frozenset[str]:
-    """Algorithms whose full-object checksum S3 stores, as the listing says, whether or not we may read its value."""
-    whole = ref.checksum_type == "FULL_OBJECT" or (ref.checksum_type is None and "-" not in ref.etag)
-    return frozenset(name.lower() for name in ref.checksum_algorithms) if whole else frozenset()
-
-
-def _hex(text: str) -> str | None:
-    try:
-        return base64.b64decode(text, validate=True).hex()
-    except (binascii.Error, ValueError):
-        return None
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def unhashable(evidence: Evidence) -> bool:
     """Its bytes cannot be read: archived and not restored, encrypted with the customer's key, or denied."""
     head = evidence.head
     if isinstance(head, Unread):
-        return head.code in _DENIED or _archived(evidence.ref, None)
-    known = head if isinstance(head, Head) else None
-    return _archived(evidence.ref, known) or bool(known and known.sse_customer_algorithm)
+        return head.code in _DENIED or archived(evidence)
+    return archived(evidence) or bool(isinstance(head, Head) and head.sse_customer_algorithm)
 
 
-def _archived(ref: ObjectRef, head: Head | None) -> bool:
+def archived(evidence: Evidence) -> bool:
+    """Its bytes cannot be read before they are restored, and are not."""
+    ref, head = evidence.ref, evidence.head if isinstance(evidence.head, Head) else None
     restored = ref.restored or bool(head and head.restore and 'ongoing-request="false"' in head.restore)
-    archived = ref.storage_class in ARCHIVED_CLASSES or bool(head and head.archive_status)
-    return archived and not restored
+    return (ref.storage_class in ARCHIVED_CLASSES or bool(head and head.archive_status)) and not restored
 
 
 class InProcessHasher:
     """Hashes here and now (`--hash`, `auditor hash`), several objects at once in bounded memory.
 
-    executor: where large chunks are hashed. failed: how many could not be hashed, or have another digest than the
-    ledger remembers; each of them stays pending.
+    executor: where large chunks are hashed. failed: how many could not be hashed, or have another digest than S3 stores
+    or the ledger remembers; each of them stays pending.
     """
 
     def __init__(
@@ -138,20 +245,20 @@ class InProcessHasher:
         self._executor = executor
         self.failed = 0
 
-    async def take(self, refs: Sequence[ObjectRef]) -> list[State]:
-        states: dict[tuple[str, str | None], State] = {}
+    async def take(self, refs: Sequence[ObjectRef]) -> list[Taken]:
+        taken: dict[tuple[str, str | None], Taken] = {}
 
         async def one(task: HashTask) -> None:
-            states[task.key, task.version_id] = await self._hash(task)
+            taken[task.key, task.version_id] = await self._hash(task)
 
         async def tasks() -> AsyncIterator[HashTask]:
             for ref in refs:
                 yield HashTask(ref.key, ref.version_id, ref.etag, ref.size, 0)
 
         await hash_many(one, tasks(), self._permits, chunk_size=self._chunk_size)
-        return [states[ref.key, ref.version_id] for ref in refs]
+        return [taken[ref.key, ref.version_id] for ref in refs]
 
-    async def _hash(self, task: HashTask) -> State:
+    async def _hash(self, task: HashTask) -> Taken:
         result = await hash_patiently(
             self._engine,
             task,
@@ -163,15 +270,22 @@ class InProcessHasher:
         if isinstance(result, Hashed):
             return await self._record(result)
         if isinstance(result, Unhashable):
-            return "unhashable"
+            return Taken("unhashable")
+        if isinstance(result, Mismatch):
+            self.failed += 1
+            log.error(
+                "%r of %s: its bytes have the %s %s, and S3 stores %s: it is damaged, or was replaced",
+                *(task.key, self._bucket, result.algorithm, result.ours, result.stored),
+            )
+            return Taken("pending", {result.algorithm: result.ours}, {result.algorithm: result.stored})
         self.failed += isinstance(result, Failed)
-        return "pending"
+        return Taken("pending")
 
-    async def _record(self, hashed: Hashed) -> State:
+    async def _record(self, hashed: Hashed) -> Taken:
         try:
             await self._ledger.record(hashed.entry(self._bucket))
         except DigestConflict as error:  # of this object alone: the others are none the worse for it
             log.error("%s", error)
             self.failed += 1
-            return "pending"
-        return "hashed_now"
+            return Taken("pending", hashed.digests)
+        return Taken("hashed_now")

@@ -21,7 +21,7 @@ from auditor.plan import Plan
 from auditor.progress import Snapshot
 from auditor.settings import Settings
 from auditor.stop import Stop
-from auditor.tally import HASHING
+from auditor.tally import Tally
 from auditor.target import Target
 from auditor.text import visible
 
@@ -47,7 +47,7 @@ class HashRun:
         self._stop = stop
         self._watch = watch
         self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
-        self._counts = dict.fromkeys(HASHING, 0)
+        self._tally = Tally()
         self._started = time.monotonic()
 
     async def run(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class HashRun:
         return {
             "target": target.to_dict(),
             "complete": ended,
-            "hashing": {"algorithms": list(settings.algorithms), **self._counts},
+            "hashing": {"algorithms": list(settings.algorithms), **self._tally.hashing_summary()},
             "failed": hasher.failed,
             "seconds": round(time.monotonic() - self._started, 3),
         }
@@ -87,7 +87,7 @@ class HashRun:
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
-        fixity = Fixity(target.bucket, self._ledger, settings.algorithms, hasher)
+        fixity = Fixity(target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost)
         return await gather(
             pages(engine, caller, target),
             Reader(engine, caller, _LISTING_ONLY, settings.algorithms),
@@ -100,19 +100,23 @@ class HashRun:
 
     async def _record(self, fixity: Fixity, batch: list[Gathered]) -> None:
         read = [item.evidence for item in batch if item.evidence is not None]
-        for state in await fixity.states(read):
-            if state is not None:
-                self._counts[state] += 1
+        for evidence, looked in zip(read, await fixity.look(read), strict=True):
+            if looked is None:
+                continue
+            self._tally.hash(looked.state)
+            if looked.left:
+                self._tally.leave(evidence.ref.storage_class, evidence.ref.size)
         self._show()
 
     def _show(self, *, done: bool = False) -> None:
+        counts = self._tally.hashing
         if self._watch is not None:
             self._watch(
                 Snapshot(
                     what=visible(self._target.uri),
-                    objects=sum(self._counts.values()),
+                    objects=sum(counts.values()),
                     seconds=time.monotonic() - self._started,
-                    detail=f"{self._counts['hashed_now']:,} hashed now, {self._counts['pending']:,} failed",
+                    detail=f"{counts['hashed_now']:,} hashed now, {counts['pending']:,} pending",
                     done=done,
                 )
             )

@@ -115,7 +115,7 @@ class Judge:
         ref, acl, head = evidence.ref, evidence.acl, evidence.head
         verdict = self._verdicts.verdict(ref, acl, head)
         answers = self._remembered(acl, None if isinstance(acl, Acl) else ref.owner)
-        facts = {"ref": ref, "acl": acl, "head": head, "owner": evidence.owner}
+        facts = {"ref": ref, "acl": acl, "head": head, "owner": evidence.owner, "digests": evidence.digests}
         own = [answer for one in self._own if (answer := one.ask(facts))]
         if own:
             answers = sorted((*answers, *own))

@@ -132,9 +132,25 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
 
 
+@record(kw_only=True)
+class Digests:
+    """Digests of one object version, each algorithm ("sha256") to lower-case hex, by whose word they are.
+
+    stored: S3's own, of the whole object. recorded: the ledger's. read: of the bytes, where this run has read them and
+    they are not what was stored or recorded.
+    """
+
+    stored: Mapping[str, str] = field(default_factory=dict)
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    read: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_LEDGER: Final = Skipped("no ledger was given")
+
+
 @record()
 class Evidence:
-    """All that gather learnt of one object.
+    """All that gather learnt of one object, and fixity of its digests.
 
     changed: HEAD's ETag differs from the listing's; `ref` then has HEAD's values.
     """
@@ -144,6 +160,7 @@ class Evidence:
     head: Head | Unread | Skipped
     vanished: bool = False
     changed: bool = False
+    digests: Digests | Skipped = NO_LEDGER
 
     @property
     def owner(self) -> str | Unread | Skipped:

@@ -16,11 +16,11 @@ from auditor.errors import OutputError
 from auditor.stores import Store
 from auditor.stores.local import output_errors
 
-KINDS: Final = ("findings", "undecided", "objects")
+KINDS: Final = ("findings", "undecided", "routed", "objects")
 """In the order in which a part's files are put in place: where the objects stand, the others stand too."""
 LEVEL: Final = 3
 """zlib's last level without lazy matching: half the CPU of those above, for parts that are a tenth larger at most."""
-_PATH: Final = re.compile(r"(findings|undecided|objects)/part-([0-9a-zA-Z]{1,16})-([0-9]{5,})\.jsonl\.gz")
+_PATH: Final = re.compile(r"(findings|undecided|routed|objects)/part-([0-9a-zA-Z]{1,16})-([0-9]{5,})\.jsonl\.gz")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -20,7 +20,7 @@ from auditor.config import accepts_rule
 from auditor.dispatch import Dispatcher
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, UsageError
-from auditor.fixity import Fixity, Hasher, InProcessHasher
+from auditor.fixity import Fixity, Hasher, InProcessHasher, Routing
 from auditor.gather import Reader, gather
 from auditor.hashing import MIB, hash_threads
 from auditor.home import connection_to
@@ -101,8 +101,9 @@ class Audit:
             max_calls=settings.max_calls,
         )
         self._connection = connection_to(target.bucket, settings, ceiling)
-        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
-        self._asked = asked_of(self._rules, settings, ledger=places.ledger is not None)
+        ledger = places.ledger is not None
+        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
+        self._asked = asked_of(self._rules, settings, ledger=ledger)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
         self._expected: int | None = None
@@ -212,7 +213,20 @@ class Audit:
                 chunk_size=settings.chunk_mib * MIB,
                 executor=stack.enter_context(hash_threads()),
             )
-        return dispatcher, Fixity(self._target.bucket, ledger, settings.algorithms, hasher)
+        fixity = Fixity(
+            self._target.bucket,
+            ledger,
+            settings.algorithms,
+            hasher,
+            accept_cost=settings.accept_cost,
+            routing=Routing(settings.batch_over) if self._routes else None,
+        )
+        return dispatcher, fixity
+
+    @property
+    def _routes(self) -> bool:
+        """Some objects are left to S3 Batch Operations."""
+        return self._settings.batch_over is not None or self._settings.batch_manifest is not None
 
     async def _gather(
         self, engine: Engine, plan: Plan, recorder: Recorder, state: State | None, folder: RunFolder

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from auditor.config import accepts_object
 from auditor.dispatch import Dispatcher
-from auditor.fixity import Fixity, State
+from auditor.fixity import Fixity, Looked
 from auditor.gather import Gathered
 from auditor.judge import Judge
-from auditor.models import Evidence, Judgement, Verdict
+from auditor.models import Evidence, Judgement, ObjectRef, Verdict
 from auditor.reports.encoded import encode_finding, encode_object
-from auditor.reports.lines import encode_line, finding_line, undecided_line
+from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
 from auditor.reports.shown import Shown
 from auditor.runfolder import RunFolder
 from auditor.settings import Settings
@@ -60,12 +61,12 @@ class Recorder:
     async def record(self, batch: list[Gathered]) -> None:
         """One batch, in the listing's order."""
         read = [item.evidence for item in batch if item.evidence is not None]
-        states: list[State | None] = [None] * len(read)
+        found: list[Looked | None] = [None] * len(read)
         if self._fixity is not None:
-            states = await self._fixity.states(read)
-            await self._dispatch(read, states)
+            found = await self._fixity.look(read)
+            await self._dispatch(read, found)
         self.count_calls()
-        following = iter(states)
+        following = iter(found)
         for item in batch:
             self.tally.delete_marker(item.step.delete_markers)
             if item.evidence is None:
@@ -73,13 +74,14 @@ class Recorder:
             elif self._write(item.evidence, next(following)):
                 await self._io(self._folder.flush)
 
-    def _write(self, evidence: Evidence, state: State | None) -> bool:
+    def _write(self, evidence: Evidence, looked: Looked | None) -> bool:
+        hashed = None
+        if looked is not None:
+            hashed = looked.state in _HASHED
+            evidence = replace(evidence, digests=looked.digests)
+            self._count(evidence.ref, looked)
         judgement = self._judge.object(evidence)
         self.tally.add(judgement)
-        hashed = None
-        if state is not None:
-            self.tally.hash(state)
-            hashed = state in _HASHED
         undecided = undecided_line(judgement)
         if undecided is not None:
             unread = [(fact.action, fact.code) for fact in evidence.unread]
@@ -94,7 +96,15 @@ class Recorder:
             encode_object(judgement, hashed, self._settings.keep_metadata),
             [encode_finding(finding, verdict) for finding in judgement.findings],
             None if undecided is None else encode_line(undecided),
+            routed_line(ref) if looked is not None and looked.routed else None,
         )
+
+    def _count(self, ref: ObjectRef, looked: Looked) -> None:
+        self.tally.hash(looked.state)
+        if looked.left:
+            self.tally.leave(ref.storage_class, ref.size)
+        if looked.routed:
+            self.tally.route(ref.size)
 
     def _show(self, judgement: Judgement, undecided: dict[str, Any] | None) -> None:
         """The reports may name this object; of one with nothing to say they never do."""
@@ -103,11 +113,11 @@ class Recorder:
         line = {"key": ref.key, "version_id": ref.version_id, "rules": rules, "verdict": verdict}
         self.shown.add(line, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
 
-    async def _dispatch(self, read: list[Evidence], states: list[State | None]) -> None:
+    async def _dispatch(self, read: list[Evidence], found: list[Looked | None]) -> None:
         if self._dispatcher is None:
             return
-        for evidence, state in zip(read, states, strict=True):
-            if state == "pending":
+        for evidence, looked in zip(read, found, strict=True):
+            if looked is not None and looked.wanted:
                 await self._dispatcher.add(evidence.ref)
         self.count_queued()
 

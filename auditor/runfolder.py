@@ -126,6 +126,7 @@ class RunFolder:
         object_line: bytes,
         finding_lines: Iterable[bytes] = (),
         undecided_line: bytes | None = None,
+        routed_line: bytes | None = None,
     ) -> bool:
         """Take one object's lines, in key order. True: flush() before going on, or memory grows."""
         with self._lock:
@@ -137,6 +138,8 @@ class RunFolder:
                 self._append("findings", line)
             if undecided_line is not None:
                 self._append("undecided", undecided_line)
+            if routed_line is not None:
+                self._append("routed", routed_line)
             self._in_versions = version_id is not None
             return self._written(key)
 

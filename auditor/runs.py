@@ -169,7 +169,7 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
 
 
 def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[dict[str, Any]]:
-    """The run's lines of one kind, in order. kind: objects, findings or undecided.
+    """The run's lines of one kind, in order. kind: one of parts.KINDS.
 
     A part whose objects never came into place, and that no checkpoint covers, does not count; nor does a void one.
     """

@@ -13,12 +13,26 @@ CALLS: Final = ("list", "head", "acl", "retried", "throttled")
 REASONS: Final = 100
 """Most action and code pairs that are told apart; codes come from the server, so their number must be bounded."""
 OTHER: Final = "other other"
+_LATER: Final = frozenset({"left_bytes", "left_objects", "routed"})
+"""What checkpoints of earlier versions do not have."""
 
 
 class Tally:
     """add() each judgement once. Counts only go up, but for those that move() shifts within hashing."""
 
-    __slots__ = ("accepted", "calls", "coverage", "findings", "hashing", "rules", "unread", "verdicts")
+    __slots__ = (
+        "accepted",
+        "calls",
+        "coverage",
+        "findings",
+        "hashing",
+        "left_bytes",
+        "left_objects",
+        "routed",
+        "rules",
+        "unread",
+        "verdicts",
+    )
 
     def __init__(self) -> None:
         self.coverage = dict.fromkeys(COVERAGE, 0)
@@ -28,6 +42,9 @@ class Tally:
         self.calls = dict.fromkeys(CALLS, 0)
         self.rules: dict[str, int] = {}
         self.unread: dict[str, int] = {}
+        self.left_objects: dict[str, int] = {}
+        self.left_bytes: dict[str, int] = {}
+        self.routed = {"objects": 0, "bytes": 0}
         self.accepted = 0
 
     def add(self, judgement: Judgement) -> None:
@@ -69,6 +86,24 @@ class Tally:
         self.hashing[old] -= number
         self.hashing[new] += number
 
+    def leave(self, storage_class: str, size: int) -> None:
+        """A pending object that is not read because its class is charged for it."""
+        self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + 1
+        self.left_bytes[storage_class] = self.left_bytes.get(storage_class, 0) + size
+
+    def route(self, size: int) -> None:
+        """An unhashable object that is left to S3 Batch Operations."""
+        self.routed["objects"] += 1
+        self.routed["bytes"] += size
+
+    def hashing_summary(self) -> dict[str, Any]:
+        """The five numbers, and of which objects they speak that are left for their cost, or to Batch Operations."""
+        left = {
+            name: {"objects": number, "bytes": self.left_bytes[name]}
+            for name, number in sorted(self.left_objects.items())
+        }
+        return {**self.hashing, "left_for_cost": left, "routed": dict(self.routed)}
+
     def copy(self) -> Self:
         """As it is now, untouched by what is counted later."""
         twin = type(self).__new__(type(self))  # no __init__: this runs once an object
@@ -79,6 +114,9 @@ class Tally:
         twin.calls = self.calls.copy()
         twin.rules = self.rules.copy()
         twin.unread = self.unread.copy()
+        twin.left_objects = self.left_objects.copy()
+        twin.left_bytes = self.left_bytes.copy()
+        twin.routed = self.routed.copy()
         twin.accepted = self.accepted
         return twin
 
@@ -90,10 +128,9 @@ class Tally:
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Raises ValueError when `saved` is not what to_dict gave."""
         tally = cls()
-        if set(saved) != set(cls.__slots__):
+        if set(saved) | _LATER != set(cls.__slots__):
             raise ValueError("a tally with other fields")
-        for name in cls.__slots__:
-            value = saved[name]
+        for name, value in saved.items():
             if name == "accepted":
                 tally.accepted = _count(value)
                 continue
@@ -112,6 +149,9 @@ class Tally:
             "findings by rule = findings by severity": sum(self.rules.values()) == sum(self.findings.values()),
             "accepted <= undecided": self.accepted <= coverage["undecided"],
             "hashing = audited + undecided": not hashing or sum(self.hashing.values()) == judged,
+            "left for cost <= pending": sum(self.left_objects.values()) <= self.hashing["pending"],
+            "classes left have their bytes": self.left_objects.keys() == self.left_bytes.keys(),
+            "routed <= unhashable": self.routed["objects"] <= self.hashing["unhashable"],
         }
         if broken := [words for words, holds in sums.items() if not holds]:
             raise AssertionError(f"the counts do not add up: {'; '.join(broken)}; {self.to_dict()}")

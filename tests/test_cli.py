@@ -97,6 +97,8 @@ def test_audit_queue_work_and_audit_again_with_everything_on_s3_and_dynamodb(run
         "queued": 0,
         "unhashable": 0,
         "pending": 0,
+        "left_for_cost": {},
+        "routed": {"objects": 0, "bytes": 0},
     }
     latest = json.loads(
         loaded.s3.get_object(Bucket=loaded.reports, Key=f"runs/bucket={loaded.bucket}/latest.json")["Body"].read()

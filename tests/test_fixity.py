@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import CallFailed
-from auditor.fixity import Fixity, InProcessHasher
+from auditor.fixity import Fixity, InProcessHasher, Taken
 from auditor.hashing import MIB
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Entry, Ledger
@@ -82,10 +82,10 @@ async def test_object_whose_digest_differs_from_the_ledger_stays_pending_and_its
     await remember(ledger, store, "a", "0" * 64)
     with ThreadPoolExecutor(1) as executor:
         hasher = hasher_of(store, ledger, executor)
-        states = await Fixity("bucket", ledger, ("sha256", "sha1"), hasher).states(
+        found = await Fixity("bucket", ledger, ("sha256", "sha1"), hasher).look(
             [evidence_of(store, key) for key in ("a", "b")]
         )
-    assert states == ["pending", "hashed_now"]
+    assert [looked and looked.state for looked in found] == ["pending", "hashed_now"]
     assert hasher.failed == 1
     (known,) = await ledger.known("bucket", [evidence_of(store, "a").ref], ("sha256",))
     assert known == {"sha256": "0" * 64}
@@ -95,8 +95,8 @@ async def test_every_attempt_waits_for_its_turn(ledger: Ledger) -> None:
     store = Store({"a": b"a"}, failures={"a": [CallFailed("GetObject", "SlowDown", 503)]})
     rate = CountedRate()
     with ThreadPoolExecutor(1) as executor:
-        states = await hasher_of(store, ledger, executor, rate).take([evidence_of(store, "a").ref])
-    assert states == ["hashed_now"]
+        taken = await hasher_of(store, ledger, executor, rate).take([evidence_of(store, "a").ref])
+    assert taken == [Taken("hashed_now")]
     assert rate.turns == len(store.reads) == 2
 
 
@@ -116,7 +116,7 @@ async def test_large_chunks_are_hashed_in_the_given_threads_and_in_no_others(led
             chunk_size=MIB,
             executor=executor,
         )
-        assert await hasher.take([evidence_of(store, "a").ref]) == ["hashed_now"]
+        assert await hasher.take([evidence_of(store, "a").ref]) == [Taken("hashed_now")]
     (known,) = await ledger.known("bucket", [evidence_of(store, "a").ref], ("sha256",))
     assert known == {"sha256": hashlib.sha256(store.objects["a"]).hexdigest()}
 

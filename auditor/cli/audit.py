@@ -31,7 +31,7 @@ from auditor.text import harmless, visible
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     targets = targets_of(options, settings)
-    select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
+    select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None)
     if options.resume and len(targets) > 1:
         raise UsageError("--resume goes on with one run: give its one target")
     return loops.run(_audit_all(targets, settings, options))

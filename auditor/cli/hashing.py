@@ -14,6 +14,7 @@ from auditor.hashrun import HashRun
 from auditor.ledgers import open_ledger
 from auditor.places import ledger_endpoint
 from auditor.progress import make_progress
+from auditor.reports.summary import aside
 from auditor.reports.words import counted
 from auditor.settings import Settings
 from auditor.stop import Stop
@@ -76,3 +77,5 @@ def _print(counts: dict[str, Any], output: str) -> None:
         f" {hashing['known']:,} known before, {hashing['unhashable']:,} cannot be hashed,"
         f" {counts['failed']:,} failed, complete: {'yes' if counts['complete'] else 'NO'}\n"
     )
+    for words in aside(hashing):
+        sys.stdout.write(f"{visible(uri)}: {words}\n")

@@ -42,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_command(targets: list[Target], settings: Settings, deployment: Deployment, partition: str) -> dict[str, Any]:
-    chosen = select(RULES, settings.rules, settings.only, settings.ignore, settings.level)
+    chosen = select(
+        RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
+    )
     return audit_policy(
         targets,
         settings,

@@ -12,7 +12,7 @@ from auditor.errors import UsageError
 from auditor.models import Severity
 from auditor.reports.markup import STYLE, code, grantee, named, numbers, table, text
 from auditor.reports.shown import Shown, masked
-from auditor.reports.summary import accepted, alarming, holes
+from auditor.reports.summary import accepted, alarming, aside, holes
 from auditor.reports.words import counted
 from auditor.rules import RULES
 from auditor.runs import parse_run_id
@@ -195,8 +195,10 @@ def _rules_undecided(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def _hashing(hashing: Mapping[str, Any] | None) -> Iterator[str]:
     if hashing is None:
         return
-    counts = {name: number for name, number in hashing.items() if name != "algorithms"}
+    counts = {name: number for name, number in hashing.items() if isinstance(number, int)}
     yield from numbers(f"Hashing ({', '.join(hashing['algorithms'])})", counts)
+    for words in aside(hashing):
+        yield f"<p>{text(words[0].upper() + words[1:])}.</p>"
 
 
 def _not_looked_at(words: Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The lines of a run folder: one dict for an object, a finding, an object that stayed undecided."""
+"""The lines of a run folder: one dict for an object, a finding, an object that stayed undecided or was routed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from json.encoder import encode_basestring_ascii as _quote_ascii
 from operator import attrgetter
 from typing import Any, Final
 
-from auditor.models import Acl, Finding, Head, Judgement, Outcome, Skipped, Unread, Verdict
+from auditor.models import Acl, Finding, Head, Judgement, ObjectRef, Outcome, Skipped, Unread, Verdict
 
 HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
 _HEAD_VALUES: Final = attrgetter(*HEAD_NAMES)
@@ -68,6 +68,11 @@ def undecided_line(judgement: Judgement) -> dict[str, Any] | None:
         "unread": [{"action": fact.action, "code": fact.code} for fact in evidence.unread],
         "rules": sorted(set(judgement.undecided)),
     }
+
+
+def routed_line(ref: ObjectRef) -> bytes:
+    """An object that is left to S3 Batch Operations, encoded."""
+    return encode_line({"key": ref.key, "version_id": ref.version_id, "etag": ref.etag, "size": ref.size})
 
 
 def fingerprint(

@@ -60,7 +60,7 @@ def summary(
     """
     tally.check(hashing=algorithms is not None)
     counts = tally.copy()
-    hashing = None if algorithms is None else {"algorithms": list(algorithms), **counts.hashing}
+    hashing = None if algorithms is None else {"algorithms": list(algorithms), **counts.hashing_summary()}
     unread = sorted(counts.unread.items(), key=lambda item: (-item[1], item[0]))
     return {
         "run": run,
@@ -110,6 +110,21 @@ def accepted(summary: Mapping[str, Any]) -> list[str]:
 def _undecided(objects: int, rules: int) -> list[str]:
     counts = ((objects, "object"), (rules, "rule"))
     return [f"{counted(number, noun)} undecided" for number, noun in counts if number > 0]
+
+
+def aside(hashing: Mapping[str, Any]) -> list[str]:
+    """The objects that were not hashed on purpose, in words that are safe to print: for their cost, and routed."""
+    words = []
+    if left := hashing.get("left_for_cost"):
+        each = ", ".join(f"{visible(name)} {_amount(counts)}" for name, counts in left.items())
+        words.append(f"left, since reading them is charged: {each}; --accept-cost hashes them")
+    if (routed := hashing.get("routed")) and routed["objects"]:
+        words.append(f"left to S3 Batch Operations: {_amount(routed)}; the jobs are in the run folder, batch/")
+    return words
+
+
+def _amount(counts: Mapping[str, int]) -> str:
+    return f"{counted(counts['objects'], 'object')} of {counts['bytes']:,} bytes"
 
 
 def alarming(summary: Mapping[str, Any]) -> bool:

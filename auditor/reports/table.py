@@ -8,7 +8,7 @@ from typing import Any, Final
 from auditor.models import Severity
 from auditor.reports.layout import Layout, labelled
 from auditor.reports.shown import Shown
-from auditor.reports.summary import NEVER, accepted, exit_code, holes
+from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
 from auditor.text import visible
 
 COLUMNS: Final = 100
@@ -82,8 +82,9 @@ def _hashing(hashing: Mapping[str, Any] | None, layout: Layout) -> Iterator[str]
     if hashing is None:
         yield from layout.listed("Hashing", ["no ledger given"])
         return
-    counts = {name: number for name, number in hashing.items() if name != "algorithms"}
+    counts = {name: number for name, number in hashing.items() if isinstance(number, int)}
     yield from layout.counts(f"Hashing {', '.join(hashing['algorithms'])}", counts)
+    yield from layout.listed("", aside(hashing))
 
 
 def _not_looked_at(summary: Summary, layout: Layout) -> Iterator[str]:

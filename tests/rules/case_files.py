@@ -20,6 +20,7 @@ from auditor.models import (
     AUTHENTICATED_USERS,
     LOG_DELIVERY,
     Acl,
+    Digests,
     Grant,
     Head,
     ObjectRef,
@@ -123,6 +124,10 @@ def _ref(written: Mapping[str, Any]) -> ObjectRef:
     return ObjectRef(**{"etag": "e", "size": 1, "last_modified": "2026-01-02T03:04:05Z", **written})
 
 
+def _digests(written: Mapping[str, Any]) -> Digests:
+    return Digests(**written)
+
+
 def _access_block(on: Sequence[str]) -> PublicAccessBlock:
     """A list of the switches that are on."""
     return PublicAccessBlock(**dict.fromkeys(on, True))
@@ -137,6 +142,7 @@ READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "head": _head,
     "ref": _ref,
     "owner": _account,
+    "digests": _digests,
     "trusted": _accounts,
     "bucket.owner": _account,
     "bucket.acl": _acl,

@@ -13,7 +13,7 @@ import pytest
 
 import auditor.rules
 from auditor import catalogue
-from auditor.models import Acl, BucketFacts, Head, ObjectRef, Skipped, Unread
+from auditor.models import Acl, BucketFacts, Digests, Head, ObjectRef, Skipped, Unread
 from auditor.rules import RULES
 from auditor.rules.interface import BUCKET_FACTS, OBJECT_FACTS, SECTIONS, Rule, rule
 from tests.rules.case_files import FOLDER
@@ -29,7 +29,7 @@ PURE = {
     "typing",
     "unicodedata",
 }
-OBJECT_TYPES = {"ref": ObjectRef, "acl": Acl, "head": Head, "owner": str}
+OBJECT_TYPES = {"ref": ObjectRef, "acl": Acl, "head": Head, "owner": str, "digests": Digests}
 
 each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 
