@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import random
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
@@ -12,9 +11,9 @@ from functools import partial
 from typing import Any, Final, TypedDict, Unpack
 
 from auditor.engines.interface import Engine
-from auditor.errors import CallFailed
 from auditor.messages import ALGORITHMS as ALGORITHMS
 from auditor.messages import HashTask
+from auditor.onepass import BUFFERS, OnePass
 from auditor.outcomes import Failed as Failed
 from auditor.outcomes import Hashed as Hashed
 from auditor.outcomes import Mismatch as Mismatch
@@ -22,7 +21,6 @@ from auditor.outcomes import Paused as Paused
 from auditor.outcomes import Result as Result
 from auditor.outcomes import Superseded as Superseded
 from auditor.outcomes import Unhashable as Unhashable
-from auditor.outcomes import classify
 from auditor.permits import Permits as Permits
 from auditor.tasks import task_group
 
@@ -76,38 +74,29 @@ async def hash_object(
 ) -> Result:
     """Read the object once and digest it with every algorithm.
 
-    What befalls this object is a value; only what would befall all (CredentialsError) is raised, and what `save`
-    raises. bucket: what checkpoints are bound to. streams: ranges that are read at once; None: as many as gain
-    something. executor: where buffers are hashed (hashlib lets go of the GIL); None: on the loop, which waits meanwhile.
+    What befalls this object is a value; only what would befall all (CredentialsError, UsageError) is raised, and what
+    `save` raises. bucket: what checkpoints are bound to. streams: ranges that are read at once; None: as many as gain
+    something. executor: where buffers are hashed, which lets go of the GIL; None: on the loop, which waits meanwhile.
     memory: from which further streams borrow their buffers. stop: then it ends with Paused. checkpoint: of a Paused or
     a `save`, to go on from; one that is not right is logged and the object hashed from its start. save: called about
     every `save_seconds`. turn: awaited before each call.
     """
-    # The null version can be overwritten under its own name, so its ETag is asked for as well.
-    pinned = task.version_id not in (None, "null")
-    await turn()
-    try:
-        async with engine.get(task.key, task.version_id, None if pinned else task.etag) as body:
-            if body.etag != task.etag:
-                return Superseded(task, "Overwritten")
-            if body.length != task.size:
-                return Failed(task, "SizeDiffers", retryable=False)
-            states = {name: _new(name) for name in algorithms}
-            buffer = memoryview(bytearray(min(chunk_size, task.size + 1)))
-            count = 0
-            while read := await body.readinto(buffer):
-                for state in states.values():
-                    state.update(buffer[:read])
-                count += read
-            if count != body.length:
-                return Failed(task, "ByteCount", retryable=True)
-            return Hashed(task, {name: state.hexdigest() for name, state in states.items()}, count)
-    except CallFailed as failure:
-        return classify(task, failure)
-
-
-def _new(name: str) -> Any:
-    return hashlib.new(name, usedforsecurity=False)
+    onepass = OnePass(
+        engine,
+        task,
+        algorithms,
+        bucket=bucket,
+        chunk_size=chunk_size,
+        streams=streams,
+        executor=executor,
+        memory=memory,
+        stop=stop,
+        save=save,
+        save_seconds=save_seconds,
+        turn=turn,
+        sleep=sleep,
+    )
+    return await onepass.run(checkpoint)
 
 
 def hash_threads() -> ThreadPoolExecutor:
@@ -147,7 +136,7 @@ async def hash_many(
     """
     async with task_group() as group:
         async for task in tasks:
-            weight = min(task.size, chunk_size)
+            weight = min(task.size, BUFFERS * chunk_size)
             await permits.take(weight)
             made = group.create_task(_run(hash_one, task))
             # Not in the task itself: one that is cancelled before its first step never runs.

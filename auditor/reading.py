@@ -1,0 +1,129 @@
+"""Read bytes of one object version into buffers; a body that is cut goes on at its last byte."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self
+
+from auditor.engines.interface import Body, Engine, Span
+from auditor.errors import CallFailed
+from auditor.faults import is_throttle, is_transient
+from auditor.messages import HashTask
+
+FRUITLESS: Final = 5
+"""Calls in a row that bring not one byte, after which a read is given up."""
+SHORT: Final = "ByteCount"
+"""Code of a body that ended before its length, or went on after it."""
+
+
+@dataclass(slots=True)
+class Source:
+    """One object version, and what was read of it by all readers. stored: what S3 told of it with the first answer.
+
+    turn: awaited before each call. throttled: how often S3 asked for fewer calls.
+    """
+
+    engine: Engine
+    task: HashTask
+    turn: Callable[[], Awaitable[None]]
+    sleep: Callable[[float], Awaitable[None]]
+    stored: Mapping[str, str] = field(default_factory=dict)
+    bytes_read: int = 0
+    throttled: int = 0
+
+    def get(self, first: int, end: int) -> AbstractAsyncContextManager[Body]:
+        """The whole object by a plain GET, as S3 tells its checksums then; else a span of the very same version."""
+        task = self.task
+        if first == 0 and end == task.size:
+            # The null version can be overwritten under its own name, so its ETag is asked for as well.
+            pinned = task.version_id not in (None, "null")
+            return self.engine.get(task.key, task.version_id, None if pinned else task.etag)
+        return self.engine.get(task.key, task.version_id, task.etag, Span(first, end - 1))
+
+
+class Reader:
+    """Reads the bytes from `first` to before `end`, in order. position: of the next byte.
+
+    Used as an async context manager. Raises CallFailed: PreconditionFailed when the object is another one now,
+    SizeDiffers when it has another size, and what GetObject failed with when it is no passing failure, or the fifth in
+    a row that brought no byte.
+    """
+
+    def __init__(self, source: Source, first: int, end: int) -> None:
+        self.position = first
+        self._source = source
+        self._end = end
+        self._open: AbstractAsyncContextManager[Body] | None = None
+        self._body: Body | None = None
+        self._fruitless = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        opened, self._open, self._body = self._open, None, None
+        if opened is not None:
+            await opened.__aexit__(kind, error, trace)
+
+    async def open(self) -> Body:
+        """Ask for what is left to read; one attempt."""
+        source, task = self._source, self._source.task
+        await source.turn()
+        opened = source.get(self.position, self._end)
+        body = await opened.__aenter__()
+        self._open, self._body = opened, body
+        if body.etag != task.etag:
+            raise CallFailed("GetObject", "PreconditionFailed", 412)
+        if body.length != self._end - self.position:
+            raise CallFailed("GetObject", "SizeDiffers")
+        if body.stored:
+            source.stored = body.stored
+        return body
+
+    async def fill(self, view: memoryview) -> None:
+        """Read as many bytes as the view has."""
+        filled = 0
+        while filled < len(view):
+            count, failure = await self._read(view[filled:])
+            filled += count
+            if failure is not None:
+                await self._recover(failure, advanced=count > 0)
+
+    async def finish(self) -> None:
+        """At the end, make sure that nothing comes after the last byte."""
+        if (
+            self._body is not None
+            and self.position == self._end
+            and await self._body.readinto(memoryview(bytearray(1)))
+        ):
+            raise CallFailed("GetObject", SHORT)
+
+    async def _read(self, view: memoryview) -> tuple[int, CallFailed | None]:
+        failure: CallFailed | None = None
+        try:
+            body = self._body or await self.open()
+            count = await body.readinto(view)
+            if count < len(view):
+                failure = CallFailed("GetObject", SHORT)
+        except CallFailed as error:
+            count, failure = error.read, error
+        self.position += count
+        self._source.bytes_read += count
+        return count, failure
+
+    async def _recover(self, failure: CallFailed, *, advanced: bool) -> None:
+        """Wait before the next call; raises the failure when there is to be none."""
+        await self.__aexit__(None, None, None)
+        self._fruitless = 0 if advanced else self._fruitless + 1
+        self._source.throttled += is_throttle(failure)
+        if not (is_transient(failure) or failure.code == SHORT) or self._fruitless >= FRUITLESS:
+            raise failure
+        if self._fruitless:
+            spread = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+            await self._source.sleep(0.2 * 2**self._fruitless * spread)

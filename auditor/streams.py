@@ -1,0 +1,124 @@
+"""How many ranges of one object to read at once, and how large: decided by its size and by what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+MIB: Final = 1024 * 1024
+MOST: Final = 8
+"""Streams that are tried of themselves."""
+AUTO_FROM: Final = 64 * MIB
+"""Bytes below which one stream is all that is tried."""
+LEAST: Final = 8 * MIB
+"""Bytes below which an object is read by one stream whatever is asked for."""
+MEMORY: Final = 32 * MIB
+"""Bytes of all blocks of one object."""
+LARGEST_BLOCK: Final = 8 * MIB
+_STEP: Final = 64 * 1024
+WINDOW: Final = 0.4
+SETTLING: Final = 0.2
+"""Seconds over which a rate is measured, and that are left out after a change."""
+GAIN: Final = 1.2
+BUSY: Final = 0.8
+"""Share of the time from which hashing, not reading, is the limit."""
+HOLD: Final = 30.0
+LONGEST_HOLD: Final = 600.0
+"""Seconds until more streams are tried again after they gained nothing; doubled each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """block: bytes of one ranged GET. memory: bytes of all blocks that are read, or wait for being hashed."""
+
+    block: int
+    memory: int
+
+
+def layout(streams: int, left: int) -> Layout:
+    """For so many streams over the bytes that are left.
+
+    A few blocks more than streams: those that are ready wait while an earlier one is still being read.
+    """
+    blocks = streams + max(1, streams // 2)
+    block = min(LARGEST_BLOCK, MEMORY // blocks, max(MIB, left // streams))
+    block = max(_STEP, block // _STEP * _STEP)
+    return Layout(block, block * blocks)
+
+
+class Tuner:
+    """Doubles the streams while the rate grows by a fifth or more, and goes back when it does not.
+
+    Every method is told the time, in seconds. streams: how many are wanted now.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.streams = 1
+        self._before: tuple[int, float] | None = None
+        self._hold = HOLD
+        self._held_until = now
+        self._mark: tuple[float, int, float] | None = None
+        self._settled_at = now
+
+    def note(self, now: float, count: int, busy: float) -> int:
+        """How many streams are wanted. count: bytes hashed so far. busy: seconds that hashing took so far."""
+        if now < self._settled_at:
+            return self.streams
+        if self._mark is None:
+            self._mark = (now, count, busy)
+            return self.streams
+        seconds = now - self._mark[0]
+        if seconds >= WINDOW:
+            rate, share = (count - self._mark[1]) / seconds, (busy - self._mark[2]) / seconds
+            self._mark = (now, count, busy)
+            self._decide(now, rate, share)
+        return self.streams
+
+    def refused(self, now: float) -> None:
+        """What was wanted last cannot be had: there is no memory for it, or S3 asks for fewer calls."""
+        fewer = self._before[0] if self._before is not None else max(1, self.streams // 2)
+        self._go_back(now, fewer)
+
+    def _decide(self, now: float, rate: float, share: float) -> None:
+        if self._before is not None:
+            fewer, rate_before = self._before
+            if rate < GAIN * rate_before:
+                self._go_back(now, fewer)
+                return
+            self._before = None
+        if self.streams < MOST and share < BUSY and now >= self._held_until:
+            self._before = (self.streams, rate)
+            self._set(now, min(MOST, 2 * self.streams))
+
+    def _go_back(self, now: float, streams: int) -> None:
+        self._before = None
+        self._held_until = now + self._hold
+        self._hold = min(LONGEST_HOLD, 2 * self._hold)
+        self._set(now, streams)
+
+    def _set(self, now: float, streams: int) -> None:
+        self.streams = streams
+        self._mark = None
+        self._settled_at = now + SETTLING
+
+
+class Fixed:
+    """The streams that were asked for, or as many of them as there is memory for."""
+
+    def __init__(self, streams: int) -> None:
+        self.streams = streams
+
+    def note(self, now: float, count: int, busy: float) -> int:
+        return self.streams
+
+    def refused(self, now: float) -> None:
+        self.streams = max(1, self.streams // 2)
+
+
+def make_tuner(streams: int | None, left: int, now: float) -> Tuner | Fixed:
+    """streams: None is auto. left: bytes to be read."""
+    if streams is None and left >= AUTO_FROM:
+        return Tuner(now)
+    if streams is None or left < LEAST:
+        return Fixed(1)
+    return Fixed(streams)
