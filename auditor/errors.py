@@ -10,6 +10,7 @@ AuditorError              every error of ours; its text is one sentence for the 
 |   +-- OutputError       the run folder cannot be written
 |   |   +-- RunTaken      another process writes this run, or has written it meanwhile
 |   +-- QueueError        the queue cannot be used
+|   +-- ManifestError     a manifest has a line that means nothing, or two that contradict each other
 |   +-- LedgerError       the ledger cannot be used
 |       +-- DigestConflict  another digest stands there for the very same object
 |       +-- LeaseLostError  another worker took over
@@ -64,6 +65,10 @@ class RunTaken(OutputError):  # noqa: N818 - as above
 
 class QueueError(RunError):
     """The queue cannot be reached or refuses us."""
+
+
+class ManifestError(RunError):
+    """A manifest has a line that means nothing, or two that contradict each other; names the file and the line."""
 
 
 class LedgerError(RunError):

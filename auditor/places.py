@@ -49,19 +49,22 @@ async def open_places(
         check_output(store, targets)
         ledger = queue = None
         if settings.ledger is not None:
-            ledger = await stack.enter_async_context(
-                open_ledger(
-                    settings.ledger,
-                    region=settings.region,
-                    endpoint_url=ledger_endpoint(settings),
-                    profile=settings.profile,
-                )
-            )
+            ledger = await stack.enter_async_context(ledger_of(settings))
         if settings.queue is not None:
             queue = await stack.enter_async_context(
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )
         yield Places(store=store, ledger=ledger, queue=queue, engines=engines)
+
+
+def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
+    """The ledger that the settings name, to be entered; raises UsageError for a bad URI, and for none."""
+    return open_ledger(
+        settings.ledger or "",
+        region=settings.region,
+        endpoint_url=ledger_endpoint(settings),
+        profile=settings.profile,
+    )
 
 
 def ledger_endpoint(settings: Settings) -> str | None:

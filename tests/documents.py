@@ -27,12 +27,14 @@ def cli_page() -> str:
     return "".join(parts)
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    yield "auditor", parser
+def _commands(
+    parser: argparse.ArgumentParser, called: str = "auditor"
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    yield called, parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
-                yield f"auditor {name}", command
+                yield from _commands(command, f"{called} {name}")
 
 
 PAGES = {"docs/rules.md": lambda: as_markdown(RULES), "docs/cli.md": cli_page}

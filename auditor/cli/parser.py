@@ -24,6 +24,8 @@ def make_parser() -> argparse.ArgumentParser:
     _audit(commands.add_parser, "audit", "audit the objects of buckets and prefixes")
     _hash(commands.add_parser)
     _work(commands.add_parser)
+    _digests(commands.add_parser)
+    _ledger(commands.add_parser)
     _rules(commands.add_parser)
     _audit(commands.add_parser, "policy", "print the least IAM policy for such an audit")
     _demo(commands.add_parser)
@@ -141,6 +143,57 @@ def _work(add: Add) -> None:
     parser.add_argument("--concurrency", metavar="N", help="most objects in flight")
     _connection(parser)
     _format(parser)
+
+
+def _digests(add: Add) -> None:
+    summary = "write the ledger's digests as a manifest, or import manifests"
+    actions = add("digests", help=summary, description=f"{summary[0].upper()}{summary[1:]}.").add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True
+    )
+    export = _command(actions.add_parser, "export", "write digests that the ledger has, as sha256sum does", "digests")
+    export.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose digests")
+    export.add_argument("--algorithm", dest="algorithms", metavar="NAME", help="which digests (sha256)")
+    export.add_argument(
+        "--manifest",
+        choices=("sha256sum", "bagit", "csv"),
+        default="sha256sum",
+        help="its form: of sha256sum, sha1sum and md5sum; BagIt's; or a table of all evidence",
+    )
+    export.add_argument("--relative", action="store_true", help="name keys without the prefix")
+    export.add_argument("--out", dest="file", metavar="FILE", help="write it there, not to stdout")
+    _ledger_only(export)
+    imported = _command(
+        actions.add_parser, "import", "keep a manifest's digests as what `auditor verify` must find", "digests"
+    )
+    imported.add_argument("files", nargs="+", metavar="FILE", help="manifests; names in them are keys below the prefix")
+    imported.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose digests they are")
+    imported.add_argument(
+        "--algorithm", dest="algorithms", metavar="NAME,..", help="only digests of these (all that a manifest has)"
+    )
+    imported.add_argument(
+        "--manifest",
+        choices=("auto", "sha256sum", "bagit", "csv"),
+        default="auto",
+        help="their form: of sha256sum, sha1sum and md5sum; BagIt's; or a table; found out when left out",
+    )
+    _ledger_only(imported)
+    _format(imported)
+
+
+def _ledger(add: Add) -> None:
+    parser = _command(add, "ledger", "show what the ledger knows of one key, and its history")
+    parser.add_argument("target", metavar="s3://BUCKET/KEY", help="the whole key")
+    _ledger_only(parser)
+    _format(parser)
+
+
+def _ledger_only(parser: Group) -> None:
+    """For commands that ask S3 nothing."""
+    parser.add_argument("--ledger", metavar="URI", help="where digests are kept: sqlite:PATH or dynamodb:TABLE")
+    parser.add_argument("--endpoint-url", metavar="URL", help="where DynamoDB is, unless it has its own endpoint")
+    parser.add_argument("--profile", metavar="NAME", help="AWS profile")
+    parser.add_argument("--region", metavar="NAME", help="the table's region")
+    parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
 
 
 def _rules(add: Add) -> None:

@@ -1,0 +1,162 @@
+"""`auditor digests`: manifests out of the ledger, and into it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from auditor import loops
+from auditor.cli.context import check_needed, print_json, settings_of, stop_on_signals
+from auditor.dates import seconds_in_utc
+from auditor.errors import UsageError
+from auditor.manifests import FORMS
+from auditor.manifests.exporting import Exported, export
+from auditor.manifests.importing import Imported, Read, import_all, read_all
+from auditor.manifests.interface import Form
+from auditor.manifests.outfile import OutFile
+from auditor.manifests.source import Source
+from auditor.manifests.spool import Spool
+from auditor.places import ledger_of
+from auditor.reports.words import counted
+from auditor.settings import Settings
+from auditor.stop import Stop
+from auditor.target import Target, parse_target
+from auditor.text import harmless, visible
+
+
+def run(options: argparse.Namespace) -> int:
+    actions = {"export": _export, "import": _import}
+    return actions[options.action](options)
+
+
+def _export(options: argparse.Namespace) -> int:
+    """The manifest goes to stdout or into the file; what it leaves out, to stderr."""
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    target = parse_target(options.target)
+    form = FORMS[options.manifest]
+    algorithms = _exported_algorithms(form, settings, asked=options.algorithms is not None)
+
+    def exported(write: Callable[[bytes], object]) -> Exported:
+        return loops.run(_write(settings, target, form, algorithms, write, options.relative))
+
+    if options.file is None:
+        counts = exported(sys.stdout.buffer.write)
+        sys.stdout.buffer.flush()
+    else:
+        with OutFile(options.file) as file:
+            counts = exported(file.write)
+            if counts.complete:
+                file.keep()
+    for sentence in _left_out(counts, target, form, algorithms):
+        _say(sentence)
+    return 0 if counts.complete else 4
+
+
+def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
+    """A form with a line a version holds all evidence, unless the command line itself asks for less."""
+    if not form.single:
+        return settings.algorithms if asked else form.algorithms
+    if len(settings.algorithms) != 1 or settings.algorithms[0] not in form.algorithms:
+        raise UsageError(
+            f"a {form.name} manifest holds one of {', '.join(form.algorithms)}, not {','.join(settings.algorithms)}:"
+            " name one with --algorithm, or choose --manifest csv"
+        )
+    return settings.algorithms
+
+
+async def _write(
+    settings: Settings,
+    target: Target,
+    form: Form,
+    algorithms: tuple[str, ...],
+    write: Callable[[bytes], object],
+    relative: bool,
+) -> Exported:
+    stop = Stop()
+    stop_on_signals(stop)
+    async with ledger_of(settings) as ledger:
+        return await export(ledger, target, form, algorithms, write, relative=relative, stopped=lambda: bool(stop))
+
+
+def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[str, ...]) -> Iterator[str]:
+    if counts.deleted:
+        yield f"{counted(counts.deleted, 'key')} left out: deleted, as a notification said"
+    if counts.without:
+        wanted = "digest" if algorithms == form.algorithms else f"{' or '.join(algorithms)} digest"
+        yield f"{counted(counts.without, 'key')} left out: without a {wanted}{' of the last version' * form.single}"
+    if counts.unnameable:
+        yield f"{counted(counts.unnameable, 'key')} left out: no {form.name} manifest can name them; --manifest csv can"
+    if not counts.complete:
+        yield "stopped: the manifest is not whole"
+    elif not counts.keys:
+        yield f"nothing of {visible(target.uri)} is in the manifest: check the bucket and the prefix"
+
+
+def _import(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    target = parse_target(options.target)
+    sources = [Source(path) for path in options.files]
+    wanted = settings.algorithms if options.algorithms is not None else ()
+    with Spool(sources) as spool:
+        files = read_all(sources, spool, target.prefix, options.manifest, wanted)
+        done = loops.run(_expect(settings, spool, target))
+    for sentence in _remarks(files, target):
+        _say(sentence)
+    _print(files, done, target, options.format)
+    if not done.complete:
+        _say("stopped: the ledger has what is counted; import again for the rest")
+    return 0 if done.complete else 4
+
+
+async def _expect(settings: Settings, spool: Spool, target: Target) -> Imported:
+    stop = Stop()
+    stop_on_signals(stop)
+    async with ledger_of(settings) as ledger:
+        return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), lambda: bool(stop))
+
+
+def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
+    for file in files:
+        if not file.form:
+            yield f"{file.file} left out: it names the bag's own files, not its payload"
+        if file.other:
+            yield f"{file.file}: {counted(file.other, 'digest')} of other algorithms left out"
+    if target.prefix and not target.prefix.endswith("/"):
+        example = visible(f"{target.prefix}name")
+        yield f"names were joined to the prefix to the letter, as in {example}: end it with / where it is a folder"
+
+
+def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -> None:
+    if output == "json":
+        print_json(
+            {
+                "target": {"bucket": target.bucket, "prefix": target.prefix},
+                "files": [
+                    {
+                        "file": file.file,
+                        "manifest": file.form or None,
+                        "digests": file.digests,
+                        "other_algorithms": file.other,
+                    }
+                    for file in files
+                ],
+                "digests": sum(file.digests for file in files),
+                "new": done.new,
+                "known": done.known,
+                "complete": done.complete,
+            }
+        )
+        return
+    digests = sum(file.digests for file in files)
+    sys.stdout.write(
+        f"{visible(target.uri)}: {counted(digests, 'digest')} of {counted(len(files), 'file')},"
+        f" {done.new:,} new to the ledger, {done.known:,} known before, complete: {'yes' if done.complete else 'NO'}\n"
+    )
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"auditor: {harmless(sentence)}\n")

@@ -1,0 +1,1 @@
+"""Manifests: what each form reads and writes, and the commands that move digests between files and ledgers."""

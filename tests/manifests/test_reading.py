@@ -1,0 +1,253 @@
+"""Manifests that others wrote: what each line means, and which lines are refused."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from hashlib import new
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import ManifestError, UsageError
+from auditor.manifests import FORMS, form_of
+from auditor.manifests.interface import HEX_DIGITS, OF_TOOLS, Record
+from auditor.manifests.source import LONGEST, Source
+from auditor.messages import ALGORITHMS
+
+SHA = "ab" * 32
+OTHER = "cd" * 32
+SHA1 = "ab" * 20
+MD5 = "ab" * 16
+
+FILE_NAMES = {
+    "plain": "plain.txt",
+    "newline": "line one\nline two",
+    "only a newline": "\n",
+    "carriage return": "a\rb",
+    "carriage return at the end": "a\r",
+    "backslash": "a\\b",
+    "backslash and n": "a\\nb",
+    "leading dash": "-rf",
+    "leading space": " a",
+    "trailing space": "a ",
+    "only a space": " ",
+    "unicode": "caf\u00e9 \U0001f4e6",
+    "decomposed": "cafe\u0301",
+    "separator": "a\u2028b\x0b\x0c\x85c",
+    "star": "*a",
+    "hash": "#a",
+    "bracket": "a) = b",
+    "tagged": "SHA256 (a) = b",
+    "like a digest": SHA,
+    "formula": "=cmd()",
+}
+BELOW = ["folder/a", "folder/ b/c"]
+
+
+def read(tmp_path: Path, data: bytes, form: str = "sha256sum", name: str = "sums") -> list[Record]:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return list(FORMS[form].read(Source(str(path))))
+
+
+def refused(tmp_path: Path, data: bytes, form: str = "sha256sum", name: str = "sums") -> str:
+    with pytest.raises(ManifestError) as error:
+        read(tmp_path, data, form, name)
+    return str(error.value).removeprefix(f"{tmp_path}/")
+
+
+@pytest.mark.parametrize("options", [(), ("--binary",), ("--tag",)], ids=" ".join)
+@pytest.mark.parametrize("algorithm", ["sha256", "sha1", "md5"])
+def test_what_coreutils_writes_of_odd_names(tmp_path: Path, algorithm: str, options: tuple[str, ...]) -> None:
+    tool = shutil.which(f"{algorithm}sum")
+    if tool is None:
+        pytest.skip(f"{algorithm}sum is not installed")
+    files = tmp_path / "files"
+    names = [*FILE_NAMES.values(), *BELOW]
+    for name in names:
+        (files / name).parent.mkdir(parents=True, exist_ok=True)
+        (files / name).write_bytes(name.encode())
+    written = subprocess.run([tool, *options, "--", *names], cwd=files, check=True, capture_output=True).stdout
+    assert [(record.name, record.algorithm, record.digest) for record in read(tmp_path, written)] == [
+        (name, algorithm, new(algorithm, name.encode(), usedforsecurity=False).hexdigest()) for name in names
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (f"{SHA}  a", "a"),
+        (f"{SHA} *a", "a"),
+        (f"{SHA.upper()}  a", "a"),
+        (f"  {SHA}  a", "a"),
+        (f"{SHA}  a\r", "a"),
+        (f"{SHA}  ./a/./b", "a/./b"),
+        (f"{SHA}  ././a", "./a"),
+        (f"{SHA}  /a", "/a"),
+        (f"{SHA}  a\\nb", "a\\nb"),
+        (f"\\{SHA}  a\\nb\\\\c\\r", "a\nb\\c\r"),
+        (f"{SHA} a", "a"),
+        (f"SHA256 (a) = {SHA}", "a"),
+        (f"SHA256(a)= {SHA}", "a"),
+        (f"\\SHA256 (a\\nb) = {SHA}", "a\nb"),
+    ],
+)
+def test_line_of_sums_means_this_name(tmp_path: Path, line: str, name: str) -> None:
+    assert read(tmp_path, f"{line}\n".encode()) == [Record(1, name, "sha256", SHA)]
+
+
+def test_comments_empty_lines_and_a_byte_order_mark_say_nothing(tmp_path: Path) -> None:
+    data = f"\ufeff# made by hand\n\n{SHA}  a\n#\n{SHA}  b".encode()
+    assert [(record.line, record.name) for record in read(tmp_path, data)] == [(3, "a"), (5, "b")]
+
+
+def test_reversed_form_keeps_the_spaces_that_names_begin_with(tmp_path: Path) -> None:
+    assert [record.name for record in read(tmp_path, f"{SHA} a\n{SHA}  b\n{SHA} *c\n".encode())] == ["a", " b", "*c"]
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"no digest here\n", "sums:1: this is not a line of sha256sum"),
+        (f"{SHA}  a\n{SHA}\n".encode(), "sums:2: this is not a line"),
+        (f"{SHA}  \n".encode(), "sums:1: the line names no file"),
+        (f"{SHA}a  b\n".encode(), "sums:1: a digest of 65 hexadecimal digits"),
+        (f"{'ab' * 64}  a\n".encode(), "sums:1: a digest of 128 hexadecimal digits is not one of sha256, sha1, md5"),
+        (f"SHA512 (a) = {'ab' * 64}\n".encode(), "sums:1: SHA512 is none of sha256, sha1, md5"),
+        (f"SHA1 (a) = {SHA}\n".encode(), "is no sha1 digest: write 40 hexadecimal digits"),
+        (f"\\{SHA}  a\\tb\n".encode(), "sums:1: a backslash in the name"),
+        (f"\\{SHA}  a\\\n".encode(), "sums:1: a backslash in the name"),
+        (f"{SHA}  a\0{SHA}  b\0".encode(), "sums:1: the line holds a NUL: write the manifest without --zero"),
+        (f"{SHA}  a\n{SHA} b\n".encode(), "sums:2: one space before the name, where lines above have two"),
+        (f"{SHA}  a\n".encode() + f"{SHA}  caf\xe9\n".encode("latin-1"), "sums:2: the line is not UTF-8"),
+        (f"{SHA}  a\n{SHA}  ".encode() + b"x" * LONGEST, "sums:2: the line is longer than any key allows"),
+        (b"\x1f\x8b\x08\x00" + bytes(range(256)), "sums:1: "),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_line_of_sums_that_is_refused(tmp_path: Path, data: bytes, sentence: str) -> None:
+    assert sentence in refused(tmp_path, data)
+
+
+def test_one_character_names_stand_after_one_space_or_two(tmp_path: Path) -> None:
+    assert [record.name for record in read(tmp_path, f"{SHA}  a\n{SHA} *b\n".encode())] == ["a", "b"]
+    assert [record.name for record in read(tmp_path, f"{SHA} a\n{SHA} *\n".encode())] == ["a", "*"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("data/a b", "a b"),
+        ("data/a%0Ab%0dc%25d", "a\nb\rc%d"),
+        ("data/%2525", "%25"),
+        ("data/100%", "100%"),
+        ("data/%41", "%41"),
+        ("data/data/a", "data/a"),
+        ("./data/a", "a"),
+        ("*data/a", "a"),
+        ("data//a", "/a"),
+        ("data/a\\b", "a\\b"),
+    ],
+)
+def test_path_of_a_bag_means_this_name(tmp_path: Path, path: str, name: str) -> None:
+    data = f"{SHA} \t{path}\n".encode()
+    assert read(tmp_path, data, "bagit", "manifest-sha256.txt") == [Record(1, name, "sha256", SHA)]
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "sentence"),
+    [
+        (f"{SHA}  a", "manifest-sha256.txt", "a path that begins with data/"),
+        (f"{SHA}  data/", "manifest-sha256.txt", "a path that begins with data/"),
+        (f"{MD5}  data/a", "manifest-sha256.txt", "is that of md5, the file's name says sha256"),
+        (f"{'ab' * 64}  data/a", "manifest-sha512.txt", "a digest of 128 hexadecimal digits"),
+    ],
+)
+def test_line_of_a_bag_that_is_refused(tmp_path: Path, line: str, name: str, sentence: str) -> None:
+    told = refused(tmp_path, f"{line}\n".encode(), "bagit", name)
+    assert told.startswith(f"{name}:1: ")
+    assert sentence in told
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        (f"key,sha256\na,{SHA}\n", [Record(2, "a", "sha256", SHA)]),
+        (f"Path;SHA-1\r\n./a;{SHA1}\r\n", [Record(2, "a", "sha1", SHA1)]),
+        (f"digest\tname\tsize\n{MD5}\ta,b\t7\n", [Record(2, "a,b", "md5", MD5, 7)]),
+        (f'name,checksum\n"a\nb",{SHA}\n\nc,{SHA1}\n',
+         [Record(2, "a\nb", "sha256", SHA), Record(5, "c", "sha1", SHA1)]),
+        (f"key,md5,sha256\na,{MD5},{SHA}\nb,,{SHA}\n",
+         [Record(2, "a", "md5", MD5), Record(2, "a", "sha256", SHA), Record(3, "b", "sha256", SHA)]),
+        (f"key,algorithm,digest\na,CRC64NVME,{'0f' * 8}\n", [Record(2, "a", "crc64nvme", "0f" * 8)]),
+        (f"key,digest,size\n'=a,{SHA.upper()},\n", [Record(2, "'=a", "sha256", SHA)]),
+    ],
+)  # fmt: skip
+def test_plain_table(tmp_path: Path, text: str, records: list[Record]) -> None:
+    assert read(tmp_path, text.encode(), "csv") == records
+    assert read(tmp_path, f"\ufeff{text}".encode(), "csv") == records
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "sums:1: the header must have one column of names"),
+        (f"a,{SHA}\n", "sums:1: the header must have one column of names"),
+        ("key,path,sha256\n", "sums:1: the header must have one column of names"),
+        (f"key,sha256\na,{SHA}\nb\n", "sums:3: 1 cells, where the header has 2"),
+        (f"key,sha256\na,{MD5}\n", "is no sha256 digest"),
+        ("key,sha256\na,\n", "sums:2: the row has no digest"),
+        (f'key,sha256\n"a\nb\nc",{SHA1}\n', "sums:2: "),
+        (f"key,sha256,size\na,{SHA},1.5\n", "'1.5' is no size"),
+        (f"key,sha256,size\na,{SHA},-1\n", "'-1' is no size"),
+        (f"key,algorithm,digest\na,sha512,{SHA}\n", "'sha512' is none of sha256"),
+        (f'key,sha256\n"a"b,{SHA}\n', "sums:2: this row is not CSV"),
+        (f'key,sha256\n"a,{SHA}\n' + "x\n" * 100_000, "sums:2: this row is not CSV"),
+        (f"key,sha256\na\rb,{SHA}\n", "sums:2: this row is not CSV"),
+        ("key,sha256\na,\u0660\n", "is no sha256 digest"),
+    ],
+)
+def test_row_that_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    assert sentence in refused(tmp_path, text.encode(), "csv")
+
+
+def test_every_digest_length_of_a_table_is_that_of_an_algorithm_we_keep(tmp_path: Path) -> None:
+    text = f"key,digest\na,{'ab' * 8}\n"
+    assert "a digest of 16 hexadecimal digits is not one of sha256, sha1, md5" in refused(
+        tmp_path, text.encode(), "csv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("manifest-md5.txt", f"{MD5}  data/a\n", "bagit"),
+        ("a.CSV", "whatever", "csv"),
+        ("a.txt", f"# sums\n\n{SHA}  a\n", "sha256sum"),
+        ("a.txt", f"MD5 (a) = {MD5}\n", "sha256sum"),
+        ("a.txt", f"key;sha256\na;{SHA}\n", "csv"),
+        ("a.txt", "", "sha256sum"),
+        ("my-manifest-md5.txt", f"{MD5}  data/a\n", "sha256sum"),
+    ],
+)
+def test_form_is_found_out(tmp_path: Path, name: str, text: str, form: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert form_of(Source(str(tmp_path / name))).name == form
+
+
+def test_form_that_cannot_be_found_out_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\nDear Sir,\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"a\.txt:2: .* --manifest sha256sum or bagit or csv"):
+        form_of(Source(str(tmp_path / "a.txt")))
+
+
+@pytest.mark.parametrize("name", ["missing", "."])
+def test_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        list(Source(str(tmp_path / name)).lines())
+
+
+def test_every_algorithm_that_can_be_asked_for_has_its_length() -> None:
+    assert set(HEX_DIGITS) == set(ALGORITHMS)
+    assert all(new(name, usedforsecurity=False).digest_size * 2 == HEX_DIGITS[name] for name in OF_TOOLS)
