@@ -39,7 +39,7 @@ from auditor.reports.words import counted
 from auditor.resuming import asked_of, checkpoint
 from auditor.rules import RULES
 from auditor.runfolder import RunFolder
-from auditor.runs import State, last_listed, new_run_id, read_lines, target_name
+from auditor.runs import State, last_listed, new_run_id, read_lines, run_path, target_name
 from auditor.settings import Settings
 from auditor.stop import Stop
 from auditor.tally import Tally
@@ -291,6 +291,9 @@ class Audit:
         if self._hands_on and self._told and not ended:
             await self._io(folder.save)
             return result
+        if recorder.tally.routed["objects"]:
+            await self._io(folder.save)
+            await self._io(self._write_batch, facts)
         self.shown = recorder.shown
         if self._resumed:  # what an earlier process wrote is in the folder alone
             await self._io(folder.save)
@@ -301,6 +304,27 @@ class Audit:
         if self._watch is not None:
             self._watch(replace(self._snapshot(recorder), done=True))
         return result
+
+    def _write_batch(self, facts: BucketFacts) -> None:
+        """What is left to S3 Batch Operations, as manifests and jobs; of a run that goes on it is written again."""
+        from auditor.batchops.writing import Owner, write_batch
+        from auditor.policies import partition_of
+
+        target, settings, store = self._target, self._settings, self._places.store
+        write_batch(
+            self._places.manifests or store,
+            run_path(target.bucket, self.run_id),
+            read_lines(store, target.bucket, self.run_id, "routed"),
+            bucket=target.bucket,
+            run_id=self.run_id,
+            versions=target.versions,
+            algorithms=settings.algorithms,
+            owner=Owner(
+                partition=partition_of(self._connection.region),
+                account=facts.account if isinstance(facts.account, str) else None,
+                role=settings.batch_role,
+            ),
+        )
 
     def _resume(self, folder: RunFolder) -> dict[str, Any]:
         """How to go on: the same run, after the last key that has an outcome."""

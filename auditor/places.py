@@ -23,9 +23,13 @@ OpenChoice = Callable[[Choice], AbstractAsyncContextManager[Engine]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Shared by the runs of one command or event. engines: opens one, or lends one that is kept."""
+    """Shared by the runs of one command or event. engines: opens one, or lends one that is kept.
+
+    manifests: where those for S3 Batch Operations go; None: the store.
+    """
 
     store: Store
+    manifests: Store | None = None
     ledger: Ledger | None = None
     queue: Queue | None = None
     engines: OpenChoice = open_engine
@@ -37,16 +41,13 @@ async def open_places(
 ) -> AsyncIterator[Places]:
     """Everything that the settings name. Raises UsageError when the store lies in an audited bucket."""
     async with AsyncExitStack() as stack:
-        store = stack.enter_context(
-            await asyncio.to_thread(
-                open_store,
-                settings.out,
-                endpoint_url=settings.endpoint_url,
-                profile=settings.profile,
-                region=settings.region,
-            )
-        )
+        store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings))
         check_output(store, targets)
+        manifests = None
+        if settings.batch_manifest is not None:
+            manifests = stack.enter_context(await asyncio.to_thread(_store_of, settings.batch_manifest, settings))
+            check_output(manifests, targets, "--batch-manifest")
+            await asyncio.to_thread(manifests.check_writable)
         ledger = queue = None
         if settings.ledger is not None:
             ledger = await stack.enter_async_context(ledger_of(settings))
@@ -54,7 +55,7 @@ async def open_places(
             queue = await stack.enter_async_context(
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )
-        yield Places(store=store, ledger=ledger, queue=queue, engines=engines)
+        yield Places(store=store, manifests=manifests, ledger=ledger, queue=queue, engines=engines)
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
@@ -72,8 +73,12 @@ def ledger_endpoint(settings: Settings) -> str | None:
     return aws.custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 
-def check_output(store: Store, targets: Sequence[Target]) -> None:
+def _store_of(uri: str, settings: Settings) -> Store:
+    return open_store(uri, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region)
+
+
+def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -> None:
     """Raises UsageError when the run folder would lie inside an audited bucket: that one is only ever read."""
     for target in targets:
         if store.bucket == target.bucket:
-            raise UsageError(f"--out {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
+            raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")

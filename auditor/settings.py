@@ -313,4 +313,8 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
         raise UsageError("--queue and --hash exclude each other: hash here, or let the worker do it")
     if settings.max_age is not None and settings.percent is not None:
         raise UsageError("--max-age and --percent exclude each other: say by age or by share what is due")
+    if (settings.batch_over or settings.batch_manifest) and not settings.ledger:
+        raise UsageError(
+            "--batch-over and --batch-manifest need a ledger to know what is hashed: add --ledger sqlite:PATH"
+        )
     return settings

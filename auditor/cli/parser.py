@@ -84,6 +84,25 @@ def _hashing(parser: Group) -> None:
     )
 
 
+def _cost(parser: Group) -> None:
+    parser.add_argument(
+        "--accept-cost",
+        action="store_const",
+        const=True,
+        help="hash objects too whose storage class is charged for reading (IA, Glacier IR, Intelligent-Tiering)",
+    )
+
+
+def _batch(parser: Group) -> None:
+    group = parser.add_argument_group(
+        "S3 Batch Operations",
+        "Large and archived objects can be left to it: manifests and jobs are written, no job is ever created.",
+    )
+    group.add_argument("--batch-over", metavar="SIZE", help="leave objects to it that are larger (500GB, 1TiB)")
+    group.add_argument("--batch-manifest", metavar="PLACE", help="where manifests and jobs go (the run folder)")
+    group.add_argument("--batch-role", metavar="ARN", help="the role that its jobs run as")
+
+
 def _format(parser: Group) -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table", help="how results are printed")
 
@@ -101,6 +120,8 @@ def _audit(add: Add, name: str, summary: str) -> None:
     after = parser.add_mutually_exclusive_group()
     after.add_argument("--queue", metavar="SQS-URL", help="send what is not hashed to this queue")
     after.add_argument("--hash", action="store_const", const=True, help="hash what is not hashed, in this process")
+    _cost(parser)
+    _batch(parser)
     _connection(parser)
     if name == "audit":
         parser.add_argument("--resume", metavar="RUN", help="go on with this interrupted run, in its folder")
@@ -129,6 +150,7 @@ def _hash(add: Add) -> None:
     parser = _command(add, "hash", "hash what the ledger does not know, in this process", "hashing")
     _targets(parser)
     _hashing(parser)
+    _cost(parser)
     _pace(parser)
     _connection(parser)
     _format(parser)

@@ -25,6 +25,11 @@ class Store(Protocol):
         """The bucket that holds the store; None for a local one."""
         ...
 
+    @property
+    def prefix(self) -> str:
+        """What every key of the store's bucket begins with: empty, or ending in `/`; empty for a local one."""
+        ...
+
     def uri(self, path: str = "") -> str: ...
 
     def check_writable(self) -> None:
@@ -56,6 +61,13 @@ class Store(Protocol):
         """A local directory for files that are still growing; their names must begin with a dot.
 
         Of a local store it is `folder` itself, so that put_file is one rename.
+        """
+        ...
+
+    def replace_file(self, path: str, local: Path) -> str | None:
+        """Move a file of spool_dir() into its place, whatever is there; `local` is gone afterwards. 5 GB at most.
+
+        Its ETag in the bucket, without quotes; None for a local one.
         """
         ...
 

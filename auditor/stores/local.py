@@ -52,6 +52,10 @@ class LocalStore:
     def bucket(self) -> str | None:
         return None
 
+    @property
+    def prefix(self) -> str:
+        return ""
+
     def uri(self, path: str = "") -> str:
         return str(self._root / checked(path)) if path else str(self._root)
 
@@ -119,6 +123,9 @@ class LocalStore:
         with output_errors(place):
             place.mkdir(parents=True, exist_ok=True)
         return place
+
+    def replace_file(self, path: str, local: Path) -> None:
+        self.put_file(path, local)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -154,6 +154,13 @@ class S3Store:
             self._sleep(_pause(attempt))
         raise OutputError(f"{uri} is being written by too many others at once: run again")
 
+    def replace_file(self, path: str, local: Path) -> str | None:
+        with self._errors(self.uri(path)), output_errors(local):
+            with local.open("rb") as body:
+                tag = self._put(path, body)
+            local.unlink()
+        return tag.strip('"')
+
     def spool_dir(self, folder: str) -> Path:
         """One temporary directory for all folders, gone at close()."""
         checked(folder)
