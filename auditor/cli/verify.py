@@ -1,0 +1,98 @@
+"""`auditor verify`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from auditor import loops
+from auditor.cli.context import check_needed, settings_of, stop_on_signals, targets_of, worst
+from auditor.errors import RunError, UsageError
+from auditor.progress import Progress, make_progress
+from auditor.settings import Settings, algorithms
+from auditor.stop import Stop
+from auditor.stores.local import output_errors
+from auditor.target import Target
+from auditor.text import harmless, visible
+from auditor.verification.running import Verification
+from auditor.verification.summary import exit_code, printed
+from auditor.verification.surroundings import Surroundings, surroundings
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    compared = None if options.compared is None else algorithms(options.compared, "--algorithm")
+    targets = targets_of(options, settings)
+    if options.combined == "-" and options.format == "json":
+        raise UsageError("--combined - and --format json would both go to stdout: give --combined a file")
+    with _opened(options.combined) as combined:
+        return loops.run(_Verifying(settings, compared, combined, options.format).all(targets))
+
+
+@contextmanager
+def _opened(place: str | None) -> Iterator[TextIO | None]:
+    if place is None:
+        yield None
+    elif place == "-":
+        yield sys.stdout
+    else:
+        with output_errors(place):
+            file = Path(place).open("w", encoding="utf-8", newline="\n")  # noqa: SIM115 - errors of writing are main's
+        with file:
+            yield file
+
+
+class _Verifying:
+    """Several targets, one after the other; one that fails does not keep the others from theirs."""
+
+    def __init__(
+        self, settings: Settings, compared: tuple[str, ...] | None, combined: TextIO | None, output: str
+    ) -> None:
+        self._settings = settings
+        self._compared = compared
+        self._combined = combined
+        self._output = output
+        self._stop = Stop()
+
+    async def all(self, targets: list[Target]) -> int:
+        stop_on_signals(self._stop)
+        progress = make_progress()
+        try:
+            async with surroundings(self._settings, targets) as around:
+                return worst([await self._one(target, around, progress) for target in targets])
+        finally:
+            progress.close()
+
+    async def _one(self, target: Target, around: Surroundings, progress: Progress) -> int:
+        if self._stop:
+            sys.stderr.write(f"auditor: {visible(target.uri)} was not verified: {self._stop.reason}\n")
+            return 4
+        try:
+            summary = await Verification(
+                target,
+                self._settings,
+                around,
+                self._stop,
+                compared=self._compared,
+                combined=self._combined,
+                watch=progress.update,
+            ).run()
+        except RunError as error:
+            sys.stderr.write(f"auditor: {harmless(str(error))}\n")
+            return error.exit_code
+        except asyncio.CancelledError:
+            sys.stderr.write(f"auditor: {visible(target.uri)}: given up; the ledger has noted what was verified\n")
+            return 4
+        self._print(summary)
+        return exit_code(summary)
+
+    def _print(self, summary: dict[str, Any]) -> None:
+        stream = sys.stderr if self._combined is sys.stdout else sys.stdout
+        stream.write(printed(summary, self._output))
+        stream.flush()

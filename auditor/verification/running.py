@@ -1,0 +1,264 @@
+"""One verification of one target: what is opened for it, what it counts, and what it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final, TextIO
+
+from auditor.calls import Caller, RetryPolicy
+from auditor.engines.interface import Engine
+from auditor.hashing import MIB, Paused, Permits, Result, hash_patiently, hash_threads
+from auditor.home import connection_to, open_at_home
+from auditor.listing import pages
+from auditor.messages import HashTask
+from auditor.pace import Permits as CallPermits
+from auditor.pace import Rate
+from auditor.progress import Snapshot
+from auditor.runs import new_run_id
+from auditor.settings import Settings
+from auditor.stop import Stop
+from auditor.target import Target
+from auditor.text import visible
+from auditor.verification.distance import Distance
+from auditor.verification.due import due_of
+from auditor.verification.folder import VerifyFolder
+from auditor.verification.judging import Judge, Question
+from auditor.verification.merging import Pair, merged
+from auditor.verification.noting import Notes
+from auditor.verification.outcomes import Outcome, Verified
+from auditor.verification.reading import Answer, Reader
+from auditor.verification.summary import counts_of
+from auditor.verification.surroundings import Surroundings
+from auditor.verification.walking import WINDOW, Done, Rules, Walk
+
+DEFAULT_CONCURRENCY: Final = 16
+_LINES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """Which part of a verification this is, where a function hands it on. number: 0 for the first.
+
+    verify_id: None for a new one. window: as Walk has it; what was read behind an unfinished object is read again.
+    """
+
+    number: int = 0
+    verify_id: str | None = None
+    window: int = 1000
+
+
+class Verification:
+    """run() gives its summary. compared: algorithms; None: all that the ledger has. combined: takes a line an object.
+
+    hop: given where this is a function that hands on; then reads stop in mid-object when `stop` is set.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        around: Surroundings,
+        stop: Stop,
+        *,
+        compared: Collection[str] | None = None,
+        combined: TextIO | None = None,
+        watch: Callable[[Snapshot], None] | None = None,
+        hop: Hop | None = None,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._ledger = around.ledger
+        self._store = around.store
+        self._stop = stop
+        self._compared = compared
+        self._combined = combined
+        self._watch = watch
+        self._hop = hop
+        now = datetime.now(UTC)
+        self.verify_id = (hop and hop.verify_id) or new_run_id(now, os.urandom(3))
+        self._folder = VerifyFolder(around.store, target.bucket, self.verify_id, hop.number if hop else 0)
+        self._now = now
+        self._due = due_of(settings.max_age, settings.percent, settings.every)
+        self._at = Distance(now)
+        self._waiting: list[bytes] = []
+        self._gets = 0
+        self._started = time.monotonic()
+        self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
+
+    async def run(self) -> dict[str, Any]:
+        """The summary, which is also in the folder. Raises RunError; what was verified is then noted all the same."""
+        try:
+            await self._io(self._begin)
+            ended = await self._verify()
+            summary = self._summary(ended)
+            await self._io(self._end, summary)
+        finally:
+            try:
+                await self._io(self._folder.discard)
+            finally:
+                self._thread.shutdown(wait=True)
+        self._show(done=True)
+        return summary
+
+    async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def _begin(self) -> None:
+        self._store.check_writable()
+        if self._hop is None:
+            return
+        self._folder.claim()
+        if self._hop.number:
+            self._at = self._folder.before()
+
+    async def _verify(self) -> bool:
+        settings, target = self._settings, self._target
+        if self._at.start_after is not None:
+            target = replace(target, start_after=self._at.start_after)
+        rate = Rate(settings.max_rate)
+        caller = Caller(
+            target.bucket,
+            rate=rate,
+            permits=CallPermits(self._concurrency),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        connection = connection_to(target.bucket, settings, self._concurrency + 1)  # one for the listing
+        with hash_threads() as executor:
+            async with open_at_home(settings.engine, connection) as engine:
+                permits = Permits(self._concurrency, max(4 * settings.chunk_mib, 64) * MIB)
+                hash_one = partial(self._hash, engine, rate, permits, executor)
+                reader = Reader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
+                notes = Notes(self._ledger, target.bucket)
+                subjects = self._ledger.subjects(target.bucket, target.prefix)
+                walk = Walk(
+                    self._rules(),
+                    partial(self._ask, reader),
+                    self._gone,
+                    notes,
+                    permits,
+                    self._stop,
+                    self._take,
+                    weight=lambda size: min(size, settings.chunk_mib * MIB),
+                    limit=partial(self._used_up, caller),
+                    whole_keys=target.versions,
+                    window=self._hop.window if self._hop else WINDOW,
+                )
+                try:
+                    return await walk.all(merged(pages(engine, caller, target), subjects, target))
+                finally:
+                    await self._io(self._folder.write, self._drained())
+
+    def _rules(self) -> Rules:
+        settings = self._settings
+        since = self._now - timedelta(seconds=settings.grace)
+        judge = Judge(
+            in_flight_from=since.strftime("%Y-%m-%dT%H:%M:%SZ"), algorithms=self._compared, record=settings.record
+        )
+        return Rules(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
+
+    async def _hash(
+        self,
+        engine: Engine,
+        rate: Rate,
+        permits: Permits,
+        executor: Executor,
+        task: HashTask,
+        algorithms: Sequence[str],
+    ) -> Result:
+        async def turn() -> None:
+            self._gets += 1
+            await rate.take()
+
+        return await hash_patiently(
+            engine,
+            task,
+            algorithms,
+            bucket=self._target.bucket,
+            chunk_size=self._settings.chunk_mib * MIB,
+            executor=executor,
+            memory=permits,
+            stop=self._stop.__bool__ if self._hop else None,
+            checkpoint=self._at.resumed.get((task.key, task.version_id)),
+            turn=turn,
+        )
+
+    async def _ask(self, reader: Reader, question: Question) -> Answer | Paused:
+        answer = await reader.answer(question)
+        if isinstance(answer, Paused):
+            if answer.checkpoint is None:  # the next hop would begin at its start, and come no further
+                return Answer(question.verified(Outcome.UNREADABLE, code="NoCarriedState"))
+            self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
+        return answer
+
+    async def _gone(self, pair: Pair) -> bool:
+        if pair.version is None:
+            return pair.subject is not None and pair.subject.deleted_at is not None
+        history = await self._ledger.history(self._target.bucket, pair.key)
+        return any(event.what == "deleted" and event.version_id == pair.version.version_id for event in history)
+
+    def _used_up(self, caller: Caller) -> bool:
+        most = self._settings.max_calls
+        return most is not None and caller.counts["list"] + self._gets >= most
+
+    async def _take(self, done: Done) -> None:
+        self._at.move(done, versions=self._target.versions)
+        if done.answer is None:
+            return
+        self._report(done.answer.verified)
+        if len(self._waiting) >= _LINES:
+            await self._io(self._folder.write, self._drained())
+            self._show()
+
+    def _report(self, verified: Verified) -> None:
+        self._waiting.append(json.dumps(verified.document()).encode() + b"\n")
+        if self._combined is not None:
+            self._combined.write(verified.line() + "\n")
+
+    def _drained(self) -> list[bytes]:
+        lines, self._waiting = self._waiting, []
+        return lines
+
+    def _summary(self, ended: bool) -> dict[str, Any]:
+        settings = self._settings
+        resume = None if ended else {"reason": self._stop.reason, "start_after": self._at.start_after}
+        return {
+            "verify": self.verify_id,
+            "out": self._folder.uri,
+            "target": self._target.to_dict(),
+            "engine": settings.engine,
+            "due": self._due.words,
+            "complete": ended,
+            **counts_of(self._at.tally),
+            "seconds": round(time.monotonic() - self._started, 3),
+            "resume": resume,
+        }
+
+    def _end(self, summary: Mapping[str, Any]) -> None:
+        self._folder.end_part()
+        if self._hop is not None and not summary["complete"]:
+            self._folder.put_state(self._at)
+        self._folder.put_summary(summary)
+
+    def _show(self, *, done: bool = False) -> None:
+        if self._watch is None:
+            return
+        tally, outcomes = self._at.tally, self._at.tally.outcomes
+        self._watch(
+            Snapshot(
+                what=visible(self._target.uri),
+                objects=tally.listed + tally.ledger_only,
+                seconds=time.monotonic() - self._started,
+                detail=", ".join(f"{outcomes[name]:,} {name}" for name in ("match", "mismatch", "missing")),
+                done=done,
+            )
+        )
