@@ -162,9 +162,10 @@ class OnePass:
         return Hashed(self._task, wanted, self._source.bytes_read, tuple(same))
 
     async def _watch(self, stop: Callable[[], object]) -> None:
-        while not stop():  # noqa: ASYNC110 - a deadline tells of itself only when asked
+        while True:
             await asyncio.sleep(_POLL)
-        raise _Stopping
+            if stop():
+                raise _Stopping
 
     async def _read(self, reader: Reader) -> None:
         """Feed every byte that is left, now by one stream, now by several."""

@@ -1,0 +1,119 @@
+"""Checkpoints: ours are read back, and whatever differs in any field is refused without being quoted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.checkpoints import Binding, Progress, _seal, opened, sealed
+from auditor.errors import CheckpointError
+
+BINDING = Binding(
+    bucket="bucket", key="a\nkey/ü", version_id="v1", etag="etag", size=10**13, algorithms=("sha256", "md5")
+)
+PROGRESS = Progress(
+    bytes=64_000,
+    states={"sha256": "ab" * 32, "md5": "cd" * 16, "crc64nvme": "ef" * 8},
+    stored={"crc64nvme": "01" * 8},
+    bytes_read=70_000,
+)
+
+
+def made() -> dict[str, Any]:
+    """As it comes back out of a ledger."""
+    document = json.loads(json.dumps(sealed(BINDING, PROGRESS)))
+    assert isinstance(document, dict)
+    return document
+
+
+def test_ours_is_read_back_as_it_was() -> None:
+    assert opened(made(), BINDING) == PROGRESS
+
+
+@pytest.mark.parametrize("name", sorted(made()))
+def test_any_field_that_is_left_out_is_missed(name: str) -> None:
+    document = made()
+    del document[name]
+    with pytest.raises(CheckpointError, match="fields"):
+        opened(document, BINDING)
+
+
+CHANGES: dict[str, list[Any]] = {
+    "v": [2, True, "1", 1.0, None],
+    "bucket": ["other", None, 1],
+    "key": ["a\nkey/u", ""],
+    "version_id": ["v2", None],
+    "etag": ["other", b"etag"],
+    "size": [10**13 + 1, float(10**13)],
+    "algorithms": [["sha256"], ["md5", "sha256"], ["sha256", "md5", "sha1"], "sha256,md5"],
+    "bytes": [64_064, 63_999, -64, 10**13, 64_000.0, "64000", True, None, 2**70],
+    "bytes_read": [70_001, 63_999, -1, "1", 2**70],
+    "states": [
+        {},
+        [],
+        {"sha256": "ab" * 32},
+        PROGRESS.states | {"sha256": "ac" * 32},
+        PROGRESS.states | {"sha256": "AB" * 32},
+        PROGRESS.states | {"sha256": "ab" * 31},
+        PROGRESS.states | {"sha256": "zz" * 32},
+        PROGRESS.states | {"sha256": 7},
+        PROGRESS.states | {"sha1": "ab" * 20},
+        PROGRESS.states | {"x": "ab"},
+        PROGRESS.states | {"md5": "cd" * 16 + "\n"},
+    ],
+    "stored": [{}, None, {"crc64nvme": "02" * 8}, {"crc32": "02" * 4}],
+    "seal": ["", "0" * 64, None, 1],
+}
+
+
+def test_every_field_is_tampered_with() -> None:
+    assert set(CHANGES) == set(made())
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in CHANGES.items() for value in values])
+def test_any_field_that_was_changed_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        opened(made() | {name: value}, BINDING)
+    assert "abab" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("bytes", 63_999), ("bytes", 10**13), ("states", {"sha256": "ab" * 32}), ("stored", {"crc64nvme": "x"})],
+)
+def test_what_cannot_be_is_refused_though_its_seal_fits(name: str, value: Any) -> None:
+    document = made() | {name: value}
+    document["seal"] = _seal({field: content for field, content in document.items() if field != "seal"})
+    with pytest.raises(CheckpointError):
+        opened(document, BINDING)
+
+
+@pytest.mark.parametrize("document", [None, [], "text", 7, {}, {"v": 1}])
+def test_what_is_no_checkpoint_at_all_is_refused(document: object) -> None:
+    with pytest.raises(CheckpointError):
+        opened(document, BINDING)
+
+
+def test_one_more_field_is_refused() -> None:
+    with pytest.raises(CheckpointError, match="fields"):
+        opened(made() | {"more": 1}, BINDING)
+
+
+OTHERS: list[Callable[[Binding], Binding]] = [
+    lambda binding: replace(binding, bucket="other"),
+    lambda binding: replace(binding, key="other"),
+    lambda binding: replace(binding, version_id=None),
+    lambda binding: replace(binding, etag="other"),
+    lambda binding: replace(binding, size=10**13 + 1),
+    lambda binding: replace(binding, algorithms=("md5", "sha256")),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_one_of_another_object_is_refused(other: Callable[[Binding], Binding]) -> None:
+    with pytest.raises(CheckpointError, match="is of another"):
+        opened(made(), other(BINDING))

@@ -1,0 +1,104 @@
+"""How many streams: decided in simulated time, against networks and hashers of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from auditor.streams import AUTO_FROM, LEAST, MEMORY, MIB, MOST, Fixed, Tuner, layout, make_tuner
+
+HASHER = 1000 * MIB
+
+
+def play(rate: Callable[[int, float], float], seconds: float, hasher: float = HASHER) -> list[tuple[float, int]]:
+    """What the tuner wanted from when on. rate: bytes a second by streams and time, before hashing limits it."""
+    now = count = busy = 0.0
+    tuner = Tuner(now)
+    wanted = [(now, 1)]
+    while now < seconds:
+        step = 0.05
+        fed = min(rate(tuner.streams, now), hasher) * step
+        now, count, busy = now + step, count + fed, busy + fed / hasher
+        streams = tuner.note(now, int(count), busy)
+        if streams != wanted[-1][1]:
+            wanted.append((round(now, 2), streams))
+    return wanted
+
+
+def numbers(played: list[tuple[float, int]]) -> list[int]:
+    return [streams for _, streams in played]
+
+
+def test_streams_are_doubled_while_each_brings_its_share() -> None:
+    played = play(lambda streams, _: 25 * MIB * streams, 20)
+    assert numbers(played) == [1, 2, 4, 8]
+    assert played[-1][0] < 3
+
+
+def test_a_link_that_is_full_with_one_stream_gets_one() -> None:
+    assert numbers(play(lambda streams, _: 80 * MIB, 20)) == [1, 2, 1]
+
+
+def test_a_link_that_three_streams_fill_gets_four() -> None:
+    assert numbers(play(lambda streams, _: min(3, streams) * 25 * MIB, 20)) == [1, 2, 4, 8, 4]
+
+
+def test_growth_of_less_than_a_fifth_is_no_growth() -> None:
+    assert numbers(play(lambda streams, _: 25 * MIB * (1 + 0.15 * (streams - 1)), 20)) == [1, 2, 1]
+
+
+def test_a_busy_hasher_gets_no_further_streams() -> None:
+    assert numbers(play(lambda streams, _: 90 * MIB * streams, 20, hasher=100 * MIB)) == [1]
+
+
+def test_what_gained_nothing_is_tried_again_ever_more_seldom() -> None:
+    tries = [at for at, streams in play(lambda streams, _: 80 * MIB, 400) if streams == 2]
+    pauses = [later - sooner for sooner, later in pairwise(tries)]
+    assert 30 < pauses[0] < 35
+    assert pauses[1] > 1.8 * pauses[0]
+
+
+def test_a_link_that_becomes_wider_is_used_later() -> None:
+    wide = play(lambda streams, now: 80 * MIB * (streams if now > 20 else 1), 100)
+    assert wide[-1][1] == MOST
+
+
+def test_refused_streams_are_taken_back() -> None:
+    tuner = Tuner(0.0)
+    for step in range(1, 20):
+        tuner.note(step * 0.1, step * MIB, 0.0)
+        if tuner.streams == 2:
+            tuner.refused(step * 0.1)
+    assert tuner.streams == 1
+
+
+@pytest.mark.parametrize("streams", [2, 3, 4, 5, 8, 16, 64, 100])
+@pytest.mark.parametrize("left", [LEAST, 10**8, 5 * 10**12])
+def test_blocks_of_one_object_fit_the_memory(streams: int, left: int) -> None:
+    made = layout(streams, left)
+    assert made.memory <= MEMORY
+    assert made.block % 64 == 0
+    assert made.memory >= (streams + 1) * made.block, "every stream has its block while one is hashed"
+
+
+@pytest.mark.parametrize(
+    ("streams", "left", "expected"),
+    [
+        (None, AUTO_FROM - 1, 1),
+        (4, LEAST - 1, 1),
+        (4, LEAST, 4),
+        (1, 10**12, 1),
+    ],
+)
+def test_small_objects_and_single_streams_are_never_divided(streams: int | None, left: int, expected: int) -> None:
+    tuner = make_tuner(streams, left, 0.0)
+    assert isinstance(tuner, Fixed)
+    assert tuner.streams == expected
+
+
+def test_auto_begins_with_one_stream() -> None:
+    tuner = make_tuner(None, AUTO_FROM, 0.0)
+    assert isinstance(tuner, Tuner)
+    assert tuner.streams == 1
