@@ -19,13 +19,6 @@ _DEFAULT: Final = ALGORITHMS[:1]
 
 
 @dataclass(frozen=True, slots=True)
-class TestEvent:
-    """`s3:TestEvent`: S3 sends it when notifications are set up; there is nothing to do."""
-
-    __test__ = False  # pytest would take it for a test by its name
-
-
-@dataclass(frozen=True, slots=True)
 class Noticed:
     """What became of a key, for the ledger's arrived(); its sequencer is never empty. deleted: the key is gone."""
 
@@ -47,7 +40,7 @@ class Notification:
 
     messages: one a bucket, or more where limits ask for it. notices: of each key in the order in which it happened.
     superseded: objects that are not in `messages`, because the same notification tells of a newer one in their place.
-    test: S3's test event.
+    test: `s3:TestEvent`, which S3 sends when notifications are set up; there is nothing to do.
     """
 
     messages: tuple[HashMessage, ...] = ()
@@ -55,12 +48,6 @@ class Notification:
     removals: tuple[Removed, ...] = ()
     superseded: int = 0
     test: bool = False
-
-
-def decode_any(body: str, algorithms: Sequence[str] = _DEFAULT) -> list[HashMessage] | TestEvent:
-    """What is to be hashed for one of our messages or one of S3's; see decode_notification()."""
-    notification = decode_notification(body, algorithms)
-    return TestEvent() if notification.test else list(notification.messages)
 
 
 def decode_notification(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from auditor.errors import MessageError
 from auditor.ledgers.interface import Event, Notice
 from auditor.messages import HashMessage, HashTask, encode
-from auditor.notifications import Noticed, Notification, Removed, TestEvent, decode_any, decode_notification, newest
+from auditor.notifications import Noticed, Notification, Removed, decode_notification, newest
 
 ODD_KEYS = ["a b+c", "100%41", "caf\u00e9/\N{PILE OF POO}", "new\nline", "//x/../y", "=cmd()", "k" * 1024, "a%2Fb", "+"]
 
@@ -58,9 +58,7 @@ def event_bridge(key: str = "key", kind: str = "Object Created", *, deletion: st
 
 
 def only_task(body: str) -> HashTask:
-    messages = decode_any(body)
-    assert isinstance(messages, list)
-    (message,) = messages
+    (message,) = decode_notification(body).messages
     assert (message.run, message.bucket, message.algorithms) == ("event", "bucket", ("sha256",))
     (task,) = message.tasks
     return task
@@ -94,8 +92,8 @@ def test_version_is_taken_where_there_is_one() -> None:
 
 
 def test_records_of_several_buckets_are_one_message_a_bucket() -> None:
-    messages = decode_any(plain(record("a", "one"), record("b", "two"), record("c", "one")), ("md5", "sha1"))
-    assert isinstance(messages, list)
+    body = plain(record("a", "one"), record("b", "two"), record("c", "one"))
+    messages = decode_notification(body, ("md5", "sha1")).messages
     assert [(message.bucket, [task.key for task in message.tasks]) for message in messages] == [
         ("one", ["a", "c"]),
         ("two", ["b"]),
@@ -113,13 +111,12 @@ def test_records_of_several_buckets_are_one_message_a_bucket() -> None:
     ],
 )
 def test_events_that_create_nothing_ask_for_nothing(body: str) -> None:
-    assert decode_any(body) == []
+    assert decode_notification(body).messages == ()
 
 
 @pytest.mark.parametrize("wrap", [str, through_sns])
 def test_test_event_of_s3(wrap: Any) -> None:
     body = json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "bucket"})
-    assert decode_any(wrap(body)) == TestEvent()
     assert decode_notification(wrap(body)) == Notification(test=True)
 
 
@@ -181,7 +178,7 @@ def test_a_record_with_a_field_missing_or_of_another_type_is_refused_by_that_fie
     for body in (without(record(), *path), *(changed(record(), value, *path) for value in WRONG)):
         for form in (plain(record(), body), through_sns(plain(record(), body))):
             with pytest.raises(MessageError, match=re.escape(f"Records[1].{'.'.join(path)}")):
-                decode_any(form)
+                decode_notification(form)
 
 
 @pytest.mark.parametrize("path", DETAILS, ids=".".join)
@@ -189,14 +186,14 @@ def test_an_event_with_a_field_missing_or_of_another_type_is_refused_by_that_fie
     whole = json.loads(event_bridge())
     for body in (without(whole, *path), *(changed(whole, value, *path) for value in WRONG)):
         with pytest.raises(MessageError, match=re.escape(".".join(path))):
-            decode_any(json.dumps(body))
+            decode_notification(json.dumps(body))
 
 
 @pytest.mark.parametrize("value", [True, 0, 1.5, [], ["x"], {}, "v\n", "v" * 1025])
 def test_a_version_of_another_type_is_refused_and_not_taken_for_none(value: Any) -> None:
     for body in (plain(record(versionId=value)), event_bridge(**{"version-id": value})):
         with pytest.raises(MessageError, match="version"):
-            decode_any(body)
+            decode_notification(body)
 
 
 @pytest.mark.parametrize(
@@ -250,12 +247,12 @@ def test_a_version_of_another_type_is_refused_and_not_taken_for_none(value: Any)
 )
 def test_malformed_notification_is_refused_with_its_reason(body: str, reason: str) -> None:
     with pytest.raises(MessageError, match=reason):
-        decode_any(body)
+        decode_notification(body)
 
 
 def test_either_kind_is_told_apart() -> None:
     ours = HashMessage("run", "bucket", ("md5",), (HashTask("key", None, "etag", 3),))
-    assert decode_any(encode(ours)) == [ours]
+    assert decode_notification(encode(ours)) == Notification(messages=(ours,))
 
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.invocation import read_event
 from auditor.messages import HashMessage, encode
-from auditor.notifications import TestEvent, decode_any, decode_notification
+from auditor.notifications import decode_notification
 from auditor.queues import Received
 from deploy.errors import BuildError
 from deploy.invoke import check_local, main
@@ -103,7 +103,7 @@ def test_an_object_a_marker_and_a_version_are_told_apart_in_every_form(name: str
 
 def test_the_event_that_s3_sends_at_the_start_is_known_for_what_it_is() -> None:
     (body,) = bodies("s3-test-event")
-    assert isinstance(decode_any(body), TestEvent)
+    assert decode_notification(body).test
 
 
 def test_an_invocation_without_a_bucket_is_refused_with_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,6 +148,4 @@ def test_a_local_invocation_that_would_ask_elsewhere_is_refused(environ: dict[st
 
 
 def decoded(body: str) -> list[HashMessage]:
-    messages = decode_any(body)
-    assert not isinstance(messages, TestEvent)
-    return messages
+    return list(decode_notification(body).messages)
