@@ -53,7 +53,8 @@ MAX_HOPS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashSettings:
-    """algorithms: what S3's own events ask for. concurrency: objects at once. bytes_in_flight, chunk_size: bytes.
+    """algorithms: what S3's own events ask for. concurrency: objects at once. bytes_in_flight, chunk_size: bytes of all
+    buffers, and of one.
 
     max_attempts: failures after which an object goes to the dead-letter queue; max_hops: workers that may leave it
     unfinished. retry_base: seconds, the first delay of a message that is sent again; it doubles up to 900. large: bytes
@@ -63,7 +64,7 @@ class HashSettings:
 
     algorithms: tuple[str, ...] = ALGORITHMS[:1]
     concurrency: int = 16
-    bytes_in_flight: int = 256 * MIB
+    bytes_in_flight: int = 48 * MIB
     chunk_size: int = CHUNK_SIZE
     max_attempts: int = 5
     in_place_attempts: int = IN_PLACE_ATTEMPTS
@@ -168,6 +169,7 @@ class MessageHasher:
             bucket=message.bucket,
             chunk_size=settings.chunk_size,
             executor=self._executor,
+            memory=self._permits,
             stop=stop.__bool__ if settings.limited else None,  # without a deadline there is time to finish it
             sleep=self._sleep,
         )
@@ -184,6 +186,7 @@ class MessageHasher:
                 bucket=message.bucket,
                 chunk_size=settings.chunk_size,
                 executor=self._executor,
+                memory=self._permits,
                 stop=stop.__bool__,
                 checkpoint=checkpoint,
                 save=save,
@@ -219,21 +222,11 @@ class MessageHasher:
             case Mismatch():
                 await self._denounce(worked, result)
             case Paused():
-                self._continue(worked, result)
-
-    def _continue(self, worked: Worked, paused: Paused) -> None:
-        task, hops = paused.task, paused.task.hops + 1
-        if task.size < self._settings.large:
-            worked.continued.append(replace(task, hops=hops))
-        elif paused.checkpoint is not None:
-            worked.continued.append(replace(task, attempts=0, hops=hops))
-        elif not self._settings.limited:
-            worked.continued.append(task)
-        elif task.hops == 0:  # it may have come late in its invocation: the next one is wholly its own
-            worked.continued.append(replace(task, hops=hops))
-        else:
-            log.warning("an object of %d bytes cannot be finished here: %s", task.size, paused.reason)
-            worked.failed.append(Failed(task, "NoCarriedState", retryable=False))
+                after = after_pause(result, self._settings)
+                if isinstance(after, Failed):
+                    worked.failed.append(after)
+                else:
+                    worked.continued.append(after)
 
     async def _denounce(self, worked: Worked, found: Mismatch) -> None:
         """S3's own checksum is of other bytes than those it gave us."""
@@ -251,6 +244,22 @@ class MessageHasher:
         await self._ledger.note(message.bucket, [event])
         worked.counts += Counts(mismatched=1)
         worked.failed.append(Failed(task, "ChecksumMismatch", retryable=False))
+
+
+def after_pause(paused: Paused, settings: HashSettings) -> HashTask | Failed:
+    """What is sent on of an object that was left unfinished; Failed where going on would lead nowhere."""
+    task = paused.task
+    following = replace(task, hops=task.hops + 1)
+    if task.size < settings.large:
+        return following
+    if paused.checkpoint is not None:
+        return replace(following, attempts=0)
+    if not settings.limited:
+        return task
+    if task.hops == 0:  # it may have come late in its invocation: the next one is wholly its own
+        return following
+    log.warning("an object of %d bytes cannot be finished here: %s", task.size, paused.reason)
+    return Failed(task, "NoCarriedState", retryable=False)
 
 
 async def _stream(tasks: Iterable[HashTask]) -> AsyncIterator[HashTask]:

@@ -66,7 +66,7 @@ class Processor:
         stop: once set, large objects are left with a checkpoint, and sent on.
         """
         try:
-            return await self._process(received, stop or Stop())
+            return await self._process(received, Stop() if stop is None else stop)
         except AuditorError as error:  # ledger, credentials, settings: every message would meet the same
             log.error("message %s is left on the queue: %s", received.id, error)
             return Processed(Counts(messages=1), hide=self.backoff(received.receive_count), doom=error)

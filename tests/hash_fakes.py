@@ -242,3 +242,12 @@ def message_of(store: Store, *keys: str, attempts: int = 0, bucket: str = "bucke
         for key in keys
     ]
     return encode(HashMessage("run", bucket, ("sha256",), tuple(tasks)))
+
+
+async def until(condition: Callable[[], bool], *, turns: int = 5000) -> None:
+    """Give the loop turns until the condition holds."""
+    for _ in range(turns):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never came to be")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Ledger
 from auditor.processing import Processor
 from auditor.worker import Pace, Worker
-from tests.hash_fakes import Buckets, MemoryQueue, Store, message_of, no_pause
+from tests.hash_fakes import Buckets, MemoryQueue, Store, message_of, no_pause, until
 from tests.ledger_fakes import Hooked, failing
 
 
@@ -43,15 +43,6 @@ def make(queue: MemoryQueue, ledger: Ledger, store: Store, pace: Pace | None = N
     worker = Worker(processor, pace or Pace(idle=20), clock=lambda: queue.time)
     queue.busy = lambda: worker.in_hand > 0
     return worker
-
-
-async def until(condition: Callable[[], bool], *, turns: int = 5000) -> None:
-    """Give the loop turns until the condition holds."""
-    for _ in range(turns):
-        if condition():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it never came to be")
 
 
 async def test_empty_queue_ends_the_worker_after_its_idle_time(
