@@ -106,10 +106,7 @@ def _notification(told: Sequence[ObjectEvent], algorithms: tuple[str, ...]) -> N
             message for bucket, tasks in thinned.items() for message in pack(EVENT_RUN, bucket, algorithms, tasks)
         ),
         notices=tuple(Noticed(one.bucket, _notice(one)) for one in of_keys),
-        removals=tuple(
-            Removed(one.bucket, Event(key=one.key, at=one.at, what="deleted", version_id=one.version_id))
-            for one in others
-        ),
+        removals=tuple(Removed(one.bucket, _line(one)) for one in others),
         superseded=sum(map(len, by_bucket.values())) - sum(map(len, thinned.values())),
     )
 
@@ -130,6 +127,11 @@ def _notice(one: ObjectEvent) -> Notice:
         etag=one.etag if there else None,
         size=one.size if there else None,
     )
+
+
+def _line(one: ObjectEvent) -> Event:
+    detail = {"sequencer": one.sequencer} if one.sequencer else {}
+    return Event(key=one.key, at=one.at, what="deleted", version_id=one.version_id, detail=detail)
 
 
 def _unwrap(document: dict[str, Any]) -> dict[str, Any]:

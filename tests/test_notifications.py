@@ -267,8 +267,8 @@ def gone(key: str = "key", version_id: str | None = None, sequencer: str = "2") 
     return Noticed("bucket", Notice(key=key, sequencer=sequencer, deleted=True, at=AT, version_id=version_id))
 
 
-def line(key: str = "key", version_id: str | None = None) -> Removed:
-    return Removed("bucket", Event(key=key, at=AT, what="deleted", version_id=version_id))
+def line(version_id: str | None = None, **detail: str) -> Removed:
+    return Removed("bucket", Event(key="key", at=AT, what="deleted", version_id=version_id, detail=detail))
 
 
 def bare(event: str, key: str = "key", **entry: Any) -> str:
@@ -305,15 +305,15 @@ def test_created_object_is_a_task_and_a_notice_in_every_spelling(event: str, wra
             event_bridge(kind="Object Deleted", deletion="Delete Marker Created", sequencer="2", **{"version-id": "m"}),
             gone(version_id="m"),
         ),
-        (bare("ObjectRemoved:Delete", sequencer="2", versionId="v1"), line(version_id="v1")),
-        (bare("LifecycleExpiration:Delete", sequencer="2", versionId="v1"), line(version_id="v1")),
-        (bare("ObjectRemoved:Delete", versionId="null", sequencer="2"), line(version_id="null")),
+        (bare("ObjectRemoved:Delete", sequencer="2", versionId="v1"), line("v1", sequencer="2")),
+        (bare("LifecycleExpiration:Delete", sequencer="2", versionId="v1"), line("v1", sequencer="2")),
+        (bare("ObjectRemoved:Delete", versionId="null", sequencer="2"), line("null", sequencer="2")),
         (
             event_bridge(kind="Object Deleted", deletion="Permanently Deleted", sequencer="2", **{"version-id": "v1"}),
-            line(version_id="v1"),
+            line("v1", sequencer="2"),
         ),
         (bare("ObjectRemoved:Delete"), line()),
-        (bare("ObjectRemoved:DeleteMarkerCreated", versionId="m"), line(version_id="m")),
+        (bare("ObjectRemoved:DeleteMarkerCreated", versionId="m"), line("m")),
     ],
 )
 def test_deletion_is_of_the_key_or_a_line_of_its_history(body: str, expected: Noticed | Removed) -> None:
