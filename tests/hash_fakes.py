@@ -85,13 +85,15 @@ class OneObject(GetOnly):
 
 @dataclass(slots=True)
 class Store(GetOnly):
-    """A bucket's objects by key, current versions only. failures: what the next reads of a key raise.
+    """A bucket's objects by key, current versions only. failures: what the next reads of a key raise. stored: digests
+    by key that S3 tells with the bytes.
 
     hold: reads wait for it, when there is one. reads: keys in the order they were asked for.
     """
 
     objects: dict[str, bytes] = field(default_factory=dict)
     failures: dict[str, list[CallFailed]] = field(default_factory=dict)
+    stored: dict[str, dict[str, str]] = field(default_factory=dict)
     hold: asyncio.Event | None = None
     reads: list[str] = field(default_factory=list)
     now: int = 0
@@ -117,7 +119,7 @@ class Store(GetOnly):
             data = self.objects[key]
             if etag not in (None, etag_of(data)):
                 raise CallFailed("GetObject", "PreconditionFailed", 412)
-            yield Bytes(data, len(data), etag_of(data)).of(span)
+            yield Bytes(data, len(data), etag_of(data), stored=self.stored.get(key, {})).of(span)
         finally:
             self.now -= 1
 
