@@ -13,7 +13,16 @@ from typing import Final, Literal, Protocol
 from auditor.costs import charged
 from auditor.engines.interface import Engine
 from auditor.errors import DigestConflict
-from auditor.hashing import Failed, Hashed, Mismatch, Permits, Unhashable, hash_many, hash_patiently
+from auditor.hashing import (
+    BYTES_IN_FLIGHT,
+    Failed,
+    Hashed,
+    Mismatch,
+    Permits,
+    Unhashable,
+    hash_many,
+    hash_patiently,
+)
 from auditor.ledgers.interface import S3, Entry, Event, Ledger
 from auditor.messages import HashTask
 from auditor.models import ARCHIVED_CLASSES, Digests, Evidence, Head, ObjectRef, Unread
@@ -219,8 +228,9 @@ def archived(evidence: Evidence) -> bool:
 class InProcessHasher:
     """Hashes here and now (`--hash`, `auditor hash`), several objects at once in bounded memory.
 
-    executor: where large chunks are hashed. failed: how many could not be hashed, or have another digest than S3 stores
-    or the ledger remembers; each of them stays pending.
+    executor: where large buffers are hashed. streams: ranges of one object that are read at once; None: auto. failed:
+    how many could not be hashed, or have another digest than S3 stores or the ledger remembers; each of them stays
+    pending.
     """
 
     def __init__(
@@ -234,15 +244,17 @@ class InProcessHasher:
         concurrency: int,
         chunk_size: int,
         executor: Executor,
+        streams: int | None = None,
     ) -> None:
         self._bucket = bucket
         self._rate = rate
         self._engine = engine
         self._ledger = ledger
         self._algorithms = tuple(algorithms)
-        self._permits = Permits(concurrency, max(4 * chunk_size, 64 * 1024 * 1024))
+        self._permits = Permits(concurrency, BYTES_IN_FLIGHT)
         self._chunk_size = chunk_size
         self._executor = executor
+        self._streams = streams
         self.failed = 0
 
     async def take(self, refs: Sequence[ObjectRef]) -> list[Taken]:
@@ -263,8 +275,11 @@ class InProcessHasher:
             self._engine,
             task,
             self._algorithms,
+            bucket=self._bucket,
             chunk_size=self._chunk_size,
+            streams=self._streams,
             executor=self._executor,
+            memory=self._permits,
             turn=self._rate.take,
         )
         if isinstance(result, Hashed):

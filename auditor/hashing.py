@@ -27,6 +27,8 @@ from auditor.tasks import task_group
 MIB: Final = 1024 * 1024
 CHUNK_SIZE: Final = MIB
 """docs/performance.md: larger ones cost more CPU a byte, and memory."""
+BYTES_IN_FLIGHT: Final = 48 * MIB
+"""Of all objects that are hashed at once: their buffers, and the blocks of those that have several streams."""
 IN_PLACE_ATTEMPTS: Final = 3
 SAVE_SECONDS: Final = 60.0
 

@@ -21,6 +21,7 @@ from auditor.plan import Plan
 from auditor.progress import Snapshot
 from auditor.settings import Settings
 from auditor.stop import Stop
+from auditor.streams import MOST
 from auditor.tally import Tally
 from auditor.target import Target
 from auditor.text import visible
@@ -54,7 +55,8 @@ class HashRun:
         """`{"target", "complete", "hashing", "failed", "seconds"}`; raises RunError for what dooms the run."""
         settings, target = self._settings, self._target
         rate = Rate(settings.max_rate)
-        connection = connection_to(target.bucket, settings, self._concurrency + 1)  # one for the listing
+        # One for the listing, and those of an object that has several.
+        connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
         with hash_threads() as executor:
             async with open_at_home(settings.engine, connection) as engine:
                 hasher = InProcessHasher(
@@ -66,6 +68,7 @@ class HashRun:
                     concurrency=self._concurrency,
                     chunk_size=settings.chunk_mib * MIB,
                     executor=executor,
+                    streams=settings.streams,
                 )
                 ended = await self._hash(engine, rate, hasher)
         self._show(done=True)

@@ -54,7 +54,7 @@ MAX_HOPS: Final = 200
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashSettings:
     """algorithms: what S3's own events ask for. concurrency: objects at once. bytes_in_flight, chunk_size: bytes of all
-    buffers, and of one.
+    buffers, and of one. streams: as hash_object has it.
 
     max_attempts: failures after which an object goes to the dead-letter queue; max_hops: workers that may leave it
     unfinished. retry_base: seconds, the first delay of a message that is sent again; it doubles up to 900. large: bytes
@@ -66,6 +66,7 @@ class HashSettings:
     concurrency: int = 16
     bytes_in_flight: int = 48 * MIB
     chunk_size: int = CHUNK_SIZE
+    streams: int | None = None
     max_attempts: int = 5
     in_place_attempts: int = IN_PLACE_ATTEMPTS
     retry_base: float = 5.0
@@ -168,6 +169,7 @@ class MessageHasher:
             attempts=settings.in_place_attempts,
             bucket=message.bucket,
             chunk_size=settings.chunk_size,
+            streams=settings.streams,
             executor=self._executor,
             memory=self._permits,
             stop=stop.__bool__ if settings.limited else None,  # without a deadline there is time to finish it
@@ -185,6 +187,7 @@ class MessageHasher:
                 message.algorithms,
                 bucket=message.bucket,
                 chunk_size=settings.chunk_size,
+                streams=settings.streams,
                 executor=self._executor,
                 memory=self._permits,
                 stop=stop.__bool__,

@@ -212,6 +212,7 @@ class Audit:
                 concurrency=min(HASH_CONCURRENCY, self._connection.concurrency),
                 chunk_size=settings.chunk_mib * MIB,
                 executor=stack.enter_context(hash_threads()),
+                streams=settings.streams,
             )
         fixity = Fixity(
             self._target.bucket,

@@ -18,6 +18,7 @@ from auditor.spans import long_span, percent, span
 
 ENV_PREFIX: Final = "AUDITOR_"
 MAX_CHUNK_MIB: Final = 1024
+MAX_STREAMS: Final = 64
 _NEVER: Final = "never"
 _UNITS: Final = ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
 _UNIT_BYTES: Final[dict[str, int]] = {
@@ -48,12 +49,13 @@ class Acceptance:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """concurrency: None is auto. max_rate: calls a second, None is unlimited. fail_on: None is never. retry_seconds:
-    time in which one call is tried again. chunk_mib: how much of an object is read at once. max_hops: workers that may
-    leave one object unfinished. dead_letter_queue: None: the queue is asked for its own. accept_cost: objects whose
-    reading is charged are hashed too. batch_over: bytes above which an object is left to S3 Batch Operations.
-    batch_manifest: where its manifests go; None: the run folder. Where neither is given nothing is left to it.
-    batch_role: ARN of the role that its jobs run as. max_age, percent, every, grace, record: of `verify`; seconds, but
-    for the percentage: what is due (both None: everything), from one run to the next, and what is in flight.
+    time in which one call is tried again. chunk_mib: how much of an object is read at once. streams: None is auto.
+    max_hops: workers that may leave one object unfinished. dead_letter_queue: None: the queue is asked for its own.
+    accept_cost: objects whose reading is charged are hashed too. batch_over: bytes above which an object is left to S3
+    Batch Operations. batch_manifest: where its manifests go; None: the run folder. Where neither is given nothing is
+    left to it. batch_role: ARN of the role that its jobs run as. max_age, percent, every, grace, record: of `verify`;
+    seconds, but for the percentage: what is due (both None: everything), from one run to the next, and what is in
+    flight.
     """
 
     engine: str = DEFAULT_ENGINE
@@ -95,6 +97,7 @@ class Settings:
     part_lines: int = 50_000
     part_seconds: float = 60.0
     chunk_mib: int = 1
+    streams: int | None = None
     max_hops: int = 200
 
 
@@ -171,6 +174,16 @@ def concurrency(value: Any, source: str) -> int | None:
         return None
     number = int(_number(value, source, int, 1, wanted))
     if number > 1000:
+        raise _fail(source, value, wanted)
+    return number
+
+
+def streams(value: Any, source: str) -> int | None:
+    wanted = f"a whole number from 1 to {MAX_STREAMS}, or auto"
+    if value == "auto":
+        return None
+    number = int(_number(value, source, int, 1, wanted))
+    if number > MAX_STREAMS:
         raise _fail(source, value, wanted)
     return number
 
@@ -276,6 +289,7 @@ PARSERS: Final[dict[str, Parse]] = {
     "part_lines": whole,
     "part_seconds": seconds,
     "chunk_mib": chunk,
+    "streams": streams,
     "max_hops": hops,
 }
 """Settings that a flag, a variable or a line of auditor.toml may give; the tables of auditor.toml are read apart."""

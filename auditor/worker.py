@@ -24,6 +24,7 @@ from auditor.processing import Processor, leave
 from auditor.queues import BATCH, Queue, Received, open_queue
 from auditor.settings import Settings
 from auditor.stop import Stop
+from auditor.streams import MOST
 from auditor.tasks import task_group
 
 log = logging.getLogger(__name__)
@@ -166,7 +167,9 @@ def processor_of(settings: Settings, *, limited: bool = False) -> AbstractAsyncC
     hashing = hash_settings(settings, limited=limited)
 
     def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
-        return open_at_home(settings.engine, connection_to(bucket, settings, hashing.concurrency))
+        return open_at_home(
+            settings.engine, connection_to(bucket, settings, hashing.concurrency + (settings.streams or MOST))
+        )
 
     return open_processor(
         settings.queue or "",
@@ -186,6 +189,7 @@ def hash_settings(settings: Settings, *, limited: bool = False) -> HashSettings:
         algorithms=settings.algorithms,
         concurrency=settings.concurrency or CONCURRENCY,
         chunk_size=settings.chunk_mib * MIB,
+        streams=settings.streams,
         max_hops=settings.max_hops,
         limited=limited,
     )

@@ -15,9 +15,10 @@ from auditor.errors import CheckpointError
 BINDING = Binding(
     bucket="bucket", key="a\nkey/ü", version_id="v1", etag="etag", size=10**13, algorithms=("sha256", "md5")
 )
+STATES: dict[str, Any] = {"sha256": "ab" * 32, "md5": "cd" * 16, "crc64nvme": "ef" * 8}
 PROGRESS = Progress(
     bytes=64_000,
-    states={"sha256": "ab" * 32, "md5": "cd" * 16, "crc64nvme": "ef" * 8},
+    states=STATES,
     stored={"crc64nvme": "01" * 8},
     bytes_read=70_000,
 )
@@ -56,14 +57,14 @@ CHANGES: dict[str, list[Any]] = {
         {},
         [],
         {"sha256": "ab" * 32},
-        PROGRESS.states | {"sha256": "ac" * 32},
-        PROGRESS.states | {"sha256": "AB" * 32},
-        PROGRESS.states | {"sha256": "ab" * 31},
-        PROGRESS.states | {"sha256": "zz" * 32},
-        PROGRESS.states | {"sha256": 7},
-        PROGRESS.states | {"sha1": "ab" * 20},
-        PROGRESS.states | {"x": "ab"},
-        PROGRESS.states | {"md5": "cd" * 16 + "\n"},
+        STATES | {"sha256": "ac" * 32},
+        STATES | {"sha256": "AB" * 32},
+        STATES | {"sha256": "ab" * 31},
+        STATES | {"sha256": "zz" * 32},
+        STATES | {"sha256": 7},
+        STATES | {"sha1": "ab" * 20},
+        STATES | {"x": "ab"},
+        STATES | {"md5": "cd" * 16 + "\n"},
     ],
     "stored": [{}, None, {"crc64nvme": "02" * 8}, {"crc32": "02" * 4}],
     "seal": ["", "0" * 64, None, 1],

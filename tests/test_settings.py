@@ -39,6 +39,8 @@ def test_every_setting_has_a_parser_or_is_a_table() -> None:
     [
         ("concurrency", "auto", None),
         ("concurrency", "17", 17),
+        ("streams", "auto", None),
+        ("streams", "4", 4),
         ("max_rate", "unlimited", None),
         ("max_rate", "0.5", 0.5),
         ("fail_on", "never", None),
@@ -62,6 +64,9 @@ def test_a_good_value_is_read(name: str, text: Any, value: Any) -> None:
         ("engine", ["boto3"]),
         ("concurrency", "0"),
         ("concurrency", "many"),
+        ("streams", "0"),
+        ("streams", "65"),
+        ("streams", 2.5),
         ("concurrency", "1001"),
         ("concurrency", True),
         ("concurrency", "9" * 5000),
