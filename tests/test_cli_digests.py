@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import signal
+import sqlite3
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +21,7 @@ from auditor.cli import main
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Entry, Event, Notice
 from tests.odd_keys import ODD_KEYS
+from tests.pipeline_runs import ROOT
 
 Run = Callable[..., tuple[int, str, str]]
 LEDGER = ("--ledger", "sqlite:digests.db")
@@ -247,3 +253,36 @@ def test_unknown_key_is_one_sentence(run: Run) -> None:
     assert run("ledger", "s3://bucket/K\x07", *LEDGER) == (
         1, "", "auditor: the ledger knows nothing of s3://bucket/K\\x07: give the whole key, to the letter\n",
     )  # fmt: skip
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """The process has a handler for the signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (mask,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")]
+    return bool(int(mask, 16) & 1 << number - 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals a process catches")
+def test_second_signal_gives_an_import_up_in_one_clear_sentence(run: Run, tmp_path: Path) -> None:
+    record(entry("k", "x"))
+    (tmp_path / "sums").write_text(f"{digest('a')}  a\n")
+    command = [sys.executable, "-m", "auditor", "digests", "import", "sums", "s3://bucket", *LEDGER]
+    lock = sqlite3.connect(tmp_path / "digests.db", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")  # holds the import up
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr is not None
+        while child.poll() is None and not catches(child.pid, signal.SIGTERM):
+            time.sleep(0.02)
+        child.send_signal(signal.SIGTERM)
+        told = child.stderr.readline()
+        child.send_signal(signal.SIGTERM)
+        time.sleep(0.5)  # it has taken the signal before the lock is let go
+        lock.execute("ROLLBACK")
+        told += child.communicate(timeout=30)[1]
+    lock.close()
+    assert told.splitlines() == [
+        "auditor: SIGTERM: finishing what is in flight; once more to give that up",
+        "auditor: given up; import again for the rest",
+    ]
+    assert child.returncode == 4

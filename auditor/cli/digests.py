@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Self
 
 from auditor import loops
 from auditor.cli.context import check_needed, print_json, settings_of, stop_on_signals
@@ -19,6 +22,7 @@ from auditor.manifests.outfile import OutFile
 from auditor.manifests.source import Source
 from auditor.manifests.spool import Spool
 from auditor.places import ledger_of
+from auditor.progress import Snapshot, make_progress
 from auditor.reports.words import counted
 from auditor.settings import Settings
 from auditor.stop import Stop
@@ -28,7 +32,11 @@ from auditor.text import harmless, visible
 
 def run(options: argparse.Namespace) -> int:
     actions = {"export": _export, "import": _import}
-    return actions[options.action](options)
+    try:
+        return actions[options.action](options)
+    except asyncio.CancelledError:  # by a second signal
+        _say("given up; import again for the rest" if options.action == "import" else "given up: there is no manifest")
+        return 4
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -75,10 +83,9 @@ async def _write(
     write: Callable[[bytes], object],
     relative: bool,
 ) -> Exported:
-    stop = Stop()
-    stop_on_signals(stop)
-    async with ledger_of(settings) as ledger:
-        return await export(ledger, target, form, algorithms, write, relative=relative, stopped=lambda: bool(stop))
+    with _Watch(target) as watch:
+        async with ledger_of(settings) as ledger:
+            return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)
 
 
 def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[str, ...]) -> Iterator[str]:
@@ -113,10 +120,9 @@ def _import(options: argparse.Namespace) -> int:
 
 
 async def _expect(settings: Settings, spool: Spool, target: Target) -> Imported:
-    stop = Stop()
-    stop_on_signals(stop)
-    async with ledger_of(settings) as ledger:
-        return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), lambda: bool(stop))
+    with _Watch(target) as watch:
+        async with ledger_of(settings) as ledger:
+            return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), watch.go_on)
 
 
 def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
@@ -156,6 +162,30 @@ def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -
         f"{visible(target.uri)}: {counted(digests, 'digest')} of {counted(len(files), 'file')},"
         f" {done.new:,} new to the ledger, {done.known:,} known before, complete: {'yes' if done.complete else 'NO'}\n"
     )
+
+
+class _Watch:
+    """Shows progress at most once a second, and listens to signals. Made inside the loop."""
+
+    def __init__(self, target: Target) -> None:
+        self._stop = Stop()
+        stop_on_signals(self._stop)
+        self._progress = make_progress()
+        self._what = visible(target.uri)
+        self._began = self._shown = time.monotonic()
+
+    def go_on(self, done: int) -> bool:
+        now = time.monotonic()
+        if now - self._shown >= 1.0:
+            self._shown = now
+            self._progress.update(Snapshot(what=self._what, objects=done, seconds=now - self._began))
+        return not self._stop
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.close()
 
 
 def _say(sentence: str) -> None:

@@ -31,14 +31,17 @@ async def export(
     write: Callable[[bytes], object],
     *,
     relative: bool = False,
-    stopped: Callable[[], bool] = lambda: False,
+    go_on: Callable[[int], bool] = lambda keys: True,
 ) -> Exported:
-    """Write the manifest, keys in the order of S3's listing. relative: names without the prefix. Raises LedgerError."""
+    """Write the manifest, keys in the order of S3's listing. relative: names without the prefix. Raises LedgerError.
+
+    go_on: told before each key how many are written.
+    """
     counts = Exported()
     if form.head:
         write(form.head)
     async for subject in ledger.subjects(target.bucket, target.prefix):
-        if stopped():
+        if not go_on(counts.keys):
             return counts
         if subject.deleted_at is not None:
             counts.deleted += 1

@@ -67,12 +67,15 @@ class Imported:
 
 
 async def import_all(
-    spool: Spool, ledger: Evidence, target: Target, imported_at: str, stopped: Callable[[], bool]
+    spool: Spool, ledger: Evidence, target: Target, imported_at: str, go_on: Callable[[int], bool]
 ) -> Imported:
-    """Write all of the spool; again is harmless. stopped: asked before each batch. Raises LedgerError."""
+    """Write all of the spool; again is harmless. Raises LedgerError.
+
+    go_on: told before each batch how many are written; False to stop.
+    """
     new = total = 0
     for batch in spool.batches(imported_at):
-        if stopped():
+        if not go_on(total):
             return Imported(new, total - new, complete=False)
         new += await ledger.expect(target.bucket, batch)
         total += len(batch)
