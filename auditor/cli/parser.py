@@ -80,7 +80,13 @@ def _pace(parser: Group) -> None:
 def _hashing(parser: Group) -> None:
     parser.add_argument("--ledger", metavar="URI", help="where digests are kept: sqlite:PATH or dynamodb:TABLE")
     parser.add_argument(
-        "--algorithm", dest="algorithms", metavar="NAME,..", help="digests wanted: sha256 (the default), sha1, md5"
+        "--algorithm",
+        dest="algorithms",
+        metavar="NAME,..",
+        help="digests wanted: sha256 (the default), sha1, md5, crc64nvme",
+    )
+    parser.add_argument(
+        "--streams", metavar="N", help="ranges of one large object that are read at once, or auto (the default)"
     )
 
 
