@@ -206,6 +206,21 @@ def _digests(add: Add) -> None:
     )
     _ledger_only(imported)
     _format(imported)
+    _import_report(actions.add_parser)
+
+
+def _import_report(add: Add) -> None:
+    parser = _command(
+        add, "import-report", "record what a compute checksum job of S3 Batch Operations reports", "batch_report"
+    )
+    parser.add_argument(
+        "reports", nargs="+", metavar="REPORT", help="its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY"
+    )
+    parser.add_argument("--ledger", metavar="URI", help="where digests are kept: sqlite:PATH or dynamodb:TABLE")
+    parser.add_argument("--engine", metavar="NAME", help="which client looks: direct, aioboto3, boto3")
+    parser.add_argument("--max-rate", metavar="CALLS/S", help="most calls a second (2000), or unlimited")
+    _connection(parser)
+    _format(parser)
 
 
 def _ledger(add: Add) -> None:
