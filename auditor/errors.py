@@ -97,12 +97,10 @@ class CallFailed(Exception):  # noqa: N818 - the failure of a call is a value on
     action: the API operation, such as `GetObjectAcl`. code: S3's error code, or the HTTP status as text where the
     answer has no body (HEAD), or `Timeout`, `ConnectionError`, `Malformed` for what never became an answer.
     status: HTTP status, 0 where there was no answer. headers: the answer's headers, lower-case names. read: bytes of a
-    body that were put into the reader's buffer before it broke. reasons: of a refused DynamoDB transaction, the code of
-    each of its parts, "None" where the part itself was fine.
+    body that were put into the reader's buffer before it broke.
     """
 
     read: int = 0
-    reasons: tuple[str, ...] = ()
 
     def __init__(
         self, action: str, code: str, status: int = 0, message: str = "", headers: dict[str, str] | None = None

@@ -124,16 +124,13 @@ def from_client_error(action: str, error: Any) -> CallFailed:
     """A botocore ClientError, whose `response` holds the code, the status and the headers."""
     meta = error.response.get("ResponseMetadata", {})
     fault = error.response.get("Error", {})
-    failure = CallFailed(
+    return CallFailed(
         action,
         str(fault.get("Code", "Unknown"))[:_LONGEST_CODE],
         int(meta.get("HTTPStatusCode", 0)),
         str(fault.get("Message", ""))[:500],
         {str(name).lower(): str(value) for name, value in meta.get("HTTPHeaders", {}).items()},
     )
-    reasons = error.response.get("CancellationReasons") or ()
-    failure.reasons = tuple(str(one.get("Code", "None"))[:_LONGEST_CODE] for one in reasons)
-    return failure
 
 
 def translate(action: str, error: Exception) -> Exception:
