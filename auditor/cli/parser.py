@@ -24,6 +24,7 @@ def make_parser() -> argparse.ArgumentParser:
     _audit(commands.add_parser, "audit", "audit the objects of buckets and prefixes")
     _hash(commands.add_parser)
     _work(commands.add_parser)
+    _verify(commands.add_parser)
     _digests(commands.add_parser)
     _ledger(commands.add_parser)
     _rules(commands.add_parser)
@@ -237,6 +238,36 @@ def _ledger_only(parser: Group) -> None:
     parser.add_argument("--profile", metavar="NAME", help="AWS profile")
     parser.add_argument("--region", metavar="NAME", help="the table's region")
     parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
+
+
+def _verify(add: Add) -> None:
+    parser = _command(add, "verify", "read objects again and compare them with the ledger")
+    _targets(parser)
+    parser.add_argument("--ledger", metavar="URI", help="what they are compared with: sqlite:PATH or dynamodb:TABLE")
+    parser.add_argument(
+        "--algorithm",
+        dest="compared",
+        metavar="NAME,..",
+        help="compare these digests where the ledger has one of them (all that it has)",
+    )
+    due = parser.add_mutually_exclusive_group()
+    due.add_argument("--max-age", metavar="TIME", help="read only what was not for so long (90d), spread over the runs")
+    due.add_argument("--percent", metavar="P", help="read another share of the objects in each run")
+    parser.add_argument(
+        "--every", metavar="TIME", help="from one run to the next (1d): --max-age and --percent need it"
+    )
+    parser.add_argument("--grace", metavar="TIME", help="what is younger may be on its way to the ledger (15m)")
+    parser.add_argument(
+        "--record", action="store_const", const=True, help="read what is new or changed, too, and record its digests"
+    )
+    parser.add_argument(
+        "--accept-cost", action="store_const", const=True, help="read also where reading is charged (IA, Glacier IR ..)"
+    )
+    parser.add_argument("--combined", metavar="FILE", help="write a line for each object there, `-`: to stdout")
+    parser.add_argument("--out", metavar="PLACE", help="where reports go: a directory or s3://BUCKET/PREFIX")
+    _pace(parser)
+    _connection(parser)
+    _format(parser)
 
 
 def _rules(add: Add) -> None:

@@ -25,6 +25,7 @@ from auditor.progress import Snapshot
 from auditor.runs import new_run_id
 from auditor.settings import Settings
 from auditor.stop import Stop
+from auditor.streams import MOST
 from auditor.target import Target
 from auditor.text import visible
 from auditor.verification.distance import Distance
@@ -132,7 +133,8 @@ class Verification:
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
-        connection = connection_to(target.bucket, settings, self._concurrency + 1)  # one for the listing
+        # One for the listing, and those of an object that has several.
+        connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
         with hash_threads() as executor:
             async with open_at_home(settings.engine, connection) as engine:
                 permits = Permits(self._concurrency, max(4 * settings.chunk_mib, 64) * MIB)
@@ -185,6 +187,7 @@ class Verification:
             algorithms,
             bucket=self._target.bucket,
             chunk_size=self._settings.chunk_mib * MIB,
+            streams=self._settings.streams,
             executor=executor,
             memory=permits,
             stop=self._stop.__bool__ if self._hop else None,

@@ -103,19 +103,6 @@ async def test_match_moves_the_date_of_the_last_verification(bench: Bench) -> No
     assert [event.what for event in await bench.noted("key")] == ["verified"]
 
 
-async def test_the_same_state_is_noted_once_and_again_after_another(bench: Bench) -> None:
-    item = bench.put("key")
-    await bench.recorded(item)
-    flip(item, 0)
-    for _ in range(3):
-        await bench.verify()
-    flip(item, 0)
-    await bench.verify()
-    flip(item, 0)
-    await bench.verify()
-    assert [event.what for event in await bench.noted("key")] == ["mismatch", "verified", "mismatch"]
-
-
 @pytest.mark.parametrize("state", ["missing", "unreadable", "changed"])
 async def test_no_flood_of_what_stays_as_it_is(bench: Bench, bucket: StubBucket, state: str) -> None:
     item = bench.put("key")

@@ -1,0 +1,167 @@
+"""`auditor verify` as a process: what it prints and where, its exit codes, and signals."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auditor.cli import main
+from tests.pipeline_runs import ROOT
+from tests.servers.clients import BUCKET
+from tests.servers.stub import StubServer
+from tests.servers.stub_faults import Fault, latency
+from tests.verification.bench import make_bench
+
+
+def verify(stub: StubServer, folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "auditor", "verify", *arguments],
+        cwd=folder,
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT), "AUDITOR_ENDPOINT_URL": stub.url, "AUDITOR_LEDGER": "sqlite:digests.db"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def fill(stub: StubServer, folder: Path, *keys: str) -> None:
+    async with make_bench(stub, folder) as bench:
+        await bench.recorded(*(bench.put(key, key.encode()) for key in keys))
+
+
+async def until_read(stub: StubServer, count: int) -> None:
+    """So many objects were asked for."""
+    async with asyncio.timeout(30):
+        while stub.count("GetObject") < count:  # noqa: ASYNC110 - the server counts in a thread of its own
+            await asyncio.sleep(0.02)
+
+
+async def test_report_and_summary_go_to_different_streams(stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "a\nb", "flipped", "gone")
+    stub.world.buckets[BUCKET].objects.versions("flipped")[0].body = b"flopped"
+    stub.world.buckets[BUCKET].objects.remove("gone")
+    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", "-") as child:
+        out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (3, "= a\\nb\n* flipped\n- gone\n")
+    assert "1  MISMATCH" in err
+    assert "1  MISSING" in err
+
+
+async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "key", "denied")
+    stub.world.buckets[BUCKET].objects.versions("denied")[0].deny = {"get"}
+    arguments = (f"s3://{BUCKET}", "--combined", "lines.txt", "--format", "json", "--out", "reports")
+    with verify(stub, tmp_path, *arguments) as child:
+        out, _ = child.communicate(timeout=60)
+    assert child.returncode == 4
+    summary = json.loads(out)
+    assert summary["outcomes"] == {
+        "match": 1,
+        "mismatch": 0,
+        "changed": 0,
+        "missing": 0,
+        "deleted": 0,
+        "new": 0,
+        "unreadable": 1,
+        "archived": 0,
+        "in_flight": 0,
+        "not_due": 0,
+        "left_for_cost": 0,
+    }
+    assert (tmp_path / "lines.txt").read_text() == "! denied\n= key\n"
+    folder = tmp_path / "reports" / f"bucket={BUCKET}" / f"verify={summary['verify']}"
+    assert sorted(path.name for path in folder.iterdir()) == ["combined-00000-00000.jsonl.gz", "summary.json"]
+
+
+async def test_clean_bucket_is_exit_0(stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "key")
+    with verify(stub, tmp_path, f"s3://{BUCKET}") as child:
+        out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert "1  match" in out
+
+
+async def test_signal_finishes_what_is_in_flight_and_what_was_verified_stays_noted(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    keys = [f"k{number:02}" for number in range(40)]
+    await fill(stub, tmp_path, *keys)
+
+    def slow(operation: str, key: str, nth: int) -> Fault | None:
+        return latency(0.2) if operation == "GetObject" else None
+
+    stub.faults = [slow]
+    with verify(stub, tmp_path, f"s3://{BUCKET}", "--concurrency", "2", "--format", "json") as child:
+        await until_read(stub, 4)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    summary = json.loads(out)
+    assert child.returncode == 4, err
+    assert not summary["complete"]
+    assert summary["resume"]["reason"] == "stopped by SIGINT"
+    done = summary["outcomes"]["match"]
+    assert 0 < done < len(keys)
+    async with make_bench(stub, tmp_path) as bench:
+        noted = [key for key in keys if await bench.noted(key)]
+    assert noted == keys[:done]
+
+
+async def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "fast", "slow")
+
+    def slow(operation: str, key: str, nth: int) -> Fault | None:
+        return latency(30) if operation == "GetObject" and key == "slow" else None
+
+    stub.faults = [slow]
+    with verify(stub, tmp_path, f"s3://{BUCKET}") as child:
+        await until_read(stub, 2)
+        assert child.stderr is not None
+        child.send_signal(signal.SIGINT)
+        assert "finishing what is in flight" in child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=30)
+    assert (child.returncode, err) == (
+        4,
+        f"auditor: s3://{BUCKET}: given up; the ledger has noted what was verified\n",
+    )
+    async with make_bench(stub, tmp_path) as bench:
+        assert [event.what for event in await bench.noted("fast")] == ["verified"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--ledger", "sqlite:x", "--max-age", "90"], "--max-age"),
+        (["--ledger", "sqlite:x", "--percent", "0"], "--percent"),
+        (["--ledger", "sqlite:x", "--algorithm", "crc99"], "--algorithm"),
+        (["--ledger", "sqlite:x", "--combined", "-", "--format", "json"], "--combined"),
+        ([], "AUDITOR_LEDGER"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(
+    arguments: list[str], named: str, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["verify", "s3://bucket", *arguments]) == 2
+    _, err = capfd.readouterr()
+    assert named in err
+    assert err.count("\n") == 1
+
+
+async def test_digest_of_the_bytes_that_were_found_is_told(stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "key")
+    stub.world.buckets[BUCKET].objects.versions("key")[0].body = b"kex"
+    with verify(stub, tmp_path, f"s3://{BUCKET}") as child:
+        child.communicate(timeout=60)
+    async with make_bench(stub, tmp_path) as bench:
+        (event,) = await bench.noted("key")
+    assert event.detail["found"] == hashlib.sha256(b"kex").hexdigest()

@@ -1,0 +1,100 @@
+"""What is written into the history of keys: each state when it begins, and many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from auditor.ledgers.interface import Event, Known, Version
+from auditor.verification.judging import Claim
+from auditor.verification.noting import TOGETHER, Notes
+from auditor.verification.outcomes import Outcome, Verified
+
+
+class Histories:
+    """Keeps what is noted, by key; most: the largest number of events that came together."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.most = 0
+
+    async def note(self, bucket: str, events: Sequence[Event]) -> None:
+        self.events += events
+        self.most = max(self.most, len(events))
+
+    async def history(self, bucket: str, key: str) -> list[Event]:
+        return [event for event in self.events if event.key == key]
+
+
+class Minutes:
+    """A clock that moves on by a minute with each look."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2026, 1, 2, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self._now += timedelta(minutes=1)
+        return self._now
+
+
+def found(outcome: Outcome, found: str = "aa", *, version_id: str | None = None) -> Verified:
+    detail = {"algorithm": "sha256", "found": found} if outcome is Outcome.MISMATCH else {}
+    return Verified(key="key", outcome=outcome, version_id=version_id, etag="e", size=1, detail=detail)
+
+
+KNOWN = Known(digest="AB", source="auditor", recorded_at="", verified_at=None, bytes_read=1)
+VERSION = Version(version_id="null", etag="e", size=1, digests={"sha256": KNOWN}, first_seen="")
+CLAIM = Claim("sha256", "AB", "ledger", VERSION)
+
+
+async def noted(*states: Verified) -> list[Event]:
+    """In as many runs."""
+    histories, clock = Histories(), Minutes()
+    for state in states:
+        notes = Notes(histories, "bucket", clock)
+        await notes.add(state, [CLAIM] if state.outcome is Outcome.MATCH else [])
+        await notes.flush()
+    return histories.events
+
+
+async def test_state_is_noted_once_and_again_after_another() -> None:
+    bad, good = found(Outcome.MISMATCH), found(Outcome.MATCH)
+    events = await noted(bad, bad, good, bad, bad, found(Outcome.MISMATCH, "bb"), found(Outcome.MISSING))
+    assert [event.what for event in events] == ["mismatch", "verified", "mismatch", "mismatch", "missing"]
+
+
+async def test_each_verification_of_a_match_is_a_line() -> None:
+    events = await noted(found(Outcome.MATCH), found(Outcome.MATCH))
+    assert [(event.what, event.detail["digest"], event.version_id) for event in events] == [
+        ("verified", "ab", "null")
+    ] * 2
+
+
+async def test_versions_have_states_of_their_own() -> None:
+    one, two = found(Outcome.MISSING, version_id="1"), found(Outcome.MISSING, version_id="2")
+    assert len(await noted(one, two, one, two)) == 2
+
+
+async def test_what_is_no_news_is_not_noted() -> None:
+    quiet = (Outcome.NEW, Outcome.DELETED, Outcome.ARCHIVED, Outcome.IN_FLIGHT, Outcome.NOT_DUE, Outcome.LEFT_FOR_COST)
+    assert await noted(*map(found, quiet)) == []
+
+
+async def test_manifest_that_agrees_with_the_ledger_is_named_in_the_same_line() -> None:
+    histories = Histories()
+    notes = Notes(histories, "bucket", Minutes())
+    manifest = Claim("sha256", "ab", "manifest-sha256.txt")
+    await notes.add(found(Outcome.MATCH), [manifest, CLAIM, Claim("md5", "cd", "old.md5")])
+    await notes.flush()
+    origins = {(event.detail["algorithm"], event.version_id): event.detail["origin"] for event in histories.events}
+    assert origins == {("sha256", "null"): "ledger, manifest-sha256.txt", ("md5", None): "old.md5"}
+
+
+async def test_many_are_written_together_and_the_last_ones_at_the_end() -> None:
+    histories = Histories()
+    notes = Notes(histories, "bucket", Minutes())
+    for number in range(TOGETHER + 7):
+        await notes.add(Verified(key=f"{number}", outcome=Outcome.MISSING))
+    assert (len(histories.events), histories.most) == (TOGETHER, TOGETHER)
+    await notes.flush()
+    assert len(histories.events) == TOGETHER + 7
