@@ -45,6 +45,7 @@ _METHODS = {
     "CreateTable": "create_table",
     "GetItem": "get_item",
     "Query": "query",
+    "Scan": "scan",
     "UpdateItem": "update_item",
     "ChangeMessageVisibility": "change_message_visibility",
     "DeleteMessageBatch": "delete_message_batch",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from tests.servers.clients import BUCKET, client
+from tests.servers.one_at_a_time import AtomicMotoServer
 from tests.servers.stub import StubServer
 from tests.servers.world import StubBucket, World
 
@@ -16,7 +16,7 @@ from tests.servers.world import StubBucket, World
 @pytest.fixture(scope="module")
 def moto_url() -> Iterator[str]:
     """moto's server, with every service that it has; one for the tests of a module."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = AtomicMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
