@@ -35,7 +35,7 @@ from auditor.wire.interface import (
     TransportError,
     TransportTimeoutError,
 )
-from auditor.wire.thin import ThinTransport
+from auditor.wire.thin import ThinStreams, ThinTransport
 
 SKEW_SECONDS: Final = 240.0
 """S3 refuses a request that is more than fifteen minutes off; a clock that is off by so many seconds is set right."""
@@ -235,14 +235,17 @@ def transport_errors(action: str) -> Iterator[None]:
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     """An engine with as many connections as the connection's concurrency, for small answers and for bodies each."""
     origin, server, credentials = await asyncio.to_thread(_prepare, connection)
-    large = AiohttpTransport(server)
-    small: Transport = large
-    pages: Transport = large
-    if server.proxy is None:
+    small: Transport
+    pages: Transport
+    large: StreamingTransport
+    if server.proxy is not None:
+        small = pages = large = AiohttpTransport(server)
+    else:
         # Many at once: an ACL is no larger, and a server that says otherwise shall not fill the memory.
         small = ThinTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
         # A connection's buffers keep the size of what went through: pages of half a megabyte shall not go through all.
         pages = ThinTransport(replace(server, connections=PAGES_AT_ONCE))
+        large = ThinStreams(server)
     try:
         yield DirectEngine(connection, origin, credentials, small=small, pages=pages, large=large)
     finally:

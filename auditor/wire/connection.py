@@ -1,125 +1,18 @@
-"""One connection: a request out, its answer in, and word to its owner when it is free and when it is gone."""
+"""A connection whose answers are held whole."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Final, Protocol, cast
 
-from auditor.wire.interface import (
-    Answer,
-    BrokenAnswerError,
-    ConnectionLostError,
-    Server,
-    TransportError,
-    TransportTimeoutError,
-)
-from auditor.wire.parsing import AnswerReader
-
-CLOSED_EARLY: Final = "the server closed the connection before its answer was whole"
+from auditor.wire.interface import BrokenAnswerError
+from auditor.wire.kept import CLOSED_EARLY, KeptConnection
 
 
-class StaleConnectionError(ConnectionLostError):
-    """A connection that had served before was gone before a byte of this answer came: it may be sent again."""
+class Connection(KeptConnection, asyncio.Protocol):
+    """Reading is never paused: an answer has a limit."""
 
-
-class Owner(Protocol):
-    """Who keeps connections, and is told of each once when it is `gone`, and once when it is `closed`."""
-
-    def closed(self) -> None:
-        """The socket of a connection that had been `connected` is no more."""
-        ...
-
-    def freed(self, connection: Connection) -> None:
-        """It can take the next request."""
-        ...
-
-    def gone(self, connection: Connection) -> None:
-        """It never can again."""
-        ...
-
-
-class Connection(asyncio.Protocol):
-    """From `connect` to `gone`, one request after another.
-
-    Pauses in writing are not heeded: one request of some kilobytes is in the transport's buffer at most, which holds
-    64 KiB before it asks for a pause. Nor is reading ever paused: an answer has a limit.
-    """
-
-    __slots__ = (
-        "_answer_timeout",
-        "_deadline",
-        "_future",
-        "_idle_since",
-        "_last",
-        "_loop",
-        "_owner",
-        "_read_timeout",
-        "_reader",
-        "_served",
-        "_timer",
-        "_transport",
-        "_write",
-        "alive",
-        "connected",
-    )
-
-    def __init__(self, owner: Owner, server: Server) -> None:
-        self._owner = owner
-        self._read_timeout = min(server.read_timeout, server.answer_timeout)
-        self._answer_timeout = server.answer_timeout
-        self._loop = asyncio.get_running_loop()
-        self._reader = AnswerReader(server.largest_body)
-        self._future: asyncio.Future[Answer] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._transport: asyncio.Transport | None = None
-        self._served = False
-        self._idle_since = self._deadline = self._last = 0.0
-        self.connected = False
-        self.alive = True
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not self.alive:
-            cast(asyncio.Transport, transport).abort()
-            return
-        self._transport = cast(asyncio.Transport, transport)
-        self._write = self._transport.write
-
-    def ready(self) -> None:
-        """The loop has handed it over. It may not, after `connection_made`; then `connection_lost` may never come."""
-        self.connected = True
-        self._idle_since = self._loop.time()
-
-    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Answer]:
-        """Send a request; the connection must be alive and idle. The future fails with TransportError."""
-        loop = self._loop
-        future = self._future = loop.create_future()
-        self._reader.expect(head_only=head_only)
-        now = loop.time()
-        self._deadline = now + self._read_timeout
-        self._last = now + self._answer_timeout
-        if self._timer is None:
-            self._timer = loop.call_at(self._deadline, self._check_time)
-        self._write(request)
-        return future
-
-    def idle_for(self) -> float:
-        """Seconds since its last answer."""
-        return self._loop.time() - self._idle_since
-
-    def abandon(self, future: asyncio.Future[Answer]) -> None:
-        """Nobody waits any longer: what is still on its way is thrown away, with the connection."""
-        if self._future is future:
-            self.close()
-        elif future.done() and not future.cancelled():
-            future.exception()
-
-    def close(self, error: TransportError | None = None) -> None:
-        """Close at once; the request under way, if any, fails."""
-        if self._transport is not None:
-            # Not `close`: it would wait for a TLS peer's farewell, and hold the socket for as long.
-            self._transport.abort()
-        self._end(error or ConnectionLostError("the connection was closed here"))
+    __slots__ = ()
 
     def data_received(self, data: bytes) -> None:
         future = self._future
@@ -139,9 +32,7 @@ class Connection(asyncio.Protocol):
         if not future.done():
             future.set_result(answer)
         if self._reader.reusable:
-            self._served = True
-            self._idle_since = self._loop.time()
-            self._owner.freed(self)
+            self._free()
         else:
             self.close()
 
@@ -155,14 +46,9 @@ class Connection(asyncio.Protocol):
                 future.set_result(answer)
         self._lost(CLOSED_EARLY)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._lost(CLOSED_EARLY if exc is None else f"the connection was lost: {type(exc).__name__}: {exc}")
-        if self.connected:
-            self._owner.closed()
-
     def _said_farewell(self) -> bool:
         """Whether the server itself ended the connection. Below TLS anybody can, and asyncio's loop tells of both."""
-        tls = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        tls = self._tls()
         if tls is None:
             return True
         try:
@@ -171,32 +57,3 @@ class Connection(asyncio.Protocol):
             return True
         except ssl.SSLError:
             return False
-
-    def _lost(self, why: str) -> None:
-        stale = self._served and not self._reader.started
-        self._end(StaleConnectionError(why) if stale else ConnectionLostError(why))
-
-    def _end(self, error: TransportError) -> None:
-        if not self.alive:
-            return
-        self.alive = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        future, self._future = self._future, None
-        if future is not None and not future.done():
-            future.set_exception(error)
-        self._owner.gone(self)
-
-    def _check_time(self) -> None:
-        """One timer for many requests: it looks again at the deadline of the request then under way."""
-        self._timer = None
-        if self._future is None:
-            return
-        if self._loop.time() < self._deadline:
-            self._timer = self._loop.call_at(self._deadline, self._check_time)
-            return
-        if self._deadline == self._last:
-            self.close(TransportTimeoutError(f"the answer was not whole after {self._answer_timeout:g} seconds"))
-        else:
-            self.close(TransportTimeoutError(f"no byte came for {self._read_timeout:g} seconds"))

@@ -23,6 +23,10 @@ authors of several clients, documented nowhere), and what is sent into that clos
 ANSWER_SECONDS: Final = 120.0
 """A page of half a megabyte has come by then even where four kilobytes come in a second."""
 
+LEAST_RATE: Final = 1024.0
+"""Bytes a second: a body that comes more slowly keeps its connection and its reader for nothing."""
+SLOW_SECONDS: Final = 60.0
+
 
 class TransportError(Exception):
     """No whole answer came.
@@ -57,7 +61,8 @@ class Server:
     connections: most at once. tls: None for plain HTTP. timeouts: seconds; `read_timeout` is for the next bytes,
     `answer_timeout` for an answer that is held whole, and for the head of a stream, however often some bytes come; a
     connection idle for longer than `idle_seconds` is not used again. largest_body: bytes that the thin transport holds
-    of one answer. proxy: URL of an HTTP proxy, or None.
+    of one answer. least_rate: bytes a second of a stream's body; one that brings fewer, over `slow_seconds` in which a
+    reader waited, ends with TransportTimeoutError. proxy: URL of an HTTP proxy, or None.
     """
 
     host: str
@@ -69,6 +74,8 @@ class Server:
     answer_timeout: float = ANSWER_SECONDS
     idle_seconds: float = IDLE_SECONDS
     largest_body: int = LARGEST_BODY
+    least_rate: float = LEAST_RATE
+    slow_seconds: float = SLOW_SECONDS
     proxy: str | None = None
 
 
@@ -123,7 +130,11 @@ class Stream(Protocol):
         ...
 
 
-class StreamingTransport(Transport, Protocol):
-    """A transport for bodies too large to be held, too."""
+class StreamingTransport(Protocol):
+    """A transport for bodies too large to be held."""
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]: ...
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """The answer once its head is there; raises TransportError. What is not read by the end is thrown away."""
+        ...
+
+    async def close(self) -> None: ...

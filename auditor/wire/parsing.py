@@ -68,7 +68,7 @@ class AnswerReader:
         self.reusable = False
         self._begin_head()
 
-    def feed(self, data: bytes) -> Answer | None:
+    def feed(self, data: bytes | memoryview) -> Answer | None:
         """The answer when these bytes end it; raises BrokenAnswerError."""
         if not self.started:
             self.started = True
@@ -90,6 +90,11 @@ class AnswerReader:
         # An idle connection must not keep a body of megabytes alive.
         self._answer, self._body = None, []
         return answer
+
+    def taken(self) -> list[bytes]:
+        """What came of a body after its head was given, for a reader that holds no body whole."""
+        body, self._body = self._body, []
+        return body
 
     def end(self) -> Answer | None:
         """The answer when it is one that the end of the connection ends."""

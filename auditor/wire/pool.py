@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from auditor.wire.connection import Connection
-from auditor.wire.interface import ConnectionLostError, Server, TransportTimeoutError
+from auditor.wire.interface import Answer, ConnectionLostError, Server, TransportTimeoutError
+from auditor.wire.kept import KeptConnection, StaleConnectionError
 
 _LONGEST_CLOSE: Final = 1.0
 """Seconds to wait for sockets that were closed at once to be no more; a turn or two of the loop is the rule."""
+
+
+K = TypeVar("K", bound=KeptConnection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +33,46 @@ class Statistics:
     peak: int
 
 
-class Pool:
+class Pool(Generic[K]):
     """A place is taken by each connection from before it is made until it is gone, so the bound holds at all times."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, made: Callable[[Pool[K], Server], K]) -> None:
+        """made: makes a connection that is still to be connected."""
         self._server = server
-        self._all: set[Connection] = set()
-        self._idle: list[Connection] = []
-        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._make = made
+        self._resent = 0
+        self._all: set[K] = set()
+        self._idle: list[K] = []
+        self._waiting: deque[asyncio.Future[K]] = deque()
         self._sockets = 0
         self._no_socket: asyncio.Future[None] | None = None
         self._shut = False
         self._opened = 0
         self._peak = 0
 
-    def take_idle(self) -> Connection | None:
+    async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Answer]:
+        """Send a request; its answer, as far as the connection gives it, and the connection. Raises TransportError.
+
+        A kept connection may turn out to be closed before a byte of the answer came; the request is then sent once
+        more, on a new connection. That is safe: a GET or HEAD changes nothing.
+        """
+        stale = False
+        connection = self.take_idle()
+        while True:
+            if connection is None:
+                connection = await self.take(fresh=stale)
+            future = connection.begin(written, head_only=head_only)
+            try:
+                return connection, await future
+            except StaleConnectionError:
+                # A new connection is never stale, so this happens once.
+                self._resent += 1
+                stale, connection = True, None
+            except asyncio.CancelledError:
+                connection.abandon(future)
+                raise
+
+    def take_idle(self) -> K | None:
         """The connection that was used last; those that were idle for too long are closed."""
         if not self._idle:
             return None
@@ -55,7 +84,7 @@ class Pool:
             old.close()
         return None
 
-    async def take(self, *, fresh: bool = False) -> Connection:
+    async def take(self, *, fresh: bool = False) -> K:
         """A connection that is alive and idle; fresh: one that has served nobody. Raises TransportError."""
         connection = None if fresh else self.take_idle()
         while True:
@@ -86,14 +115,14 @@ class Pool:
                 self._no_socket = asyncio.get_running_loop().create_future()
             await asyncio.wait((self._no_socket,), timeout=_LONGEST_CLOSE)
 
-    def statistics(self, resent: int) -> Statistics:
+    def statistics(self) -> Statistics:
         return Statistics(
             open=len(self._all),
             idle=len(self._idle),
             in_use=len(self._all) - len(self._idle),
             waiting=len(self._waiting),
             opened=self._opened,
-            resent=resent,
+            resent=self._resent,
             peak=self._peak,
         )
 
@@ -102,11 +131,11 @@ class Pool:
         if not self._sockets and self._no_socket is not None and not self._no_socket.done():
             self._no_socket.set_result(None)
 
-    def freed(self, connection: Connection) -> None:
+    def freed(self, connection: K) -> None:
         if not self._hand_on(connection):
             self._idle.append(connection)
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: K) -> None:
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
@@ -115,7 +144,7 @@ class Pool:
             if place is not None and not self._hand_on(place):
                 self._all.discard(place)
 
-    def _hand_on(self, connection: Connection) -> bool:
+    def _hand_on(self, connection: K) -> bool:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -123,7 +152,7 @@ class Pool:
                 return True
         return False
 
-    def _new(self) -> Connection | None:
+    def _new(self) -> K | None:
         """A place for a connection that is still to be made; an idle one makes room for it. None: all are in use."""
         if self._shut:
             raise _shut()
@@ -136,7 +165,7 @@ class Pool:
         self._peak = max(self._peak, len(self._all))
         return connection
 
-    def _replaced(self, connection: Connection) -> Connection:
+    def _replaced(self, connection: K) -> K:
         """A new connection in the place of one that has served."""
         self._all.discard(connection)
         new = self._made()
@@ -144,12 +173,12 @@ class Pool:
         connection.close()
         return new
 
-    def _made(self) -> Connection:
-        return Connection(self, self._server)
+    def _made(self) -> K:
+        return self._make(self, self._server)
 
-    async def _turn(self) -> Connection:
+    async def _turn(self) -> K:
         """The next connection that is free, or the place of one that is gone."""
-        turn: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
             return await turn
@@ -160,13 +189,13 @@ class Pool:
                 self._give_back(turn.result())
             raise
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: K) -> None:
         if not connection.connected:
             connection.close()
         elif connection.alive:
             self.freed(connection)
 
-    async def _connect(self, connection: Connection) -> None:
+    async def _connect(self, connection: K) -> None:
         server = self._server
         name = server.host if server.tls is not None else None
         try:

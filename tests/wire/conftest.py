@@ -12,13 +12,57 @@ import pytest
 
 from auditor.loops import new_loop
 from auditor.wire.aiohttp import AiohttpTransport
-from auditor.wire.interface import Request, Server, Stream, Transport, TransportError
-from auditor.wire.thin import ThinTransport
+from auditor.wire.interface import (
+    LARGEST_BODY,
+    Answer,
+    BrokenAnswerError,
+    Request,
+    Server,
+    Stream,
+    Transport,
+    TransportError,
+    TransportTimeoutError,
+)
+from auditor.wire.pool import Statistics
+from auditor.wire.thin import ThinStreams, ThinTransport
 from tests.loop_blocking import free_loop as free_loop
 from tests.wire.certificates import Tls, made
 from tests.wire.raw_server import RawServer, breath
 
-TRANSPORTS: Mapping[str, Callable[[Server], Transport]] = {"thin": ThinTransport, "aiohttp": AiohttpTransport}
+
+class Whole:
+    """The streaming transport as one that holds bodies whole."""
+
+    def __init__(self, server: Server, size: int = 10_000) -> None:
+        self._size = size
+        self.streams = ThinStreams(server)
+        self._limit = server.answer_timeout
+
+    async def send(self, request: Request) -> Answer:
+        async with self.streams.stream(request) as stream:
+            held = []
+            try:
+                async with asyncio.timeout(self._limit):
+                    async for piece in pieces(stream, self._size):
+                        held.append(piece)
+                        if len(held) * self._size > LARGEST_BODY:
+                            raise BrokenAnswerError("larger than what is held whole")
+            except TimeoutError as error:
+                raise TransportTimeoutError("the body was not whole in time") from error
+        return Answer(stream.status, stream.reason, stream.headers, b"".join(held))
+
+    async def close(self) -> None:
+        await self.streams.close()
+
+    def statistics(self) -> Statistics:
+        return self.streams.statistics()
+
+
+TRANSPORTS: Mapping[str, Callable[[Server], Transport]] = {
+    "thin": ThinTransport,
+    "streams": Whole,
+    "aiohttp": AiohttpTransport,
+}
 Opening = Callable[..., AbstractAsyncContextManager[Any]]
 
 
@@ -111,7 +155,7 @@ async def pieces(stream: Stream, size: int) -> AsyncIterator[bytes]:
 
 def resent(transport: Transport) -> int:
     """How many requests it has sent again."""
-    if isinstance(transport, ThinTransport):
+    if isinstance(transport, (ThinTransport, Whole)):
         return transport.statistics().resent
     assert isinstance(transport, AiohttpTransport)
     return transport.resent

@@ -147,7 +147,7 @@ class Wire(asyncio.Transport):
         self.aborted = True
 
 
-def connected(pool: Pool) -> tuple[Connection, Wire]:
+def connected(pool: Pool[Connection]) -> tuple[Connection, Wire]:
     """A connection in a place of this pool, on a wire without a network."""
     connection, wire = pool._new(), Wire()
     assert connection is not None
@@ -156,8 +156,8 @@ def connected(pool: Pool) -> tuple[Connection, Wire]:
     return connection, wire
 
 
-def one() -> Pool:
-    return Pool(Server(host="nowhere.test", port=1, connections=1))
+def one() -> Pool[Connection]:
+    return Pool(Server(host="nowhere.test", port=1, connections=1), Connection)
 
 
 async def test_cancelled_at_the_moment_of_its_turn() -> None:
@@ -166,7 +166,7 @@ async def test_cancelled_at_the_moment_of_its_turn() -> None:
     waiting = asyncio.create_task(pool.take())
     await asyncio.sleep(0)
     pool.freed(connection)
-    assert pool.statistics(0).idle == 0
+    assert pool.statistics().idle == 0
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -190,11 +190,11 @@ async def test_cancelled_at_the_moment_a_place_becomes_free() -> None:
     waiting = asyncio.create_task(pool.take())
     await asyncio.sleep(0)
     connection.close()
-    assert pool.statistics(0).open == 1
+    assert pool.statistics().open == 1
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert pool.statistics(0).open == 0
+    assert pool.statistics().open == 0
 
 
 async def test_cancelled_at_the_moment_of_the_answer() -> None:
@@ -227,7 +227,7 @@ async def test_half_an_answer_at_the_moment_of_cancellation() -> None:
     connection.data_received(OK[:9])
     connection.abandon(future)
     assert wire.aborted
-    assert pool.statistics(0).open == 0
+    assert pool.statistics().open == 0
 
 
 async def test_lost_at_the_moment_of_its_turn() -> None:

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from auditor.wire.connection import Connection
 from auditor.wire.interface import ConnectionLostError, Server, TransportTimeoutError
 from auditor.wire.pool import Pool
 from auditor.wire.thin import ThinTransport
@@ -161,7 +162,7 @@ async def test_never_used(thin: Opening) -> None:
 
 async def test_new_connection_in_the_place_of_one_that_served() -> None:
     async with serving(answering(OK)) as server:
-        pool = Pool(Server(host="127.0.0.1", port=server.port, connections=1))
+        pool = Pool(Server(host="127.0.0.1", port=server.port, connections=1), Connection)
         served = await pool.take()
         fresh, behind = asyncio.create_task(pool.take(fresh=True)), asyncio.create_task(pool.take())
         await asyncio.sleep(0)
@@ -169,7 +170,7 @@ async def test_new_connection_in_the_place_of_one_that_served() -> None:
         new = await fresh
         assert new is not served
         assert not served.alive
-        statistics = pool.statistics(0)
+        statistics = pool.statistics()
         assert (statistics.open, statistics.waiting, statistics.opened, statistics.peak) == (1, 1, 2, 1)
         pool.freed(new)
         assert await behind is new
