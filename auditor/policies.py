@@ -43,6 +43,8 @@ STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
 """On the run folders. At the level exposure the deployed role writes only: the reports bucket's policy lets it read."""
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
+LEDGER_SCANS: Final = ("dynamodb:Scan",)
+"""What going through all keys of a bucket takes besides: verifying and exporting do, an audit and the worker never."""
 
 QUEUE_CALLS: Final = {
     "SendMessageBatch": "sqs:SendMessage",
@@ -109,7 +111,7 @@ def audit_role(level: str) -> frozenset[str]:
     if level != "exposure":
         actions.update([*READ_CALLS.values(), *STORE_READS, *REPORTS_KEY_READS])
     if level == "fixity":
-        actions.update([QUEUE_CALLS["SendMessageBatch"], *LEDGER_READS])
+        actions.update([QUEUE_CALLS["SendMessageBatch"], *LEDGER_READS, *LEDGER_WRITES])
     return frozenset(actions)
 
 
@@ -157,6 +159,7 @@ def audit_policy(
         *_target_statements(targets, settings, selection, arns),
         *([statement("Keys", AUDITED_KEYS, audited_keys)] if settings.hash and audited_keys else ()),
         *_output_statements(settings, arns, reports_key),
+        *_manifest_statements(settings, arns),
         *_fixity_statements(settings, arns),
     )
 
@@ -217,12 +220,21 @@ def _output_statements(settings: Settings, arns: Arns, key: str | None) -> list[
     ]
 
 
+def _manifest_statements(settings: Settings, arns: Arns) -> list[dict[str, Any]]:
+    if settings.batch_manifest is None or (place := place_in_bucket(settings.batch_manifest)) is None:
+        return []
+    return [
+        statement("ManifestsList", ["s3:ListBucket"], [arns.bucket(place[0])]),
+        statement("Manifests", STORE_OBJECT_CALLS, [arns.objects(*place)]),
+    ]
+
+
 def _fixity_statements(settings: Settings, arns: Arns) -> list[dict[str, Any]]:
     statements = []
     if settings.queue:
         name = settings.queue.rstrip("/").rpartition("/")[2]
         statements.append(statement("Queue", [QUEUE_CALLS["SendMessageBatch"]], [arns.queue(name)]))
     if table := table_of(settings.ledger):
-        actions = [*LEDGER_READS, *(LEDGER_WRITES if settings.hash else ())]
-        statements.append(statement("Ledger", actions, [arns.table(table)]))
+        # Written even where nothing is hashed: S3's own digests, as its word.
+        statements.append(statement("Ledger", [*LEDGER_READS, *LEDGER_WRITES], [arns.table(table)]))
     return statements

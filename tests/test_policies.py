@@ -13,9 +13,17 @@ import pytest
 from auditor.bucketquestions import QUESTIONS
 from auditor.cli import main
 from auditor.ledgers.dynamodb import DynamoLedger
-from auditor.ledgers.interface import Entry
+from auditor.ledgers.interface import Entry, Event, Expectation, Lease, Notice, Work
 from auditor.models import ObjectRef
-from auditor.policies import BUCKET_CALLS, LEDGER_READS, LEDGER_WRITES, Selection, audit_policy, partition_of
+from auditor.policies import (
+    BUCKET_CALLS,
+    LEDGER_READS,
+    LEDGER_SCANS,
+    LEDGER_WRITES,
+    Selection,
+    audit_policy,
+    partition_of,
+)
 from auditor.rules import RULES
 from auditor.sdk import ThreadedClient
 from auditor.settings import Settings
@@ -75,8 +83,11 @@ def test_a_prefix_is_taken_to_the_letter() -> None:
 def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
     settings = Settings(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
     found = actions(audit_policy([Target("b")], settings, BOTH, "aws"))
-    assert {action for action in found if not action.startswith("s3:")} == {"sqs:SendMessage", *LEDGER_READS}
-    assert "dynamodb:UpdateItem" not in found
+    assert {action for action in found if not action.startswith("s3:")} == {
+        "sqs:SendMessage",
+        *LEDGER_READS,
+        *LEDGER_WRITES,
+    }
 
 
 KEYS = tuple(f"arn:aws:kms:eu-west-1:123456789012:key/{number}" for number in (1, 2))
@@ -96,10 +107,19 @@ def test_reports_under_a_key_are_written_and_read_with_it() -> None:
     assert actions(found, KEYS[0]) == {"kms:Decrypt", "kms:GenerateDataKey"}
 
 
+def test_manifests_for_batch_operations_are_written_where_they_go() -> None:
+    settings = Settings(ledger="sqlite:l.db", batch_manifest="s3://manifests/m", batch_over=1)
+    policy = audit_policy([Target("b")], settings, BOTH, "aws")
+    assert actions(policy, "arn:aws:s3:::manifests/m/*") == {"s3:PutObject", "s3:GetObject", "s3:DeleteObject"}
+    assert actions(policy, "arn:aws:s3:::manifests") == {"s3:ListBucket"}
+    local = audit_policy([Target("b")], Settings(batch_manifest="./manifests"), BOTH, "aws")
+    assert not [resource for one in local["Statement"] for resource in one["Resource"] if "manifests" in resource]
+
+
 def test_a_ledger_may_be_named_by_its_arn() -> None:
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/digests"
     found = audit_policy([Target("b")], Settings(ledger=f"dynamodb:{arn}"), BOTH, "aws")
-    assert actions(found, arn) == set(LEDGER_READS)
+    assert actions(found, arn) == {*LEDGER_READS, *LEDGER_WRITES}
 
 
 Printed = Callable[..., tuple[int, dict[str, Any], str]]
@@ -198,6 +218,20 @@ async def test_the_ledger_makes_the_calls_that_the_policy_allows_and_no_others()
         Entry(bucket="b", key="key", version_id=None, etag="etag", size=1, digests={"sha256": "00"}, hashed_at="")
     )
     assert set(sent) == {*LEDGER_READS, *LEDGER_WRITES}
+    work = Work(bucket="b", key="key", version_id=None, etag="etag", algorithms=("sha256",))
+    lease = await ledger.claim(work, "me", 60.0)
+    assert isinstance(lease, Lease)
+    await ledger.release(await ledger.renew(lease, 60.0, {"bytes": 64}), done=True)
+    await ledger.note("b", [Event(key="key", at="", what="verified", etag="etag", detail={"algorithm": "sha256"})])
+    await ledger.arrived("b", Notice(key="key", sequencer="01", deleted=False, at="", etag="etag"))
+    await ledger.expect(
+        "b", [Expectation(key="key", algorithm="sha256", digest="00", origin="manifest", imported_at="")]
+    )
+    await ledger.history("b", "key")
+    await ledger.subject("b", "key")
+    assert set(sent) == {*LEDGER_READS, *LEDGER_WRITES}
+    assert [one async for one in ledger.subjects("b")] == []
+    assert set(sent) == {*LEDGER_READS, *LEDGER_WRITES, *LEDGER_SCANS}
 
 
 def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
