@@ -155,7 +155,7 @@ class Fixity:
                     known[index] = one
         found = [Digests(stored=one, recorded=there) for one, there in zip(stored, known, strict=True)]
         for ref, digests in zip(refs, found, strict=True):
-            await self._note(ref, "s3", digests.stored, digests.recorded)
+            await self._note(ref, digests.stored, "recorded", digests.recorded)
         return found
 
     def _entry(self, ref: ObjectRef, stored: Mapping[str, str], known: Mapping[str, str]) -> Entry | None:
@@ -180,17 +180,19 @@ class Fixity:
             (recorded,) = await self._ledger.known(self._bucket, [ref], tuple(taken.read))
             stored = {**looked.digests.stored, **taken.stored}
             looked.digests = Digests(stored=stored, recorded=recorded, read=taken.read)
-            await self._note(ref, "auditor", taken.read, taken.stored)
+            await self._note(ref, taken.read, "stored", taken.stored)
 
-    async def _note(self, ref: ObjectRef, source: str, found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    async def _note(
+        self, ref: ObjectRef, found: Mapping[str, str], word: Literal["recorded", "stored"], other: Mapping[str, str]
+    ) -> None:
         """Write differing digests into the key's history, unless that is what it has said since anything else happened.
 
-        source: whose the found ones are.
+        word: what the other ones are called there.
         """
         for name, digest in found.items():
-            if name not in expected or expected[name] == digest:
+            if name not in other or other[name] == digest:
                 continue
-            detail = {"algorithm": name, "digest": digest, "expected": expected[name], "source": source}
+            detail = {"algorithm": name, "digest": digest, word: other[name], "source": "s3"}
             event = Event(
                 key=ref.key,
                 at=_now(),

@@ -121,7 +121,7 @@ def _reports(settings: Settings, deployment: Deployment, arns: Arns, *, reads: b
 def _dispatch(settings: Settings, deployment: Deployment, arns: Arns) -> list[Statement]:
     return [
         statement("Queue", [policies.QUEUE_CALLS["SendMessageBatch"]], [arns.queue(deployment.named("hash"))]),
-        _ledger(settings, policies.LEDGER_READS, arns),
+        _ledger(settings, [*policies.LEDGER_READS, *policies.LEDGER_WRITES], arns),
     ]
 
 

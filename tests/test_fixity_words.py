@@ -128,7 +128,7 @@ async def test_other_digest_than_was_recorded_is_told_and_changes_nothing(ledger
     assert history[1].detail == {
         "algorithm": "sha256",
         "digest": OTHER.hexdigest(),
-        "expected": SHA256.hexdigest(),
+        "recorded": SHA256.hexdigest(),
         "source": "s3",
     }
 
