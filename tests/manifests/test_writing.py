@@ -31,7 +31,11 @@ def generated_keys(seed: int, number: int) -> list[str]:
     """Of the characters that manifests and spreadsheets trip over."""
     chance = random.Random(seed)
     keys = {"".join(chance.choices(ALPHABET, k=chance.randint(1, 12))) for _ in range(number)}
-    return sorted(keys | set(ODD_KEYS.values()) | {"-", "--", "./-", "././a", "'", "''=a", "data/a", "SHA256 (a) = b"})
+    return sorted(
+        keys
+        | set(ODD_KEYS.values())
+        | {"-", "--", "./-", "././a", "'", "''=a", "data/a", "SHA256 (a) = b", "%0A", "%25", "%250d"}
+    )
 
 
 def is_file_name(key: str) -> bool:
@@ -97,6 +101,12 @@ def test_lines_are_those_of_coreutils_letter_by_letter(tmp_path: Path) -> None:
     theirs = subprocess.run([tool, "--", *sorted(names)], cwd=tmp_path, check=True, capture_output=True).stdout
     ours, _ = asyncio.run(exported(ledger_with({name: name.encode() for name in names})))
     assert ours == theirs
+
+
+async def test_paths_of_a_bag_are_escaped_as_the_rfc_says() -> None:
+    manifest, _ = await exported(ledger_with({"100%\r\n": b"", "%41 \\": b""}), "bagit")
+    empty = version(b"").digests["sha256"].digest
+    assert manifest.decode() == f"{empty}  data/%2541 \\\n{empty}  data/100%25%0D%0A\n"
 
 
 @pytest.mark.parametrize("form", FORMS)
