@@ -15,6 +15,7 @@ class Counts:
     of the failed, those whose bytes are not what S3's own checksum says. resent: objects that failed and were sent
     again, to be counted by who gets them next. continued: objects that were sent on for want of time, the large ones
     with their state in the ledger. waiting: objects that another worker is at; their message comes again.
+    left_for_cost: new objects of a storage class that is charged for reading.
     """
 
     messages: int = 0
@@ -28,6 +29,7 @@ class Counts:
     resent: int = 0
     continued: int = 0
     waiting: int = 0
+    left_for_cost: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__slots__})

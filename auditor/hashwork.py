@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
+from auditor.costs import charged
 from auditor.counts import Counts
 from auditor.dates import seconds_in_utc
 from auditor.enginepool import EnginePool
@@ -42,6 +43,8 @@ from auditor.ledgers.interface import Event, Ledger, Work
 from auditor.letters import log_mismatch
 from auditor.messages import ALGORITHMS, LARGE, HashMessage, HashTask
 from auditor.models import ObjectRef
+from auditor.notifications import EVENT_RUN
+from auditor.outcomes import classify
 from auditor.recording import Recording
 from auditor.stop import Stop
 
@@ -59,7 +62,8 @@ class HashSettings:
     max_attempts: failures after which an object goes to the dead-letter queue; max_hops: workers that may leave it
     unfinished. retry_base: seconds, the first delay of a message that is sent again; it doubles up to 900. large: bytes
     from which an object is hashed under a lease, which lasts lease_seconds and is renewed, with a checkpoint, every
-    save_seconds. limited: there is a deadline, at which everything is left to another invocation.
+    save_seconds. limited: there is a deadline, at which everything is left to another invocation. accept_cost: new
+    objects are read whatever their storage class is charged for it; an audit queues only what it may.
     """
 
     algorithms: tuple[str, ...] = ALGORITHMS[:1]
@@ -75,6 +79,7 @@ class HashSettings:
     lease_seconds: float = LEASE_SECONDS
     save_seconds: float = SAVE_SECONDS
     limited: bool = False
+    accept_cost: bool = True
 
 
 @dataclass(slots=True)
@@ -92,7 +97,8 @@ class Worked:
         return (
             f"{tasks} objects of a message: {counts.hashed} hashed, {counts.known} known,"
             f" {counts.superseded} superseded, {counts.unhashable} unhashable, {len(self.failed)} failed,"
-            f" {len(self.continued)} continued, {len(self.waiting)} waiting"
+            f" {len(self.continued)} continued, {len(self.waiting)} waiting,"
+            f" {counts.left_for_cost} left for their cost"
         )
 
 
@@ -155,10 +161,33 @@ class MessageHasher:
     async def _hash_one(self, worked: Worked, engine: Engine, stop: Stop, task: HashTask) -> None:
         if stop and self._settings.limited:
             worked.continued.append(replace(task, hops=task.hops + 1))
+        elif (
+            not self._settings.accept_cost
+            and worked.message.run == EVENT_RUN
+            and await self._left(worked, engine, task)
+        ):
+            return
         elif task.size >= self._settings.large:
             await self._keep(worked, await self._hash_large(worked.message, engine, stop, task))
         else:
             await self._keep(worked, await self._hash_small(worked.message, engine, stop, task))
+
+    async def _left(self, worked: Worked, engine: Engine, task: HashTask) -> bool:
+        """True when it is not to be read. An event tells no storage class, so S3 is asked for it.
+
+        In Intelligent-Tiering a new object lies in the frequent tier, where reading it changes nothing.
+        """
+        try:
+            head = await engine.head(task.key, task.version_id, checksum=False)
+        except CallFailed as failure:
+            if failure.status == 400:  # without its customer's key: GET says so, and gives no byte
+                return False
+            await self._keep(worked, classify(task, failure))
+            return True
+        if head.storage_class == "INTELLIGENT_TIERING" or charged(head.storage_class) is None:
+            return False
+        worked.counts += Counts(left_for_cost=1)
+        return True
 
     async def _hash_small(self, message: HashMessage, engine: Engine, stop: Stop, task: HashTask) -> Result:
         settings = self._settings

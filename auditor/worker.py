@@ -192,6 +192,7 @@ def hash_settings(settings: Settings, *, limited: bool = False) -> HashSettings:
         streams=settings.streams,
         max_hops=settings.max_hops,
         limited=limited,
+        accept_cost=settings.accept_cost,
     )
 
 

@@ -253,7 +253,9 @@ async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_even
 
 
 def test_settings_have_defaults_and_are_read() -> None:
-    assert hash_settings(read_settings(NEEDED)) == HashSettings(algorithms=("sha256",), chunk_size=MIB)
+    assert hash_settings(read_settings(NEEDED)) == HashSettings(
+        algorithms=("sha256",), chunk_size=MIB, accept_cost=False
+    )
     read = read_settings(NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"})
     assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB)
 

@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
             f"{counted(counts.messages, 'message')}: {counted(counts.hashed, 'object')} hashed,"
             f" {counts.known:,} known before, {counts.superseded:,} superseded, {counts.unhashable:,} cannot be hashed,"
             f" {counts.failed:,} failed ({counts.dead_lettered:,} on the dead-letter queue),"
-            f" {counts.resent:,} sent again, {counts.continued:,} left to the next worker\n"
+            f" {counts.resent:,} sent again, {counts.continued:,} left to the next worker,"
+            f" {counts.left_for_cost:,} left for their cost\n"
         )
     return 4 if counts.failed or stopped else 0
 
