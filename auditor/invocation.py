@@ -63,15 +63,20 @@ class Invocation:
     hop: int
 
 
-def read_event(event: Mapping[str, Any], environ: Mapping[str, str]) -> Invocation:
-    """`{}` or an EventBridge envelope: every configured bucket; `{"bucket": ..}`: that one. Raises UsageError."""
+def read_event(
+    event: Mapping[str, Any], environ: Mapping[str, str], allowed: frozenset[str] = EVENT_SETTINGS
+) -> Invocation:
+    """`{}` or an EventBridge envelope: every configured bucket; `{"bucket": ..}`: that one. Raises UsageError.
+
+    allowed: settings that it may have.
+    """
     if not isinstance(event, Mapping):
         raise UsageError('the event is not a JSON object: send {} or {"bucket": "my-bucket"}')
     if event.keys() >= _ENVELOPE:
         event = {}
-    if unknown := sorted(map(str, event.keys() - EVENT_SETTINGS - EVENT_TARGET)):
+    if unknown := sorted(map(str, event.keys() - allowed - EVENT_TARGET)):
         raise UsageError(
-            f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(EVENT_TARGET | EVENT_SETTINGS))}"
+            f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(EVENT_TARGET | allowed))}"
         )
     file, tables = load(environ.get("AUDITOR_CONFIG") or None)
     mine = Layer({name: event[name] for name in event.keys() & PARSERS.keys()}, lambda name: f"the event's {name}")

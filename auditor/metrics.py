@@ -26,6 +26,15 @@ UNITS: Final = {
     "RunsIncomplete": "Count",
     "RunsFailed": "Count",
     "RunsHandedOn": "Count",
+    "Verified": "Count",
+    "Mismatches": "Count",
+    "Missing": "Count",
+    "Unreadable": "Count",
+    "VerifiedBytes": "Bytes",
+    "VerificationsComplete": "Count",
+    "VerificationsIncomplete": "Count",
+    "VerificationsFailed": "Count",
+    "VerificationsHandedOn": "Count",
 }
 """Every metric there is, with CloudWatch's unit for it."""
 

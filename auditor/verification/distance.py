@@ -16,14 +16,16 @@ Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 
 @dataclass(slots=True)
 class Distance:
-    """start_after: the last key that was come to. as_of: the moment that decides what is due, in all hops.
+    """start_after: the last key that was come to; begun_after: where the range begins, None for its first key.
 
-    resumed: what the hop before left in mid-read; paused: what this one did.
+    as_of: the moment that decides what is due, in all hops. resumed: what the hop before left in mid-read; paused: what
+    this one did.
     """
 
     as_of: datetime
+    begun_after: str | None
+    start_after: str | None
     tally: Tally = field(default_factory=Tally)
-    start_after: str | None = None
     resumed: Unfinished = field(default_factory=dict)
     paused: Unfinished = field(default_factory=dict)
     _before: tuple[Tally, str | None] | None = None
@@ -44,6 +46,7 @@ class Distance:
             tally, start_after = self._before
         return {
             "as_of": self.as_of.isoformat(),
+            "begun_after": self.begun_after,
             "tally": tally.to_dict(),
             "start_after": start_after,
             "unfinished": [
@@ -55,11 +58,12 @@ class Distance:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for what to_dict did not give."""
-        if not isinstance(value["start_after"], str | None):
+        if not all(isinstance(value[name], str | None) for name in ("begun_after", "start_after")):
             raise ValueError("start_after is no key")
         return cls(
             datetime.fromisoformat(value["as_of"]),
-            Tally.from_dict(value["tally"]),
+            value["begun_after"],
             value["start_after"],
+            Tally.from_dict(value["tally"]),
             {(one["key"], one["version_id"]): one["checkpoint"] for one in value["unfinished"]},
         )

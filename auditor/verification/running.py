@@ -48,7 +48,8 @@ _LINES: Final = 1000
 class Hop:
     """Which part of a verification this is, where a function hands it on. number: 0 for the first.
 
-    verify_id: None for a new one. window: as Walk has it; what was read behind an unfinished object is read again.
+    verify_id: None for one that begins here. window: as Walk has it; what was read behind an unfinished object is read
+    again.
     """
 
     number: int = 0
@@ -88,9 +89,11 @@ class Verification:
         self._folder = VerifyFolder(around.store, target.bucket, self.verify_id, hop.number if hop else 0)
         self._now = now
         self._due = due_of(settings.max_age, settings.percent, settings.every)
-        self._at = Distance(now)
+        self._at = Distance(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []
         self._gets = 0
+        self.advanced = False
+        """It came further than where it began."""
         self._started = time.monotonic()
         self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
@@ -118,13 +121,14 @@ class Verification:
         if self._hop is None:
             return
         self._folder.claim()
-        if self._hop.number:
+        if self._hop.verify_id is not None:
             self._at = self._folder.before()
+            self._target = replace(self._target, start_after=self._at.begun_after)
 
     async def _verify(self) -> bool:
         settings, target = self._settings, self._target
-        if self._at.start_after is not None:
-            target = replace(target, start_after=self._at.start_after)
+        target = replace(target, start_after=self._at.start_after)
+        begun_at = self._at.start_after
         rate = Rate(settings.max_rate)
         caller = Caller(
             target.bucket,
@@ -158,6 +162,7 @@ class Verification:
                 try:
                     return await walk.all(merged(pages(engine, caller, target), subjects, target))
                 finally:
+                    self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
                     await self._io(self._folder.write, self._drained())
 
     def _rules(self) -> Rules:
