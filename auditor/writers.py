@@ -96,7 +96,7 @@ class _Leased:
     the same one, one gets it. Who finds another's name there waits until that one has been silent for SILENT_SECONDS.
 
     A writer that was only thought dead cannot spoil the run: its next checkpoint is refused, and the one part that it
-    may be about to put in place is void: the successor fills its three names with nothing, and parts are only ever put
+    may be about to put in place is void: the successor fills its names with nothing, and parts are only ever put
     where there is none.
     """
 

@@ -256,8 +256,9 @@ def test_settings_have_defaults_and_are_read() -> None:
     assert hash_settings(read_settings(NEEDED)) == HashSettings(
         algorithms=("sha256",), chunk_size=MIB, accept_cost=False
     )
-    read = read_settings(NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"})
-    assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB)
+    accepted = {"AUDITOR_ACCEPT_COST": "true"}
+    read = read_settings(NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"} | accepted)
+    assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB, accept_cost=True)
 
 
 def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
