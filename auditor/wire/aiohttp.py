@@ -13,6 +13,7 @@ import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
+from auditor.wire.flow import Flow
 from auditor.wire.interface import (
     LARGEST_BODY,
     LARGEST_HEAD,
@@ -48,6 +49,7 @@ class AiohttpTransport:
         self._proxy = server.proxy
         self._silence = server.read_timeout * LONGER
         self._limit = server.answer_timeout
+        self._slowest = server.least_rate, server.slow_seconds
         self.resent = 0
         watch = aiohttp.TraceConfig()
         watch.on_connection_reuseconn.append(self._reused)
@@ -97,7 +99,7 @@ class AiohttpTransport:
                 )
         try:
             with _errors():
-                stream = AiohttpStream(response, self._silence)
+                stream = AiohttpStream(response, self._silence, Flow(*self._slowest))
             yield stream
         finally:
             response.release()
@@ -132,7 +134,7 @@ class AiohttpTransport:
 class AiohttpStream:
     """An answer whose body is still on its way; raises TransportError for one that is no answer."""
 
-    def __init__(self, response: aiohttp.ClientResponse, silence: float) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, silence: float, flow: Flow) -> None:
         self.status = response.status
         if not 200 <= self.status <= 599:
             raise BrokenAnswerError(f"status {self.status} is no answer")
@@ -144,6 +146,7 @@ class AiohttpStream:
             raise BrokenAnswerError("a transfer encoding that is not chunked")
         self._content = response.content
         self._silence = silence
+        self._flow = flow
 
     async def chunks(self, size: int) -> AsyncIterator[bytes]:
         """Pieces of at most `size` bytes; raises TransportError."""
@@ -152,11 +155,15 @@ class AiohttpStream:
 
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer, but at the end; raises TransportError with `read` set."""
-        count, size = 0, len(buffer)
+        count, size, clock = 0, len(buffer), asyncio.get_running_loop().time
+        begun = clock()
         try:
             while count < size and (piece := await self._piece(size - count)):
                 buffer[count : count + len(piece)] = piece
                 count += len(piece)
+                before, begun = begun, clock()
+                if not self._flow.enough(begun - before, len(piece)):
+                    raise TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds")
         except TransportError as error:
             error.read = count
             raise

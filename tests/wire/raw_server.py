@@ -57,7 +57,9 @@ class Peer:
 
     def cut(self) -> None:
         """End the connection below TLS: no farewell is said."""
-        raw: socket.socket = self._writer.get_extra_info("socket")
+        raw: socket.socket | None = self._writer.get_extra_info("socket")
+        if raw is None:
+            return
         # asyncio lends its socket without shutdown; a copy of the descriptor is one of our own.
         with socket.socket(fileno=os.dup(raw.fileno())) as own:
             own.shutdown(socket.SHUT_RDWR)
