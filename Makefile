@@ -8,8 +8,8 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-real test-package test-deploy test-e2e check docs format lock bench bench-memory clean \
-	deploy remove invoke invoke-local logs local-aws package template check-template elasticmq
+.PHONY: help install run test test-real soak test-package test-deploy test-e2e check docs format lock bench bench-memory clean \
+	deploy remove invoke invoke-local logs local-aws package template check-template elasticmq dynamodb-local
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,10 +37,14 @@ else
 endif
 
 test: install ## the tests that need no server but our own
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy --ignore=tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy --ignore=tests/e2e \
+		--ignore=tests/soak $(ARGS)
 
-test-real: install ## the tests against Ceph RGW, a server that enforces ACLs (skipped where radosgw is missing)
+test-real: install ## the tests against real servers: Ceph RGW, which enforces ACLs, DynamoDB Local (skipped where missing)
 	@$(BIN)/python -m pytest -q tests/real $(ARGS)
+
+soak: install ## minutes of kill -9 of the hashing worker, and objects of gigabytes; SOAK_SEED=7 kills at other moments
+	@$(BIN)/python -m pytest -q tests/soak $(ARGS)
 
 test-package: install ## the built wheel in an environment of its own
 	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
@@ -136,6 +140,13 @@ elasticmq: .build/elasticmq/.fetched ## fetch ElasticMQ, on which test-e2e then 
 .build/elasticmq/.fetched: tests/e2e/elasticmq.xml
 	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "ElasticMQ needs Maven and Java 17"; exit 1; }
 	@mvn -B -q -C -f tests/e2e/elasticmq.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/elasticmq
+	@touch $@
+
+dynamodb-local: .build/dynamodb-local/.fetched ## fetch DynamoDB Local, on which test-real then tries the ledger; needs Maven and Java 17
+
+.build/dynamodb-local/.fetched: tests/real/dynamodb-local.xml
+	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "DynamoDB Local needs Maven and Java 17"; exit 1; }
+	@mvn -B -q -C -f tests/real/dynamodb-local.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/dynamodb-local
 	@touch $@
 
 check-template: install node_modules/.installed .venv-deploy/.installed ## the template under cfn-lint and checkov, at each level

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,9 +12,10 @@ import pytest
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledgers import open_ledger
 from auditor.ledgers.dynamodb import DynamoLedger, create_table
-from auditor.ledgers.interface import Entry
+from auditor.ledgers.interface import Entry, Event, Known
 from auditor.models import ObjectRef
 from auditor.sdk import ThreadedClient
+from tests.ledgers.throttled import everything_is_there_and_once
 
 REF = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z")
 ENTRY = Entry(bucket="b", key="k", version_id=None, etag="e", size=1, digests={"sha256": "00"}, hashed_at="then")
@@ -170,3 +172,46 @@ async def test_the_table_may_answer_under_either_of_its_names(called: str) -> No
     client = Answers(left, {"Responses": {called: [item("null#e")]}})
     assert await ledger_of(client, []).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
     assert [one.operation for one in client.asked] == ["BatchGetItem", "BatchGetItem"]
+
+
+async def test_throttled_and_nothing_is_lost(moto_url: str) -> None:
+    await create_table("throttled", endpoint_url=moto_url)
+    await everything_is_there_and_once(moto_url, "throttled")
+
+
+async def test_table_that_is_throttled_for_good_is_named_after_growing_pauses() -> None:
+    client = Answers(*[CallFailed("UpdateItem", "ProvisionedThroughputExceededException", 400)] * 10)
+    pauses: list[float] = []
+    with pytest.raises(LedgerError, match=r"refuses UpdateItem again and again .*raise its capacity"):
+        await ledger_of(client, pauses).record(ENTRY)
+    assert len(pauses) == 9
+    assert pauses[0] < pauses[3] < pauses[6]
+    assert max(pauses) <= 5
+
+
+async def test_items_of_an_earlier_version_are_read_with_what_they_do_not_say() -> None:
+    old = item("v1#e", "00") | {"md5": {"S": "11"}, "size": {"N": "9"}}
+    found = await ledger_of(Answers({"Items": [old]})).subject("b", "k")
+    assert found is not None
+    (version,) = found.versions
+    assert (version.version_id, version.etag, version.size, version.first_seen) == ("v1", "e", 9, "t")
+    expected = Known(digest="00", source="auditor", recorded_at="t", verified_at=None, bytes_read=9)
+    assert version.digests == {"sha256": expected, "md5": replace(expected, digest="11")}
+    told = await ledger_of(Answers({"Items": []}, {"Items": [old]})).history("b", "k")
+    assert [(one.what, one.at, one.detail["digest"]) for one in told] == [
+        ("recorded", "t", "00"),
+        ("recorded", "t", "11"),
+    ]
+
+
+async def test_key_that_dynamodb_has_no_room_for() -> None:
+    with pytest.raises(LedgerError, match=r"longer than DynamoDB takes: use sqlite:PATH"):
+        await ledger_of(Answers()).record(replace(ENTRY, key="k" * 2047))
+
+
+async def test_line_of_the_history_is_written_so_that_nothing_replaces_it() -> None:
+    client = Answers({})
+    await ledger_of(client).note("b", [Event(key="k", at="2026", what="missing", detail={"why": "x"})])
+    (asked,) = client.asked
+    assert asked.Key["sk"]["S"].startswith(" history#2026#")
+    assert asked.UpdateExpression.count("if_not_exists") == asked.UpdateExpression.count(" = ") == 4
