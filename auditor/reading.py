@@ -86,6 +86,14 @@ class Reader:
             source.stored = body.stored
         return body
 
+    async def ready(self) -> None:
+        """Ask for what is left to read, before the first byte of it is wanted; as many attempts as `fill` makes."""
+        while self._body is None:
+            try:
+                await self.open()
+            except CallFailed as failure:
+                await self._recover(failure, advanced=False)
+
     async def fill(self, view: memoryview) -> None:
         """Read as many bytes as the view has."""
         filled = 0

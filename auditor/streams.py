@@ -34,6 +34,11 @@ class Layout:
     block: int
     memory: int
 
+    def next(self, streams: int, left: int) -> int:
+        """Bytes of the next block: towards the end they become smaller, so that all streams end together."""
+        share = max(MIB, left // (2 * streams) // _STEP * _STEP)
+        return min(self.block, share, left)
+
 
 def layout(streams: int, left: int) -> Layout:
     """For so many streams over the bytes that are left.

@@ -54,10 +54,16 @@ class GeneratedBody:
     position: int
     end: int
     cut: Cut | None
-    pause: Callable[[], float]
+    engine: Generated
 
     async def readinto(self, buffer: memoryview) -> int:
-        await asyncio.sleep(self.pause())
+        engine = self.engine
+        engine.reading += 1
+        engine.most = max(engine.most, engine.reading)
+        try:
+            await asyncio.sleep(engine.pause())
+        finally:
+            engine.reading -= 1
         stop = self.end if self.cut is None else min(self.end, self.cut.at)
         count = max(0, min(len(buffer), stop - self.position))
         buffer[:count] = content(self.position, self.position + count)
@@ -71,9 +77,9 @@ class GeneratedBody:
 
 @dataclass(slots=True)
 class Generated(GetOnly):
-    """answers: what the coming calls meet, in turn: a failure, a cut after so many bytes, or nothing.
-
-    etags: of the answers, in turn; the last one stays. calls: span and If-Match of each call. most: calls open at once.
+    """answers: what the coming calls meet, in turn: a failure, a cut after so many bytes, or nothing. etags: of the
+    answers, in turn; the last one stays. calls: span and If-Match of each call. now: bodies that are open. most: of
+    them read at once.
     """
 
     size: int
@@ -83,6 +89,7 @@ class Generated(GetOnly):
     pause: Callable[[], float] = lambda: 0.0
     calls: list[tuple[str | None, str | None]] = field(default_factory=list)
     now: int = 0
+    reading: int = 0
     most: int = 0
 
     def get(
@@ -104,10 +111,9 @@ class Generated(GetOnly):
         if answer is not None:
             answer = Cut(answer.at if answer.absolute else first + answer.at, answer.code)
         self.now += 1
-        self.most = max(self.most, self.now)
         try:
             stored = self.stored if span is None else {}
-            yield GeneratedBody(end - first, current, stored, first, end, answer, self.pause)
+            yield GeneratedBody(end - first, current, stored, first, end, answer, self)
         finally:
             self.now -= 1
 

@@ -83,6 +83,20 @@ def test_blocks_of_one_object_fit_the_memory(streams: int, left: int) -> None:
     assert made.memory >= (streams + 1) * made.block, "every stream has its block while one is hashed"
 
 
+@pytest.mark.parametrize("streams", [2, 4, 8])
+def test_streams_end_together(streams: int) -> None:
+    """Each stream takes the next block when it is free; a megabyte takes it a second."""
+    left = 300 * 10**6 + 1
+    made, free = layout(streams, left), [0.0] * streams
+    while left:
+        size = made.next(streams, left)
+        assert 0 < size <= made.block
+        left -= size
+        free.sort()
+        free[0] += size / MIB
+    assert max(free) - min(free) <= 1.0
+
+
 @pytest.mark.parametrize(
     ("streams", "left", "expected"),
     [
