@@ -40,7 +40,7 @@ test: install ## the tests that need no server but our own
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy --ignore=tests/e2e \
 		--ignore=tests/soak $(ARGS)
 
-test-real: install ## the tests against real servers: Ceph RGW, which enforces ACLs, DynamoDB Local (skipped where missing)
+test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
 	@$(BIN)/python -m pytest -q tests/real $(ARGS)
 
 soak: install ## minutes of kill -9 of the hashing worker, and objects of gigabytes; SOAK_SEED=7 kills at other moments
