@@ -23,9 +23,11 @@ from auditor.batchops.writing import Owner, write_batch
 from auditor.engines.interface import Connection
 from auditor.errors import UsageError
 from auditor.ledgers import open_ledger
+from auditor.ledgers.interface import Ledger
 from auditor.messages import ALGORITHMS as OURS
 from auditor.places import open_places
 from auditor.settings import Settings
+from auditor.stop import Stop
 from auditor.stores import open_store
 from auditor.stores.local import LocalStore
 from auditor.target import Target
@@ -196,6 +198,36 @@ async def test_audit_leaves_large_and_archived_objects_to_the_manifest_and_queue
     assert plain.summary["hashing"]["routed"] == {"objects": 0, "bytes": 0}
     assert plain.summary["hashing"]["hashed_now"] == 1
     assert not (plain.folder / "batch").exists()
+
+
+class Stopping:
+    """A ledger that ends the run at the first question; all else is the ledger's."""
+
+    def __init__(self, ledger: Ledger, stop: Stop) -> None:
+        self._ledger = ledger
+        self._stop = stop
+
+    def __getattr__(self, name: str) -> Any:
+        self._stop.set("the test has seen enough")
+        return getattr(self._ledger, name)
+
+
+async def test_run_that_goes_on_writes_one_manifest_of_all_its_objects(stub: StubServer, tmp_path: Path) -> None:
+    keys = [f"{number:04}" for number in range(3500)]  # more than are read before the first is recorded
+    for key in keys:
+        stub.put(BUCKET, key, b"xx")
+    stop = Stop()
+    settings: dict[str, Any] = {"batch_over": 1, "only": ("K01",), "part_lines": 100}
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        stopping: Any = Stopping(ledger, stop)
+        first = await audit(stub, tmp_path, ledger=stopping, stop=stop, **settings)
+        second = await audit(stub, tmp_path, ledger=ledger, resume=first.summary["run"], **settings)
+    assert first.summary["complete"] is False
+    assert 0 < first.summary["hashing"]["routed"]["objects"] < len(keys)
+    assert second.summary["hashing"]["routed"] == {"objects": len(keys), "bytes": 2 * len(keys)}
+    written = (second.folder / "batch" / "manifest.csv").read_text().splitlines()
+    assert written == [f"{BUCKET},{key}" for key in keys]
+    assert sorted(path.name for path in (second.folder / "batch").iterdir()) == ["job.json", "manifest.csv"]
 
 
 async def test_manifests_go_elsewhere_where_that_is_said_but_never_into_the_audited_bucket(tmp_path: Path) -> None:
