@@ -51,15 +51,27 @@ def test_every_setting_has_a_parser_or_is_a_table() -> None:
         ("versions", "yes", True),
         ("trusted", "a,b", frozenset({"a", "b"})),
         ("expected_owner", "123456789012", "123456789012"),
+        ("accept_cost", "true", True),
+        ("batch_over", "1TiB", 1024**4),
+        ("batch_over", "500gb", 500 * 1000**3),
+        ("batch_over", "1.5 KiB", 1536),
+        ("batch_over", 7, 7),
+        ("batch_role", "arn:aws:iam::111122223333:role/a/b", "arn:aws:iam::111122223333:role/a/b"),
     ],
 )
 def test_a_good_value_is_read(name: str, text: Any, value: Any) -> None:
-    assert getattr(resolve([flags(**{name: text})]), name) == value
+    assert getattr(resolve([flags(**{"ledger": "sqlite:l.db", name: text})]), name) == value
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("batch_over", "0"),
+        ("batch_over", "1XB"),
+        ("batch_over", "0.2"),
+        ("batch_over", True),
+        ("batch_over", 1.5),
+        ("batch_role", "my-role"),
         ("engine", "warp"),
         ("engine", ["boto3"]),
         ("concurrency", "0"),
@@ -96,7 +108,9 @@ def test_a_bad_value_is_one_sentence_that_names_its_flag(name: str, text: Any) -
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("given", [{"queue": "http://127.0.0.1/q"}, {"hash": True}])
+@pytest.mark.parametrize(
+    "given", [{"queue": "http://127.0.0.1/q"}, {"hash": True}, {"batch_over": 9}, {"batch_manifest": "m"}]
+)
 def test_hashing_without_a_ledger_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="--ledger"):
         resolve([flags(**given)])
