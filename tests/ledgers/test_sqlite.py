@@ -154,3 +154,7 @@ async def test_killed_in_mid_write_keeps_every_digest_that_was_recorded(tmp_path
     recorded = int(rest[-1]) if rest else last
     async with open_ledger(f"sqlite:{path}") as ledger:
         assert all(await ledger.known("b", refs("endless", recorded + 1), ["sha256"]))
+        found = [one.key async for one in ledger.subjects("b")]
+        assert len(found) > recorded
+        told = [[event.what for event in await ledger.history("b", key)] for key in found]
+        assert told == [["recorded"]] * len(found), "a digest and its line are there both, or neither"

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-class AtomicMotoServer(ThreadedMotoServer):  # type: ignore[misc]
+class AtomicMotoServer(ThreadedMotoServer):
     """moto's server, whose DynamoDB answers one call after the other; everything else is as it was."""
 
     def start(self) -> None:
         super().start()
+        assert self._server is not None
         self._server.app = _one_at_a_time(self._server.app)
 
 
