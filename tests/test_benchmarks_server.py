@@ -126,7 +126,7 @@ async def test_a_body_and_a_span_of_it_are_the_bytes_that_its_name_says(engine: 
     body = await read(engine, f"{objects.SIZED}{size}", 1 << 20)
     assert body == bytes(objects.body_of(size))
     async with engine.get(f"{objects.SIZED}{size}", None, None, Span(len(objects.BLOCK) - 3, size - 1)) as span:
-        assert b"".join([chunk async for chunk in span.chunks(1 << 20)]) == body[len(objects.BLOCK) - 3 :]
+        assert b"".join([piece async for piece in pieces(span, 1 << 20)]) == body[len(objects.BLOCK) - 3 :]
 
 
 async def test_a_gzipped_body_unpacks_to_as_many_bytes(url: str) -> None:

@@ -270,6 +270,7 @@ def _place(connection: Connection, surroundings: frozenset[tuple[str, str]]) -> 
         connections=max(1, connection.concurrency),
         connect_timeout=connection.connect_timeout,
         read_timeout=connection.read_timeout,
+        least_rate=connection.least_rate,
         proxy=proxy_for(origin),
     )
 

@@ -15,7 +15,8 @@ class Connection:
     """How to reach one bucket. concurrency: most calls in flight, and the size of every pool.
 
     expected_owner: 12-digit account sent as ExpectedBucketOwner with every call, or None. requester_pays: send
-    RequestPayer=requester. timeouts: seconds.
+    RequestPayer=requester. timeouts: seconds. least_rate: bytes a second that a body must bring while it is waited for,
+    or end as a Timeout (the direct engine's; an SDK waits for as long as some byte comes within each read_timeout).
     """
 
     bucket: str
@@ -27,6 +28,7 @@ class Connection:
     requester_pays: bool = False
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
+    least_rate: float = 1024.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,11 @@ def _our_stream(url: str, size: int) -> Iterator[Callable[[], object]]:
         opening = ENGINES[DEFAULT_ENGINE](connection)
         engine = runner.run(opening.__aenter__())
 
+        buffer = memoryview(bytearray(CHUNK_SIZE))
+
         async def once() -> None:
             async with engine.get(f"{SIZED}{size}", None, None) as body:
-                async for _ in body.chunks(CHUNK_SIZE):
+                while await body.readinto(buffer):
                     pass
 
         yield lambda: runner.run(once())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import itertools
+import random
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
 
-from auditor.engines.interface import Engine
-from auditor.errors import CredentialsError, UsageError
+from auditor.engines.interface import Engine, Span
+from auditor.errors import CallFailed, CredentialsError, UsageError
 from tests.engines.common import CALLS, failure_of, pieces, read
 from tests.engines.conftest import Opening
 from tests.servers.stub import StubServer
@@ -26,6 +29,7 @@ from tests.servers.stub_faults import (
     error,
 )
 from tests.servers.world import StubBucket
+from tests.wire.raw_server import Peer, Script, serving
 
 SECOND_TRY_AFTER_RESET: Final[Mapping[str, bool]] = {
     "aioboto3": True,  # aiohttp sends once more what a kept connection lost before the answer began
@@ -166,6 +170,75 @@ async def _arrival(stub: StubServer) -> None:
     """Wait until a request has reached the stub, which runs in a thread of its own."""
     while not stub.requests:  # noqa: ASYNC110 - no event crosses from that thread
         await asyncio.sleep(0.01)
+
+
+class TestResuming:
+    @pytest.mark.parametrize("size", [999, 65_536, 1_000_000])
+    async def test_body_that_is_cut_again_and_again_is_read_on_at_the_very_byte(
+        self, opening: Opening, size: int
+    ) -> None:
+        """Each answer is cut after another number of bytes, by a farewell or by a reset."""
+        whole = random.Random(7).randbytes(300_000)
+        cuts = itertools.cycle([0, 1, 16_383, 100_000, 65_537])
+        got, buffer = bytearray(), memoryview(bytearray(size))
+        async with (
+            serving(cutting(whole, cuts)) as server,
+            opening(endpoint_url=f"http://127.0.0.1:{server.port}") as engine,
+        ):
+            for _ in range(60):
+                failure = await read_on(engine, got, buffer, len(whole))
+                if failure is None:
+                    break
+                assert (failure.action, failure.code) == ("GetObject", "ConnectionError")
+        assert bytes(got) == whole
+
+    async def test_silence_in_the_body(self, opening: Opening) -> None:
+        async def silent(peer: Peer) -> None:
+            await peer.request()
+            await peer.send(b'HTTP/1.1 200 OK\r\nETag: "e"\r\nContent-Length: 9\r\n\r\nbody')
+            await peer.gone()
+
+        buffer = memoryview(bytearray(4))
+        async with (
+            serving(silent) as server,
+            opening(endpoint_url=f"http://127.0.0.1:{server.port}", read_timeout=0.2) as engine,
+            engine.get("key", None, None) as body,
+        ):
+            assert (await body.readinto(buffer), bytes(buffer)) == (4, b"body")
+            with pytest.raises(CallFailed) as caught:
+                await body.readinto(buffer)
+        assert (caught.value.code, caught.value.read) == ("Timeout", 0)
+
+
+async def read_on(engine: Engine, got: bytearray, buffer: memoryview, length: int) -> CallFailed | None:
+    """Read from where `got` ends; what it failed with."""
+    try:
+        async with engine.get("key", None, "e", Span(len(got)) if got else None) as body:
+            assert body.length == length - len(got)
+            while count := await body.readinto(buffer):
+                got += buffer[:count]
+    except CallFailed as failure:
+        got += buffer[: failure.read]
+        return failure
+    return None
+
+
+def cutting(whole: bytes, cuts: Iterator[int]) -> Script:
+    """One object, whose answers end after so many bytes of the body, every other one by a reset."""
+
+    async def script(peer: Peer) -> None:
+        wanted = re.search(rb"(?i)\r\nrange: bytes=(\d+)-\r\n", await peer.request())
+        first = int(wanted[1]) if wanted else 0
+        status = b"206 Partial Content" if wanted else b"200 OK"
+        extra = b"Content-Range: bytes %d-%d/%d\r\n" % (first, len(whole) - 1, len(whole)) if wanted else b""
+        length = len(whole) - first
+        head = b'HTTP/1.1 %s\r\nETag: "e"\r\n%sContent-Length: %d\r\n\r\n' % (status, extra, length)
+        await peer.send(head + whole[first:][: next(cuts)])
+        if peer.number % 2:
+            await asyncio.sleep(0.02)
+            await peer.reset()
+
+    return script
 
 
 class TestCancellation:

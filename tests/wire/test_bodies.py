@@ -288,7 +288,7 @@ async def test_dripping_body_read_byte_by_byte_ends_with_a_timeout_too(kind: str
 
 async def test_time_in_which_nobody_reads_is_not_the_servers(kind: str) -> None:
     """Neither the next byte's nor the least rate's."""
-    fields = {"read_timeout": 0.1, "least_rate": 100_000, "slow_seconds": 0.1}
+    fields: dict[str, Any] = {"read_timeout": 0.1, "least_rate": 100_000, "slow_seconds": 0.1}
     async with serving(answering(HEAD + BODY)) as server, opened(server, kind, **fields) as transport:
         async with transport.stream(get()) as stream:
             got = []
