@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -103,7 +104,10 @@ class Worked:
 
 
 class MessageHasher:
-    """Hashes any number of messages at once; all share the permits, so that their objects stay within the settings."""
+    """Hashes any number of messages at once; all share the permits, so that their objects stay within the settings.
+
+    clock: seconds since the epoch, for leases.
+    """
 
     def __init__(
         self,
@@ -113,6 +117,7 @@ class MessageHasher:
         *,
         executor: Executor | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
         self._engines = engines
@@ -122,7 +127,7 @@ class MessageHasher:
         self._permits = Permits(settings.concurrency, settings.bytes_in_flight)
         self._recording = Recording(ledger)
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
-        self._leased = LeasedHasher(ledger, owner, lease_seconds=settings.lease_seconds)
+        self._leased = LeasedHasher(ledger, owner, lease_seconds=settings.lease_seconds, clock=clock)
 
     async def hash(self, message: HashMessage, stop: Stop) -> Worked:
         """Raises LedgerError, CredentialsError: what every message would meet."""

@@ -66,7 +66,7 @@ class LeasedHasher:
         claimed = await self._ledger.claim(work, owner, self._lease_seconds)
         if isinstance(claimed, Held):
             return Waiting(task, max(1, math.ceil(claimed.until - self._clock())))
-        hold = _Hold(self._ledger, claimed, self._lease_seconds)
+        hold = _Hold(self._ledger, claimed, self._lease_seconds, self._clock)
         try:
             result = await _hashed(hold, task, read, keep)
         except LeaseLostError:
@@ -83,10 +83,10 @@ class LeasedHasher:
 async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result:
     result = await read(hold.lease.checkpoint, hold.save)
     if isinstance(result, Hashed):
-        await hold.save(None)  # nobody else is at it: what was found is ours to record
+        await hold.renew(None)  # nobody else is at it: what was found is ours to record
         return await keep(result)
     if isinstance(result, Paused) and result.checkpoint is not None:
-        await hold.save(result.checkpoint)
+        await hold.renew(result.checkpoint)
     if isinstance(result, Failed) and hold.advanced:
         # The attempts that count are those that gain no ground; hops bound the others.
         return replace(result, task=replace(task, attempts=0, hops=task.hops + 1))
@@ -96,13 +96,25 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
 class _Hold:
     """A lease in hand, in its newest form. advanced: a checkpoint was written under it."""
 
-    def __init__(self, ledger: Leases, lease: Lease, seconds: float) -> None:
+    def __init__(self, ledger: Leases, lease: Lease, seconds: float, clock: Callable[[], float]) -> None:
         self.lease = lease
         self.advanced = False
         self._ledger = ledger
         self._seconds = seconds
+        self._clock = clock
 
-    async def save(self, checkpoint: Mapping[str, Any] | None) -> None:
-        """Hold it longer; raises LeaseLostError when another worker has it."""
+    async def renew(self, checkpoint: Mapping[str, Any] | None) -> None:
+        """Hold it longer; raises LeaseLostError when another worker has it, LedgerError when nobody can tell."""
         self.lease = await self._ledger.renew(self.lease, self._seconds, checkpoint)
         self.advanced = self.advanced or checkpoint is not None
+
+    async def save(self, checkpoint: Mapping[str, Any] | None) -> None:
+        """The same on the way: a ledger that fails is asked again the next time, as long as the lease lasts."""
+        try:
+            await self.renew(checkpoint)
+        except LeaseLostError:
+            raise
+        except LedgerError as error:
+            if self._clock() >= self.lease.until:
+                raise
+            log.warning("a checkpoint could not be written: %s", error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -35,7 +36,7 @@ FINAL: Final = frozenset({"ChecksumMismatch", "DigestConflict", "NoCarriedState"
 class Processor:
     """Works on messages, any number at once.
 
-    Idempotent: a message that comes twice finds its digests known.
+    Idempotent: a message that comes twice finds its digests known. clock: seconds since the epoch, for leases.
     """
 
     def __init__(
@@ -48,13 +49,14 @@ class Processor:
         *,
         executor: Executor | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._queue = queue
         self._dead_letters = dead_letters
         self._ledger = ledger
         self._settings = settings
         self._sleep = sleep
-        self._hasher = MessageHasher(ledger, engines, settings, executor=executor, sleep=sleep)
+        self._hasher = MessageHasher(ledger, engines, settings, executor=executor, sleep=sleep, clock=clock)
 
     @property
     def queue(self) -> Queue:

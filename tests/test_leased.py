@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from auditor.errors import CredentialsError, LeaseLostError
+from auditor.errors import CredentialsError, LeaseLostError, LedgerError
 from auditor.hashing import Failed, Hashed, Paused, Result, Save, Superseded
 from auditor.leased import LeasedHasher, Waiting
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Held, Lease, Ledger, Work
 from auditor.messages import HashTask
+from tests.ledger_fakes import Hooked
 
 TASK = HashTask("key", None, "etag", 1000, attempts=2, hops=3)
 WORK = Work(bucket="bucket", key="key", version_id=None, etag="etag", algorithms=("sha256",))
@@ -208,3 +209,29 @@ async def test_old_lease_is_refused_after_a_takeover_by_the_hasher(
     with pytest.raises(LeaseLostError):
         await ledger.renew(old, 300, {"v": 1, "bytes": 64})
     assert (await claim(ledger)).checkpoint == STATE
+
+
+@pytest.mark.parametrize(("passed", "kept"), [(299, True), (300, False)])
+async def test_ledger_that_fails_on_the_way_ends_the_work_only_when_the_lease_runs_out(
+    ledger: Ledger, clock: Clock, passed: int, kept: bool
+) -> None:
+    troubles = [LedgerError("throttled")] * 2
+    reader = Reader(Hashed(TASK, {}))
+
+    def hook(name: str) -> None:
+        if name == "renew" and troubles:
+            raise troubles.pop()
+
+    async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
+        await save(STATE)
+        clock.now += passed
+        await save(STATE)
+        return reader.result
+
+    hasher = LeasedHasher(Hooked(ledger, hook), "me", lease_seconds=300, clock=clock)
+    if kept:
+        await hasher.hash(WORK, TASK, read, reader.keep)
+    else:
+        with pytest.raises(LedgerError, match="throttled"):
+            await hasher.hash(WORK, TASK, read, reader.keep)
+    assert reader.kept == ([reader.result] if kept else [])
