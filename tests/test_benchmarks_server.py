@@ -34,7 +34,7 @@ from benchmarks.server import objects, tls
 from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Bucket, Gate
 from benchmarks.server.protocol import listening
-from tests.engines.common import list_all, read
+from tests.engines.common import list_all, pieces, read
 
 
 @pytest.fixture
