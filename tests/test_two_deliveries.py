@@ -142,7 +142,7 @@ async def test_a_late_delivery_of_a_hop_that_ended_goes_on_with_nothing_doubled(
 
 async def test_a_run_that_was_claimed_and_no_more_has_its_buckets_findings_once(account: Account) -> None:
     settings = Settings(endpoint_url=account.url)
-    target, rules = Target(account.bucket), select(RULES, {}, (), (), None)
+    target, rules = Target(account.bucket), select(RULES, {}, (), (), None, ledger=False)
     run = new_run_id(datetime.now(UTC), b"abc")
     with open_store(account.out, endpoint_url=account.url) as store:
 
