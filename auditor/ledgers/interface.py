@@ -130,7 +130,10 @@ What = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of a key's history. at: ISO 8601, UTC. detail: short texts by name (algorithm, digest, source)."""
+    """One line of a key's history. at: ISO 8601, UTC. detail: short texts by name (algorithm, digest, source).
+
+    A text of more than 1,000 characters is cut there. Two equal events are one: the history holds it once.
+    """
 
     key: str
     at: str
@@ -181,8 +184,11 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """All that the ledger knows of one key now. deleted_at: when a notification said that it is gone, unless a newer
-    one said that it is there. versions: the one recorded last comes last.
+    """All that the ledger knows of one key now: there is one for a key with a digest, an expectation or a notification.
+
+    deleted_at: when a notification said that it is gone, unless a newer one said that it is there; a deletion that
+    names one of several known versions took that one alone. versions: those that have digests, the newest last, by their
+    notifications' sequencers; those without one stand by when they were recorded.
     """
 
     key: str
@@ -210,16 +216,19 @@ class Evidence(Protocol):
     """The history of keys: appended to, never overwritten. Raises errors.LedgerError."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        """Append to the history. A "verified" event also sets verified_at of the digest of its detail's algorithm."""
+        """Append to the history. A "verified" event also sets verified_at of the digest of its detail's algorithm.
+
+        It must name version_id and etag as the ledger's Version has them. verified_at never goes back.
+        """
         ...
 
     async def history(self, bucket: str, key: str) -> list[Event]:
-        """All that was ever written of a key, oldest first."""
+        """All that was ever written of a key, in the order in which it was written."""
         ...
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
         """Remember a notification, and write it into the history; False when a newer one of its key came before, which
-        then stands. The same one again is True, and writes nothing twice.
+        then stands. The same one again is True, and writes nothing twice. Without a sequencer its time decides.
         """
         ...
 
