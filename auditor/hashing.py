@@ -6,9 +6,9 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, ParamSpec, TypedDict, TypeVar, Unpack
 
 from auditor.engines.interface import Engine
 from auditor.messages import ALGORITHMS as ALGORITHMS
@@ -24,11 +24,16 @@ from auditor.outcomes import Unhashable as Unhashable
 from auditor.permits import Permits as Permits
 from auditor.tasks import task_group
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 MIB: Final = 1024 * 1024
 CHUNK_SIZE: Final = MIB
 """docs/performance.md: larger ones cost more CPU a byte, and memory."""
 BYTES_IN_FLIGHT: Final = 48 * MIB
 """Of all objects that are hashed at once: their buffers, and the blocks of those that have several streams."""
+ONE_CORE: Final = 1769
+"""MB of a function's memory that buy one core (AWS Lambda Developer Guide, memory)."""
 IN_PLACE_ATTEMPTS: Final = 3
 SAVE_SECONDS: Final = 60.0
 
@@ -101,8 +106,27 @@ async def hash_object(
     return await onepass.run(checkpoint)
 
 
-def hash_threads() -> ThreadPoolExecutor:
-    """Threads for buffers, one a core; to be shut down by whoever asked for them."""
+class _Here(Executor):
+    """Calls at once, in the thread that asks."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
+    """Threads for buffers, one a core; to be shut down by whoever asked for them.
+
+    A function with no more than one core's share hashes on its loop: a second thread would win no time there, and
+    moving a buffer from core to core costs CPU.
+    """
+    memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
+    if memory.isdecimal() and int(memory) <= ONE_CORE:
+        return _Here()
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="auditor-hash")
 
 

@@ -19,6 +19,9 @@ _STEP: Final = 64 * 1024
 WINDOW: Final = 0.4
 SETTLING: Final = 0.2
 """Seconds over which a rate is measured, and that are left out after a change."""
+FAST: Final = 100e6
+"""Bytes a second of one stream from which further ones are not tried: S3 gives about 90 MB/s to a connection (S3 User
+Guide, performance guidelines), so that something else is the limit."""
 GAIN: Final = 1.2
 BUSY: Final = 0.8
 """Share of the time from which hashing, not reading, is the limit."""
@@ -91,7 +94,8 @@ class Tuner:
                 self._go_back(now, fewer)
                 return
             self._before = None
-        if self.streams < MOST and share < BUSY and now >= self._held_until:
+        slow = rate < FAST * self.streams
+        if self.streams < MOST and slow and share < BUSY and now >= self._held_until:
             self._before = (self.streams, rate)
             self._set(now, min(MOST, 2 * self.streams))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from auditor.hashing import (
     hash_many,
     hash_object,
     hash_patiently,
+    hash_threads,
 )
 from auditor.messages import HashTask
 from tests.hash_fakes import Bytes, OneObject
@@ -150,6 +152,16 @@ async def test_denied_object_is_not_tried_again_in_place() -> None:
     engine = failing(("AccessDenied", 403))
     assert isinstance(await hash_patiently(engine, TASK, ["md5"], sleep=no_pause), Failed)
     assert len(engine.asked) == 1
+
+
+@pytest.mark.parametrize(("memory", "here"), [("1769", True), ("128", True), ("1770", False), ("", False)])
+async def test_a_share_of_one_core_hashes_on_the_loop_itself(memory: str, here: bool) -> None:
+    with hash_threads({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": memory}) as executor:
+        thread = executor.submit(threading.get_ident).result()
+        assert (thread == threading.get_ident()) is here
+        result = await hash_object(holding(), TASK, ["md5"], executor=executor, chunk_size=65_536)
+    assert isinstance(result, Hashed)
+    assert result.digests == {"md5": hashlib.md5(DATA).hexdigest()}
 
 
 @dataclass(slots=True)

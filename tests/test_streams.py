@@ -49,6 +49,11 @@ def test_growth_of_less_than_a_fifth_is_no_growth() -> None:
     assert numbers(play(lambda streams, _: 25 * MIB * (1 + 0.15 * (streams - 1)), 20)) == [1, 2, 1]
 
 
+def test_a_stream_faster_than_a_connection_of_s3_is_left_alone() -> None:
+    assert numbers(play(lambda streams, _: 120 * MIB * streams, 20)) == [1]
+    assert numbers(play(lambda streams, _: min(80 * MIB * streams, 500 * MIB), 20)) == [1, 2, 4, 8]
+
+
 def test_a_busy_hasher_gets_no_further_streams() -> None:
     assert numbers(play(lambda streams, _: 90 * MIB * streams, 20, hasher=100 * MIB)) == [1]
 

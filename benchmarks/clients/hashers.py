@@ -11,22 +11,30 @@ from benchmarks.server.objects import BUCKET, SIZED
 ALGORITHM: Final = "sha1"
 
 
-def ours(meter: Meter, *, url: str, size: int, chunk: int) -> dict[str, Any]:
-    """Our hasher with the default engine, as the worker uses it. chunk: MiB."""
+def ours(meter: Meter, *, url: str, size: int, chunk: int, streams: int | None = None) -> dict[str, Any]:
+    """Our hasher with the default engine, as the worker uses it. chunk: MiB. streams: None is auto."""
     from auditor import loops
     from auditor.engines import DEFAULT_ENGINE, ENGINES
     from auditor.engines.interface import Connection
-    from auditor.hashing import Hashed, hash_object, hash_threads
+    from auditor.hashing import BYTES_IN_FLIGHT, Hashed, Permits, hash_object, hash_threads
     from auditor.messages import HashTask
 
     async def measure() -> str:
-        connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=1)
+        connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=16)
         async with ENGINES[DEFAULT_ENGINE](connection) as engine:
             with hash_threads() as threads:
                 for length in (1, size):
                     task = HashTask(f"{SIZED}{length}", None, "5" * 32, length)
                     with meter.measuring():
-                        found = await hash_object(engine, task, (ALGORITHM,), chunk_size=chunk * MIB, executor=threads)
+                        found = await hash_object(
+                            engine,
+                            task,
+                            (ALGORITHM,),
+                            chunk_size=chunk * MIB,
+                            streams=streams,
+                            executor=threads,
+                            memory=Permits(1, BYTES_IN_FLIGHT),
+                        )
         if not isinstance(found, Hashed):
             raise RuntimeError(f"not hashed: {found}")
         return found.digests[ALGORITHM]
