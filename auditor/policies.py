@@ -132,6 +132,28 @@ def hashing_role() -> frozenset[str]:
     )
 
 
+def verify_role() -> frozenset[str]:
+    """Every action that the deployed verifying function's role allows."""
+    return frozenset(
+        {
+            BUCKET_CALLS["HeadBucket"],
+            *LISTING_CALLS.values(),
+            *READ_CALLS.values(),
+            *AUDITED_KEYS,
+            *STORE_OBJECT_CALLS,
+            *REPORTS_KEY,
+            *LEDGER_READS,
+            *LEDGER_WRITES,
+            *LEDGER_SCANS,
+            *ALERT_CALLS.values(),
+            *HAND_OVER_CALLS.values(),
+            *ON_FAILURE,
+            *LOGGING,
+            *NETWORK,
+        }
+    )
+
+
 def partition_of(region: str | None) -> str:
     """aws, aws-cn, aws-us-gov ... of a region, by botocore's own table; aws for None and for what is none of AWS's."""
     try:

@@ -59,17 +59,7 @@ def audit_role_policy(
         *(_denials(targets, deployment, arns) if level == "exposure" else ()),
         *_reports(settings, deployment, arns, reads=level != "exposure"),
         *(_dispatch(settings, deployment, arns) if level == "fixity" else ()),
-        statement(
-            "Alerts",
-            policies.ALERT_CALLS.values(),
-            [deployment.topic or arns.anywhere("sns", deployment.named("alerts"))],
-        ),
-        statement(
-            "HandOver",
-            policies.HAND_OVER_CALLS.values(),
-            [arns.anywhere("lambda", f"function:{deployment.named('audit')}")],
-        ),
-        statement("Failures", policies.ON_FAILURE, [arns.queue(deployment.named("audit-failures"))]),
+        *_own_invocations("audit", deployment, arns),
         *_lambda("audit", deployment, arns),
     )
 
@@ -93,6 +83,42 @@ def hashing_role_policy(
         _ledger(settings, [*policies.LEDGER_READS, *policies.LEDGER_WRITES], arns),
         *_lambda("hashing", deployment, arns),
     )
+
+
+def verify_role_policy(
+    targets: Sequence[Target], settings: Settings, deployment: Deployment, partition: str
+) -> dict[str, Any]:
+    """Raises UsageError where the settings leave out what the role must name."""
+    if settings.level not in (None, "fixity"):
+        raise UsageError(f"nothing is verified at level {settings.level}: use --level fixity")
+    arns, keys = Arns(partition), deployment.audited_keys
+    ledger = [*policies.LEDGER_READS, *policies.LEDGER_WRITES, *policies.LEDGER_SCANS]
+    return document(
+        statement("Bucket", policies.LISTING_CALLS.values(), bucket_arns(targets, arns)),
+        statement("Objects", policies.READ_CALLS.values(), object_arns(targets, arns)),
+        *([statement("Keys", policies.AUDITED_KEYS, keys)] if keys else ()),
+        *_reports(settings, deployment, arns, reads=True),
+        _ledger(settings, ledger, arns),
+        *_own_invocations("verify", deployment, arns),
+        *_lambda("verify", deployment, arns),
+    )
+
+
+def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
+    """What a function needs that hands on to itself: who hears of it, itself, and where its failures go."""
+    return [
+        statement(
+            "Alerts",
+            policies.ALERT_CALLS.values(),
+            [deployment.topic or arns.anywhere("sns", deployment.named("alerts"))],
+        ),
+        statement(
+            "HandOver",
+            policies.HAND_OVER_CALLS.values(),
+            [arns.anywhere("lambda", f"function:{deployment.named(function)}")],
+        ),
+        statement("Failures", policies.ON_FAILURE, [arns.queue(deployment.named("audit-failures"))]),
+    ]
 
 
 def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> list[Statement]:

@@ -7,7 +7,8 @@ const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
   'buckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule',
-  'timezone', 'scheduleState', 'silentHours', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib', 'acceptCost',
+  'timezone', 'scheduleState', 'silentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
+  'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'chunkMib', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'ledger',
@@ -19,6 +20,8 @@ const NUMBERS = {
   auditMemory: [128, 10240],
   hashingTimeout: [10, 900],
   hashingMemory: [128, 10240],
+  verifyTimeout: [10, 900],
+  verifyMemory: [128, 10240],
   visibilityTimeout: [60, 43200],
   hashingConcurrency: [2, 1000],
   notificationConcurrency: [2, 1000],
@@ -29,6 +32,8 @@ const NUMBERS = {
   reportDays: [1, 36500],
 };
 const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.-]{3,255}$/;
+const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
+const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 
 function fail(sentence) {
@@ -122,6 +127,15 @@ module.exports = async ({ options, resolveVariable }) => {
   checked.configFile = values.config ? 'auditor.toml' : '';
   choice('logLevel', values.logLevel, ['DEBUG', 'INFO', 'WARNING', 'ERROR']);
   choice('scheduleState', values.scheduleState, ['ENABLED', 'DISABLED']);
+  choice('verifyScheduleState', values.verifyScheduleState, ['ENABLED', 'DISABLED']);
+  for (const name of ['verifyMaxAge', 'verifyEvery']) {
+    if (!TIME.test(values[name])) fail(`the parameter ${name} is '${values[name]}': give a time like 90d or 12h`);
+  }
+  if (values.verifyPercent && !(PERCENT.test(values.verifyPercent) && values.verifyPercent > 0 && values.verifyPercent <= 100)) {
+    fail(`the parameter verifyPercent is '${values.verifyPercent}': give a percentage above 0 and up to 100`);
+  }
+  // No command line can empty a parameter that has a default.
+  if (values.verifyPercent) checked.verifyMaxAge = '';
   if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
     fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);
   }

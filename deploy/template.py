@@ -51,6 +51,18 @@ def _with_code(resource: dict[str, Any]) -> dict[str, Any]:
     return {**resource, "Properties": {**resource["Properties"], place: code}}
 
 
+def _text(template: dict[str, Any]) -> str:
+    """A line for each thing: indented, it would be longer than what CloudFormation takes without a bucket."""
+    parts = []
+    for name, value in template.items():
+        if isinstance(value, dict):
+            lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(one)}" for key, one in value.items())
+            parts.append(f" {json.dumps(name)}: {{\n{lines}\n }}" if lines else f" {json.dumps(name)}: {{}}")
+        else:
+            parts.append(f" {json.dumps(name)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """0: written. 1: osls has made no template yet."""
     parser = argparse.ArgumentParser(prog="python -m deploy.template", description=(__doc__ or "").partition("\n")[0])
@@ -62,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError:
         sys.stderr.write(f"there is no {given.made}: run npx serverless package first\n")
         return 1
-    text = json.dumps(plain(template), indent=1) + "\n"
+    text = _text(plain(template))
     if given.output is None:
         sys.stdout.write(text)
     else:

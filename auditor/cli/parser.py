@@ -147,7 +147,9 @@ def _roles(parser: Group) -> None:
     deployed = parser.add_argument_group(
         "the role of a deployed function", "All that an event may ask of it: rules and --versions do not matter."
     )
-    deployed.add_argument("--role", choices=("audit", "hashing"), help="this function's, at --level (metadata)")
+    deployed.add_argument(
+        "--role", choices=("audit", "hashing", "verify"), help="this function's, at --level (metadata)"
+    )
     deployed.add_argument("--stage", metavar="NAME", help="of the deployment (prod)")
     deployed.add_argument("--topic", metavar="ARN", help="for alerts, where the deployment was given one")
     deployed.add_argument("--vpc", action="store_true", help="the functions are in a VPC")

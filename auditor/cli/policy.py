@@ -14,7 +14,7 @@ from auditor.cli.context import settings_of, targets_of
 from auditor.errors import UsageError
 from auditor.plan import select
 from auditor.policies import Selection, audit_policy, partition_of
-from auditor.roles import STAGE, Deployment, audit_role_policy, hashing_role_policy
+from auditor.roles import STAGE, Deployment, audit_role_policy, hashing_role_policy, verify_role_policy
 from auditor.rules import RULES
 from auditor.settings import Settings, words
 from auditor.target import Target
@@ -22,7 +22,7 @@ from auditor.target import Target
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 _TOPIC: Final = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+")
 _STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
-_ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy}
+_ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "verify": verify_role_policy}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ def _of_command(targets: list[Target], settings: Settings, deployment: Deploymen
 def _deployment(options: argparse.Namespace) -> Deployment:
     """Raises UsageError for what is no ARN or name: a pattern would allow more than was meant."""
     if not options.role and (options.stage or options.topic or options.vpc):
-        raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit or --role hashing")
+        raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit, hashing or verify")
     keys = words(options.audited_keys or "", "--audited-keys")
     for key in [*keys, *([options.reports_key] if options.reports_key else [])]:
         if not _KEY.fullmatch(key):
@@ -78,10 +78,10 @@ def _deployment(options: argparse.Namespace) -> Deployment:
 
 
 def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iterator[str]:
-    hashes = role == "hashing" or (role is None and settings.hash)
+    hashes = role in ("hashing", "verify") or (role is None and settings.hash)
     if hashes and not deployment.audited_keys:
         yield "objects under SSE-KMS are hashed only with kms:Decrypt on their keys: name them with --audited-keys"
     if deployment.audited_keys and not hashes:
-        yield "--audited-keys adds nothing here: without --hash or --role hashing no object is decrypted"
+        yield "--audited-keys adds nothing here: without --hash, --role hashing or --role verify no object is decrypted"
     if role == "audit" and settings.level == "exposure":
         yield "this role reads its run folders by the policies of the reports bucket and its key (docs/deploy.md)"

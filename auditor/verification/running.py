@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 
 from auditor.calls import Caller, RetryPolicy
 from auditor.engines.interface import Engine
-from auditor.hashing import MIB, Paused, Permits, Result, hash_patiently, hash_threads
+from auditor.hashing import BYTES_IN_FLIGHT, MIB, Paused, Permits, Result, hash_patiently, hash_threads
 from auditor.home import connection_to, open_at_home
 from auditor.listing import pages
 from auditor.messages import HashTask
@@ -141,7 +141,7 @@ class Verification:
         connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
         with hash_threads() as executor:
             async with open_at_home(settings.engine, connection) as engine:
-                permits = Permits(self._concurrency, max(4 * settings.chunk_mib, 64) * MIB)
+                permits = Permits(self._concurrency, BYTES_IN_FLIGHT)
                 hash_one = partial(self._hash, engine, rate, permits, executor)
                 reader = Reader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
                 notes = Notes(self._ledger, target.bucket)

@@ -66,7 +66,7 @@ def test_what_stage_local_sets_is_named() -> None:
 
 
 def actions_of(column: str) -> set[str]:
-    head = ["on", "action", *LEVELS, "hashing"]
+    head = ["on", "action", *LEVELS, "hashing", "verify"]
     return {action for row in table("| on | action |") if row[head.index(column)] == "yes" for action in quoted(row[1])}
 
 
@@ -77,6 +77,10 @@ def test_the_table_of_the_audit_role_is_what_the_code_declares(level: str) -> No
 
 def test_the_table_of_the_hashing_role_is_what_the_code_declares() -> None:
     assert actions_of("hashing") == policies.hashing_role()
+
+
+def test_the_table_of_the_verifying_role_is_what_the_code_declares() -> None:
+    assert actions_of("verify") == policies.verify_role()
 
 
 def test_what_the_owner_of_a_given_reports_bucket_adds_is_what_a_made_one_has() -> None:

@@ -61,7 +61,7 @@ def test_a_worker_is_removed_only_when_the_lower_level_is_named(server: str, tmp
     )
     made = deploy(server, tmp_path / "first", "level=fixity", "ledger=digests")
     assert made.returncode == 0, made.stdout + made.stderr
-    assert functions(server) == {"audit", "hashing"}
+    assert functions(server) == {"audit", "hashing", "verify"}
     assert (outputs(server)["Level"], outputs(server)["LedgerTable"]) == ("fixity", "digests")
     assert client(server, "dynamodb").list_tables()["TableNames"] == ["digests"]
 
@@ -69,7 +69,7 @@ def test_a_worker_is_removed_only_when_the_lower_level_is_named(server: str, tmp
     said = refusal(folder, *arguments(), command="deploy", plugin="level.js", AWS_ENDPOINT_URL=server, **KEYS)
     assert REFUSED in " ".join(said.split())
     assert "level.js:" not in said, "a stack trace helps nobody who forgot a parameter"
-    assert functions(server) == {"audit", "hashing"}
+    assert functions(server) == {"audit", "hashing", "verify"}
 
     lowered = deploy(server, tmp_path / "third", "level=metadata")
     assert lowered.returncode == 0, lowered.stdout + lowered.stderr

@@ -22,6 +22,8 @@ from tests.deploy.checks.sources import ROOT, parameters
         (["buckets=photos", "level=deep"], "give exposure or metadata or fixity"),
         (["buckets=photos", "shedule=rate(1 day)"], "there is no parameter 'shedule'"),
         (["buckets=photos", "hashingTimeout=1000"], "give a whole number from 10 to 900"),
+        (["buckets=photos", "verifyMaxAge=90"], "give a time like 90d"),
+        (["buckets=photos", "verifyPercent=101"], "give a percentage"),
         (["buckets=photos", "visibilityTimeout=900"], "give six times hashingTimeout, 5400, or more"),
         (["buckets=photos", "architecture=riscv"], "give arm64 or x86_64"),
         (["buckets=photos", "logLevel=LOUD"], "give DEBUG or INFO or WARNING or ERROR"),

@@ -38,6 +38,7 @@ def test_the_same_sources_make_the_same_text(tmp_path: Path) -> None:
     made.write_text(earlier)
     assert main(["--made", str(made), "--output", str(other)]) == 0
     assert one.read_text() == other.read_text()
+    assert json.loads(one.read_text()) == plain(json.loads(earlier))
     assert one.stat().st_size <= TEMPLATE_BODY
 
 

@@ -33,7 +33,7 @@ WHOLE = (
 )
 """What the stack is given, and how the command is told of it: nothing, and all that roles follow from."""
 
-CASES = [*(("audit", level) for level in LEVELS), ("hashing", "fixity")]
+CASES = [*(("audit", level) for level in LEVELS), ("hashing", "fixity"), ("verify", "fixity")]
 
 
 def flat(statements: Sequence[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:

@@ -31,14 +31,27 @@ def test_the_hashing_role_allows_what_the_code_declares_and_nothing_else() -> No
     assert actions(roles("fixity")["HashingRole"]) == policies.hashing_role()
 
 
+def test_the_verifying_role_allows_what_the_code_declares_and_nothing_else() -> None:
+    assert actions(roles("fixity")["VerifyRole"]) == policies.verify_role()
+
+
+def test_each_schedule_starts_its_own_function_alone() -> None:
+    made = roles("fixity")
+    assert actions(made["VerifyScheduleRole"]) == actions(made["ScheduleRole"])
+    for name, function in (("ScheduleRole", "Audit"), ("VerifyScheduleRole", "Verify")):
+        started = [one["Resource"] for one in statements(made[name]) if one["Sid"] == "Start"]
+        assert started == [{"Fn::GetAtt": [f"{function}LambdaFunction", "Arn"]}]
+
+
 def test_the_schedule_starts_one_function_and_puts_away_what_did_not_start() -> None:
     assert actions(roles("exposure")["ScheduleRole"]) == {"lambda:InvokeFunction", "sqs:SendMessage"}
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_has_a_role_for_each_function_and_one_for_the_schedule(level: str) -> None:
+def test_a_level_has_a_role_for_each_function_and_one_for_each_schedule(level: str) -> None:
     used = {function["role"]["Fn::Sub"] for function in functions_of_level(level).values()}
-    assert {f"${{{name}.Arn}}" for name in roles(level)} == used | {"${ScheduleRole.Arn}"}
+    schedules = {"${ScheduleRole.Arn}", *(["${VerifyScheduleRole.Arn}"] if level == "fixity" else [])}
+    assert {f"${{{name}.Arn}}" for name in roles(level)} == used | schedules
 
 
 @pytest.mark.parametrize("level", LEVELS)

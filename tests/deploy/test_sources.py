@@ -41,7 +41,7 @@ def test_a_message_is_hidden_six_times_as_long_as_a_worker_may_take(stage: str) 
 
 def test_a_local_server_waits_seconds_not_minutes() -> None:
     values = parameters()["local"]
-    assert max(values["auditTimeout"], values["hashingTimeout"], values["visibilityTimeout"]) <= 120
+    assert max(values[f"{name}Timeout"] for name in ("audit", "hashing", "verify", "visibility")) <= 120
 
 
 def test_no_source_names_a_partition() -> None:
@@ -52,7 +52,8 @@ def test_no_source_names_a_partition() -> None:
 def test_the_alarms_watch_metrics_that_the_code_writes() -> None:
     alarms = of_type(resources_of_level("fixity"), "AWS::CloudWatch::Alarm")
     ours = {name: one for name, one in alarms.items() if one["Namespace"] == metrics.NAMESPACE}
-    assert ours.keys() == {"RunsFailedAlarm", "RunsIncompleteAlarm", "NoAuditAlarm"}
+    runs = {"RunsFailedAlarm", "RunsIncompleteAlarm", "NoAuditAlarm"}
+    assert ours.keys() == runs | {"MismatchAlarm", "MissingAlarm", "VerificationsFailedAlarm"}
     for alarm in ours.values():
         assert alarm["MetricName"] in metrics.UNITS
         assert [one["Name"] for one in alarm["Dimensions"]] == [metrics.DIMENSION]

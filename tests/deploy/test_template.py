@@ -68,7 +68,7 @@ def test_the_functions_settings_are_ones_that_they_take(level: str) -> None:
         assert {key for key, value in variables.items() if value} <= known, name
         settings = resolve([layer])
         assert bool(settings.ledger) == (level == "fixity")
-        assert bool(settings.queue) == (level == "fixity")
+        assert bool(settings.queue) == (level == "fixity" and name != "VerifyLambdaFunction")
 
 
 @needs_osls
@@ -96,6 +96,33 @@ def test_the_audit_function_as_asked_for() -> None:
     assert invoked["DestinationConfig"]["OnFailure"]["Destination"].endswith(":s3-auditor-prod-audit-failures")
     own = [one for one in allowed(resources, "AuditRole") if one["Action"] == "lambda:InvokeFunction"]
     assert [one["Resource"] for one in own] == [Stack(of_level("fixity")).arn_of("AuditLambdaFunction")]
+
+
+@needs_osls
+def test_the_verifying_function_as_asked_for() -> None:
+    stack = Stack(of_level("fixity"))
+    resources = stack.resources()
+    function = resources["VerifyLambdaFunction"]["Properties"]
+    assert (function["Timeout"], function["MemorySize"]) == (900, 1769)
+    assert function["EphemeralStorage"] == {"Size": 10240}
+    assert function["RecursiveLoop"] == "Allow"
+    settings = resolve([environment_layer(function["Environment"]["Variables"])])
+    assert (settings.max_age, settings.percent, settings.every) == (90 * 86_400, None, 86_400)
+    assert not settings.record
+    invoked = resources["VerifyInvokeConfig"]["Properties"]
+    assert (invoked["FunctionName"], invoked["MaximumRetryAttempts"]) == (function["FunctionName"], 0)
+    own = [one for one in allowed(resources, "VerifyRole") if one["Action"] == "lambda:InvokeFunction"]
+    assert [one["Resource"] for one in own] == [stack.arn_of("VerifyLambdaFunction")]
+    target = resources["VerifySchedule"]["Properties"]["Target"]
+    assert target["Arn"] == stack.arn_of("VerifyLambdaFunction")
+    assert json.loads(target["Input"]) == {}
+
+
+@needs_osls
+def test_a_share_takes_the_place_of_the_age() -> None:
+    function = Stack(of_level("fixity", "--param", "verifyPercent=5")).resources()["VerifyLambdaFunction"]
+    settings = resolve([environment_layer(function["Properties"]["Environment"]["Variables"])])
+    assert (settings.max_age, settings.percent) == (None, 5)
 
 
 @needs_osls
