@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -26,6 +27,7 @@ from auditor.worker import hash_settings
 from tests.hash_fakes import etag_of
 from tests.log_lines import logged
 from tests.servers.stub import StubServer
+from tests.servers.stub_faults import latency
 from tests.servers.world import World
 
 MIB = 1024 * 1024
@@ -321,6 +323,44 @@ async def test_what_is_logged_names_run_bucket_and_request(cloud: Cloud) -> None
     assert "run" not in malformed
     assert (lines[-1]["level"], lines[-1]["requestId"]) == ("ERROR", "request-2")
     assert "secret-name" not in json.dumps(lines)
+
+
+async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_event(cloud: Cloud) -> None:
+    data = bytes(range(256)) * 4096 * 65
+    with StubServer(World()) as stub:
+        item = stub.world.add("huge").put("large", data)
+        service = HashingService(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url})
+        try:
+            body = encode(HashMessage("run", "huge", ("sha256",), (HashTask("large", None, item.etag, len(data)),)))
+            stub.faults = [latency(0.5)]
+            assert await service.handle(cloud.received(body), seconds_left=0.6) == {"batchItemFailures": []}
+            assert [one for one in cloud.items() if "sha256" in one] == []
+            stub.faults = []
+            sqs, url = cloud.client("sqs"), cloud.environ["AUDITOR_QUEUE"]
+            (message,) = [
+                one
+                for one in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])["Messages"]
+                if '"hops":1' in one["Body"]
+            ]
+            again = {"Records": [as_record(message)]}
+            assert await service.handle(again, seconds_left=60.0) == {"batchItemFailures": []}
+        finally:
+            await service.close()
+    (digest,) = [one["sha256"]["S"] for one in cloud.items() if "sha256" in one]
+    assert digest == hashlib.sha256(data).hexdigest()
+
+
+async def test_deadline_that_has_passed_leaves_everything_to_the_next_event(cloud: Cloud) -> None:
+    service = HashingService(cloud.environ)
+    try:
+        event = cloud.received(cloud.message(cloud.task("key", b"data")))
+        await asyncio.sleep(0)
+        assert await service.handle(event, seconds_left=0.0) == {"batchItemFailures": []}
+    finally:
+        await service.close()
+    assert cloud.items() == []
+    answer = cloud.client("sqs").receive_message(QueueUrl=cloud.environ["AUDITOR_QUEUE"], MaxNumberOfMessages=10)
+    assert ['"hops":1' in message["Body"] for message in answer["Messages"]] == [True]
 
 
 def test_handler_lives_through_several_events_of_one_process(cloud: Cloud) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from auditor.processing import Processor
 from auditor.stop import Stop
 from tests.hash_fakes import MemoryQueue
 from tests.servers.stub import StubServer
-from tests.servers.world import StubObject
+from tests.servers.world import StoredObjects, StubObject
 
 SIZE = 3_000_000_000
 DEADLINES = 20
@@ -30,13 +31,14 @@ ALGORITHMS = ("sha256", "sha1", "md5", "crc64nvme")
 PLAIN = ALGORITHMS[:3]
 
 
+@dataclass(slots=True, kw_only=True)
 class Counted(StubObject):
     """sent: bytes that the stub has read of it, and so put on the wire."""
 
-    __slots__ = ("sent",)
+    sent: int = 0
 
     def read(self, start: int = 0, length: int | None = None) -> bytes:
-        piece = super().read(start, length)
+        piece = StubObject.read(self, start, length)
         self.sent += len(piece)
         return piece
 
@@ -67,12 +69,13 @@ def one_pass(item: StubObject) -> dict[str, str]:
 @pytest.mark.parametrize("streams", [1, None], ids=["one stream", "auto"])
 async def test_three_gigabytes_over_twenty_deadlines(stub: StubServer, tmp_path: Path, streams: int | None) -> None:
     item = Counted(key="huge", body=None, size=SIZE)
-    item.sent = 0
-    stub.world.buckets["audited"].objects.add(item)
+    objects = StoredObjects()
+    objects.add(item)
+    stub.world.buckets["audited"].objects = objects
     queue = MemoryQueue(MemoryQueue())
     queue.put(encode(HashMessage("run", "audited", ALGORITHMS, (HashTask("huge", None, item.etag, SIZE),))))
     connection = Connection(bucket="audited", region="us-east-1", endpoint_url=stub.url, concurrency=16)
-    engines = EnginePool(lambda bucket: ENGINES["direct"](connection))
+    engines: EnginePool[str] = EnginePool(lambda bucket: ENGINES["direct"](connection))
     counts = Counts()
     async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger, engines:
         with hash_threads() as threads:
