@@ -20,6 +20,8 @@ JOBS: Final = {
     "foreground": "benchmarks.clients.foreground:calls",
     "hash": "benchmarks.clients.hashers:ours",
     "hash-article": "benchmarks.clients.hashers:article",
+    "pack": "benchmarks.clients.packing:ours",
+    "pack-article": "benchmarks.clients.packing:article",
     "transfer": "benchmarks.clients.transfers:calls",
     "floor": "benchmarks.clients.floor:calls",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.engines import DEFAULT_ENGINE
-from benchmarks.parts import engines, memory, shares, throttled
+from benchmarks.parts import engines, memory, packing, shares, throttled
 
 Results = dict[str, Any]
 
@@ -61,6 +61,12 @@ def _shares(results: Results) -> Iterator[Gate]:
     yield Gate(name, 4, shares.least_advantage(found, shares.KEPT), True)
 
 
+def _packing(results: Results) -> Iterator[Gate]:
+    found = results.get("packing", {"rows": []})
+    name = "small objects: requests to SQS and Lambda, one message for each to many in one"
+    yield Gate(name, 50, packing.times_fewer(found), True)
+
+
 def _memory(results: Results) -> Iterator[Gate]:
     found = memory.peaks(results.get("memory", {"rows": []}), DEFAULT_ENGINE)
     *_, (fewer, small), (many, large) = [(0, 0.0), (0, 0.0), *found]
@@ -83,7 +89,7 @@ def _throttled(results: Results) -> Iterator[Gate]:
     yield Gate("as a guest without a ceiling: share of the users' calls refused", 0.02, refused)
 
 
-SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines, _shares, _memory, _throttled)
+SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines, _shares, _packing, _memory, _throttled)
 
 
 def evaluate(results: Results) -> list[Gate]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.parts import cold, engines, hashing, memory, shares, throttled, transfers
+from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled, transfers
 from benchmarks.parts.interface import Part
 
 PARTS: Final[dict[str, Part]] = {
     "engines": engines.PART,
     "shares": shares.PART,
     "hashing": hashing.PART,
+    "packing": packing.PART,
     "transfers": transfers.PART,
     "memory": memory.PART,
     "throttled": throttled.PART,

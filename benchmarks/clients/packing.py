@@ -1,0 +1,124 @@
+"""Small objects hashed: many to a message by our worker, and one to a message by the function of old."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.queues import BATCH, Outgoing, Queue, Received, Refused, batches
+from benchmarks.meter import MIB, Meter
+from benchmarks.server.objects import BUCKET, SIZED
+
+ALGORITHM: Final = "sha1"
+ETAG: Final = "5" * 32
+"""Of every sized object of the server's."""
+RUN: Final = "20260102T030405Z-0a1b2c"
+
+
+class CountedQueue:
+    """A queue in memory that counts what SQS and Lambda would be asked: requests, by operation.
+
+    Lambda's poller: a receive, an invocation and a delete for each batch of `batch` messages.
+    """
+
+    def __init__(self, batch: int = 1) -> None:
+        self.requests: Counter[str] = Counter()
+        self.messages: deque[str] = deque()
+        self._batch = batch
+
+    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
+        for part in batches(entries):
+            self.requests["SendMessageBatch"] += 1
+            self.messages += [entry.body for entry in part]
+        return []
+
+    async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
+        found = [self.messages.popleft() for _ in range(min(self._batch, limit, len(self.messages)))]
+        if found:
+            self.requests.update(("ReceiveMessage", "Invoke", "DeleteMessageBatch"))
+        return [Received(str(number), "", body, 1) for number, body in enumerate(found)]
+
+    async def delete(self, receipts: Sequence[str]) -> None:
+        """Counted with the receive: the poller does it."""
+
+    async def hide(self, receipt: str, seconds: int) -> None:
+        raise RuntimeError("a message could not be worked on")
+
+    async def dead_letter_queue(self) -> Queue | None:
+        return None
+
+
+def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
+    """Our dispatcher fills the queue; our worker's processor, with its defaults, a ledger and one invocation a message,
+    empties it. Both are measured.
+    """
+    from auditor import loops
+    from auditor.dispatch import Dispatcher
+    from auditor.enginepool import EnginePool
+    from auditor.engines import DEFAULT_ENGINE, ENGINES
+    from auditor.engines.interface import Connection, Engine
+    from auditor.hashing import hash_threads
+    from auditor.hashwork import HashSettings
+    from auditor.ledgers import open_ledger
+    from auditor.models import ObjectRef
+    from auditor.processing import Processor
+
+    connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=16)
+
+    @asynccontextmanager
+    async def engine(bucket: str) -> AsyncIterator[Engine]:
+        async with ENGINES[DEFAULT_ENGINE](connection) as opened:
+            yield opened
+
+    async def measure(folder: Path) -> CountedQueue:
+        queue, settings = CountedQueue(), HashSettings(algorithms=(ALGORITHM,))
+        async with open_ledger(f"sqlite:{folder / 'ledger.db'}") as ledger, EnginePool(engine) as engines:
+            with hash_threads() as threads:
+                processor = Processor(queue, None, ledger, engines, settings, executor=threads)
+                with meter.measuring():
+                    dispatcher = Dispatcher(queue, RUN, BUCKET, (ALGORITHM,))
+                    for number in range(objects):
+                        # The versions of one object: as many identities as there are, and as many reads.
+                        await dispatcher.add(ObjectRef(f"{SIZED}{size}", ETAG, size, "", f"version-{number:08}"))
+                    await dispatcher.close()
+                    hashed = 0
+                    while received := await queue.receive(BATCH, wait=0, visibility=0):
+                        done = await asyncio.gather(*map(processor.process, received))
+                        hashed += sum(one.counts.hashed for one in done)
+        if hashed != objects:
+            raise RuntimeError(f"hashed {hashed} of {objects} objects")
+        return queue
+
+    with tempfile.TemporaryDirectory() as folder:
+        return {"requests": dict(loops.run(measure(Path(folder))).requests)}
+
+
+def article(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
+    """A message and an invocation for each object: get it, read a chunk, update, forget it. It keeps no digest."""
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=url)
+    queue = CountedQueue()
+
+    async def fill() -> None:
+        await queue.send([Outgoing(f"version-{number:08}") for number in range(objects)])
+
+    async def next_one() -> list[Received]:
+        return await queue.receive(BATCH, wait=0, visibility=0)
+
+    with asyncio.Runner() as runner, meter.measuring():
+        runner.run(fill())
+        while received := runner.run(next_one()):
+            for one in received:
+                body = client.get_object(Bucket=BUCKET, Key=f"{SIZED}{size}", VersionId=one.body)["Body"]
+                digest = hashlib.new(ALGORITHM)
+                while piece := body.read(20 * MIB):
+                    digest.update(piece)
+                digest.hexdigest()
+    return {"requests": dict(queue.requests)}
