@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -20,11 +19,10 @@ class Feed:
     """Gives buffers to a digester one after the other, never two at once.
 
     executor: None, and they are hashed at once, on the loop. One call of it hashes whatever waits by then: no thread is
-    held while nothing does, so that any number of feeds can share few threads. busy: seconds spent in hashing.
+    held while nothing does, so that any number of feeds can share few threads.
     """
 
     def __init__(self, digester: Digester, executor: Executor | None) -> None:
-        self.busy = 0.0
         self._digester = digester
         self._executor = executor
         self._loop = asyncio.get_running_loop()
@@ -43,7 +41,7 @@ class Feed:
         if self._error is not None:
             raise self._error
         if self._executor is None:
-            self._hash(view)
+            self._digester.update(view)
             hashed()
             return
         self._left += 1
@@ -76,15 +74,10 @@ class Feed:
                 view, hashed = self._pending.popleft()
             if self._error is None:
                 try:
-                    self._hash(view)
+                    self._digester.update(view)
                 except Exception as error:  # it is raised where the loop waits for the digest
                     self._error = error
             self._loop.call_soon_threadsafe(self._hashed, hashed)
-
-    def _hash(self, view: memoryview) -> None:
-        began = time.perf_counter()
-        self._digester.update(view)
-        self.busy += time.perf_counter() - began
 
     def _hashed(self, hashed: Callable[[], None]) -> None:
         self._left -= 1

@@ -22,6 +22,7 @@ from auditor.outcomes import Result as Result
 from auditor.outcomes import Superseded as Superseded
 from auditor.outcomes import Unhashable as Unhashable
 from auditor.permits import Permits as Permits
+from auditor.streams import ONE_CORE, function_memory
 from auditor.tasks import task_group
 
 P = ParamSpec("P")
@@ -32,8 +33,6 @@ CHUNK_SIZE: Final = MIB
 """docs/performance.md: larger ones cost more CPU a byte, and memory."""
 BYTES_IN_FLIGHT: Final = 48 * MIB
 """Of all objects that are hashed at once: their buffers, and the blocks of those that have several streams."""
-ONE_CORE: Final = 1769
-"""MB of a function's memory that buy one core (AWS Lambda Developer Guide, memory)."""
 IN_PLACE_ATTEMPTS: Final = 3
 SAVE_SECONDS: Final = 60.0
 
@@ -124,8 +123,8 @@ def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
     A function with no more than one core's share hashes on its loop: a second thread would win no time there, and
     moving a buffer from core to core costs CPU.
     """
-    memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
-    if memory.isdecimal() and int(memory) <= ONE_CORE:
+    memory = function_memory(environ)
+    if memory is not None and memory <= ONE_CORE:
         return _Here()
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="auditor-hash")
 

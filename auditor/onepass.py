@@ -21,7 +21,7 @@ from auditor.messages import HashTask
 from auditor.outcomes import Failed, Hashed, Mismatch, Paused, Result, classify
 from auditor.permits import Permits
 from auditor.reading import Reader, Source
-from auditor.streams import MEMORY, Fixed, Tuner, layout, make_tuner
+from auditor.streams import MEMORY, Fixed, Tuner, core_share, layout, make_tuner
 from auditor.tasks import task_group
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ class OnePass:
         self._feed: Feed
         self._tuner: Tuner | Fixed
         self._throttled = 0
+        self._core = core_share()
 
     async def run(self, checkpoint: Mapping[str, Any] | None) -> Result:
         """Read and digest it, from a checkpoint when there is one that is right."""
@@ -236,7 +237,7 @@ class OnePass:
     def _wanted(self) -> int:
         """How many streams to have now; memory for their blocks is borrowed."""
         now, tuner = time.monotonic(), self._tuner
-        wanted = tuner.note(now, self._digester.count, self._feed.busy)
+        wanted = tuner.note(now, self._digester.count, time.process_time() / self._core)
         if self._source.throttled > self._throttled:
             self._throttled = self._source.throttled
             tuner.refused(now)

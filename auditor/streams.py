@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,10 +26,23 @@ FAST: Final = 100e6
 Guide, performance guidelines), so that something else is the limit."""
 GAIN: Final = 1.2
 BUSY: Final = 0.8
-"""Share of the time from which hashing, not reading, is the limit."""
+"""Share of a core from which the CPU, not the network, is the limit."""
+ONE_CORE: Final = 1769
+"""MB of a function's memory that buy one core (AWS Lambda Developer Guide, memory)."""
 HOLD: Final = 30.0
 LONGEST_HOLD: Final = 600.0
 """Seconds until more streams are tried again after they gained nothing; doubled each time."""
+
+
+def function_memory(environ: Mapping[str, str] = os.environ) -> int | None:
+    """MB of the Lambda function that this process is; None where it is none."""
+    memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
+    return int(memory) if memory.isdecimal() and int(memory) else None
+
+
+def core_share(environ: Mapping[str, str] = os.environ) -> float:
+    """How much of one core the event loop can have, 1.0 at most: a function has a share by its memory."""
+    return min(1.0, (function_memory(environ) or ONE_CORE) / ONE_CORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,7 @@ class Tuner:
         self._settled_at = now
 
     def note(self, now: float, count: int, busy: float) -> int:
-        """How many streams are wanted. count: bytes hashed so far. busy: seconds that hashing took so far."""
+        """How many streams are wanted. count: bytes hashed so far. busy: CPU seconds so far, of what can be had."""
         if now < self._settled_at:
             return self.streams
         if self._mark is None:

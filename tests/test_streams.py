@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from auditor.streams import AUTO_FROM, LEAST, MEMORY, MIB, MOST, Fixed, Tuner, layout, make_tuner
+from auditor.streams import AUTO_FROM, LEAST, MEMORY, MIB, MOST, Fixed, Tuner, core_share, layout, make_tuner
 
 HASHER = 1000 * MIB
 
@@ -54,7 +54,14 @@ def test_a_stream_faster_than_a_connection_of_s3_is_left_alone() -> None:
     assert numbers(play(lambda streams, _: min(80 * MIB * streams, 500 * MIB), 20)) == [1, 2, 4, 8]
 
 
-def test_a_busy_hasher_gets_no_further_streams() -> None:
+@pytest.mark.parametrize(
+    ("memory", "share"), [("128", 128 / 1769), ("1769", 1.0), ("10240", 1.0), ("", 1.0), ("0", 1.0)]
+)
+def test_a_function_has_its_share_of_a_core(memory: str, share: float) -> None:
+    assert core_share({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": memory}) == share
+
+
+def test_a_busy_core_gets_no_further_streams() -> None:
     assert numbers(play(lambda streams, _: 90 * MIB * streams, 20, hasher=100 * MIB)) == [1]
 
 
