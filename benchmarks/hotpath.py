@@ -88,7 +88,7 @@ async def _gathered(objects: Objects, kept: list[Evidence] | None) -> None:
         if kept is not None:
             kept.extend(item.evidence for item in batch if item.evidence is not None)
 
-    plan = make_plan(select(RULES, {}, (), ()), FACTS)
+    plan = make_plan(select(RULES, {}, (), (), ledger=False), FACTS)
     reader = Reader(made, caller, plan, ("sha256",))
     await gather(pages(made, caller, TARGET), reader, caller, Stop(), sink, calls_per_object=2)
 
@@ -110,7 +110,7 @@ async def _answered(objects: Objects) -> None:
 
 
 def _judge() -> Judge:
-    return Judge(make_plan(select(RULES, {}, (), ()), FACTS), FACTS, trusted=SETTINGS.trusted)
+    return Judge(make_plan(select(RULES, {}, (), (), ledger=False), FACTS), FACTS, trusted=SETTINGS.trusted)
 
 
 def _after_gather(out: Path, evidence: Sequence[Evidence]) -> Iterator[tuple[str, float]]:

@@ -97,8 +97,8 @@ PLANTED: Final = (
     _setting("B04", "the bucket policy is public"),
 )
 
-NOT_PLANTED: Final = ("O09", "O10", "O11")
-"""Rules about foreign owners: the demo's AWS has one owner for everything."""
+NOT_PLANTED: Final = ("I03", "O09", "O10", "O11")
+"""Rules about damaged bytes and foreign owners: the demo's AWS keeps what it was given, and has one owner for all."""
 
 DECOYS: Final = (
     _object("decoys/wait...what..txt", "", "dots within a name"),

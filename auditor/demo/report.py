@@ -69,7 +69,7 @@ def comparing(comparison: Comparison) -> str:
     """The table of what was planted, and what was said of it."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
-        f"not planted: {', '.join(NOT_PLANTED)} (foreign owners), for this AWS knows one owner only",
+        f"not planted: {', '.join(NOT_PLANTED)}, for this AWS damages no bytes and knows one owner only",
     ]
     rows = [_row(_HEADER), *(_row(_cells(row)) for row in comparison.rows)]
     table = "".join(f"{_INDENT}{shorten(harmless(row), columns() - len(_INDENT))}\n" for row in rows)
