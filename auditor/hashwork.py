@@ -22,10 +22,6 @@ from auditor.enginepool import EnginePool
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, CallFailed
 from auditor.hashing import (
-    CHUNK_SIZE,
-    IN_PLACE_ATTEMPTS,
-    MIB,
-    SAVE_SECONDS,
     Failed,
     Hashed,
     Mismatch,
@@ -39,10 +35,11 @@ from auditor.hashing import (
     hash_object,
     hash_patiently,
 )
-from auditor.leased import LEASE_SECONDS, LeasedHasher, Waiting
+from auditor.hashsettings import HashSettings as HashSettings
+from auditor.leased import LeasedHasher, Waiting
 from auditor.ledgers.interface import Event, Ledger, Work
 from auditor.letters import log_mismatch
-from auditor.messages import ALGORITHMS, LARGE, HashMessage, HashTask
+from auditor.messages import HashMessage, HashTask
 from auditor.models import ObjectRef
 from auditor.notifications import EVENT_RUN
 from auditor.outcomes import classify
@@ -51,36 +48,8 @@ from auditor.stop import Stop
 
 log = logging.getLogger(__name__)
 
-MAX_HOPS: Final = 200
-"""5 TB at 65 GB an invocation is 80 of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HashSettings:
-    """algorithms: what S3's own events ask for. concurrency: objects at once. bytes_in_flight, chunk_size: bytes of all
-    buffers, and of one. streams: as hash_object has it.
-
-    max_attempts: failures after which an object goes to the dead-letter queue; max_hops: workers that may leave it
-    unfinished. retry_base: seconds, the first delay of a message that is sent again; it doubles up to 900. large: bytes
-    from which an object is hashed under a lease, which lasts lease_seconds and is renewed, with a checkpoint, every
-    save_seconds. limited: there is a deadline, at which everything is left to another invocation. accept_cost: new
-    objects are read whatever their storage class is charged for it; an audit queues only what it may.
-    """
-
-    algorithms: tuple[str, ...] = ALGORITHMS[:1]
-    concurrency: int = 16
-    bytes_in_flight: int = 48 * MIB
-    chunk_size: int = CHUNK_SIZE
-    streams: int | None = None
-    max_attempts: int = 5
-    in_place_attempts: int = IN_PLACE_ATTEMPTS
-    retry_base: float = 5.0
-    max_hops: int = MAX_HOPS
-    large: int = LARGE
-    lease_seconds: float = LEASE_SECONDS
-    save_seconds: float = SAVE_SECONDS
-    limited: bool = False
-    accept_cost: bool = True
+OUT_OF_TIME: Final = "OutOfTime"
+"""The code of an object that was begun and gained nothing by the deadline."""
 
 
 @dataclass(slots=True)
@@ -215,7 +184,7 @@ class MessageHasher:
         settings = self._settings
 
         async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-            return await hash_object(
+            result = await hash_object(
                 engine,
                 task,
                 message.algorithms,
@@ -230,6 +199,9 @@ class MessageHasher:
                 save_seconds=settings.save_seconds,
                 sleep=self._sleep,
             )
+            if isinstance(result, Paused) and settings.limited and result.bytes <= _position(checkpoint):
+                return Failed(task, OUT_OF_TIME, retryable=False)
+            return result
 
         work = Work(
             bucket=message.bucket,
@@ -287,8 +259,8 @@ def after_pause(paused: Paused, settings: HashSettings) -> HashTask | Failed:
     """What is sent on of an object that was left unfinished; Failed where going on would lead nowhere."""
     task = paused.task
     following = replace(task, hops=task.hops + 1)
-    if task.size < settings.large:
-        return following
+    if task.size < settings.large:  # it begins anew: what stalls each time must come to an end
+        return Failed(task, OUT_OF_TIME, retryable=False)
     if paused.checkpoint is not None:
         return replace(following, attempts=0)
     if not settings.limited:
@@ -297,6 +269,12 @@ def after_pause(paused: Paused, settings: HashSettings) -> HashTask | Failed:
         return following
     log.warning("an object of %d bytes cannot be finished here: %s", task.size, paused.reason)
     return Failed(task, "NoCarriedState", retryable=False)
+
+
+def _position(checkpoint: Mapping[str, Any] | None) -> int:
+    """Where an object is gone on with; 0 where the checkpoint does not say."""
+    position = (checkpoint or {}).get("bytes")
+    return position if isinstance(position, int) else 0
 
 
 async def _stream(tasks: Iterable[HashTask]) -> AsyncIterator[HashTask]:

@@ -9,7 +9,7 @@ import logging
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from awscrt import checksums
 
 from auditor.counts import Counts
 from auditor.enginepool import EnginePool
+from auditor.engines.interface import Body, Span
 from auditor.hashing import Failed, Paused
 from auditor.hashwork import HashSettings, after_pause
 from auditor.ledgers import open_ledger
@@ -25,7 +26,7 @@ from auditor.messages import HashMessage, HashTask, decode, encode
 from auditor.models import ObjectRef
 from auditor.processing import Processor
 from auditor.stop import Stop
-from tests.hash_fakes import Buckets, MemoryQueue, Store, etag_of, no_pause, until
+from tests.hash_fakes import Buckets, Bytes, MemoryQueue, Store, etag_of, no_pause, until
 
 KIB = 1024
 SIZE = 8 * 1024 * KIB + 77
@@ -292,6 +293,27 @@ async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_sta
     assert any("hashed from its start" in line for line in caplog.messages)
 
 
+@pytest.mark.parametrize(("key", "size"), [("big", SIZE), ("medium", 400 * KIB)])
+async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_letter_queue(
+    queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, key: str, size: int
+) -> None:
+    class Stalling(Bytes):
+        async def readinto(self, buffer: memoryview) -> int:
+            await asyncio.sleep(3600)
+            return 0
+
+    class Stalled(Store):
+        @asynccontextmanager
+        async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
+            yield Stalling(b"", size, ETAG)
+
+    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=Stalled())), SETTINGS, sleep=no_pause)
+    queue.put(message(HashTask(key, None, ETAG, size)))
+    counts = await drained(queue, processor, lambda: StopAfter(2))
+    assert counts == Counts(messages=5, resent=4, failed=1, dead_lettered=1)
+    assert dead.sent[0].attributes["reason"] == "OutOfTime"
+
+
 PLAIN = HashSettings(large=1000)
 LIMITED = HashSettings(large=1000, limited=True)
 
@@ -304,8 +326,8 @@ LIMITED = HashSettings(large=1000, limited=True)
         (LIMITED, 5000, 0, None, (2, 1)),
         (LIMITED, 5000, 1, None, "NoCarriedState"),
         (PLAIN, 5000, 1, None, (2, 1)),
-        (LIMITED, 500, 4, {"v": 1}, (2, 5)),
-        (LIMITED, 500, 4, None, (2, 5)),
+        (LIMITED, 500, 4, {"v": 1}, "OutOfTime"),
+        (LIMITED, 500, 0, None, "OutOfTime"),
     ],
 )
 def test_what_is_sent_on_of_an_unfinished_object(

@@ -54,10 +54,10 @@ class System:
         return {identity: sha256_in(one) for identity, one in found.items()}
 
     def items(self, bucket: str) -> list[dict[str, Any]]:
-        """The ledger's entries of the bucket."""
+        """The ledger's digests of the bucket; notices and leases have names that begin with a space."""
         table = self.deployment.outputs()["LedgerTable"]
         found = self.deployment.client("dynamodb").scan(TableName=table)["Items"]
-        return [one for one in found if one["pk"]["S"].startswith(f"{bucket}/")]
+        return [one for one in found if one["pk"]["S"].startswith(f"{bucket}/") and not one["sk"]["S"].startswith(" ")]
 
     def report(self, bucket: str) -> dict[str, bytes]:
         """Everything in the reports bucket about one audited bucket."""

@@ -127,7 +127,7 @@ def test_a_worker_that_is_killed_in_mid_hash_loses_nothing_and_repeats_nothing(
 ) -> None:
     objects = {"done": b"done", "slow": bytes(range(256)) * 8192}
     tasks = [put(stub, bucket, key, data) for key, data in objects.items()]
-    stub.faults = [on_keys(lambda key: key == "slow", STALL, {"GetObject"})]
+    stub.faults = [on_keys(lambda key: key == "slow", BLACK_HOLE, {"GetObject"})]
     stubbed.send("HashQueueUrl", message(bucket, *tasks))
     assert stubbed.poller.poll() == 1
     assert b"Task timed out after 4.00 seconds" in stubbed.local.invoked[0].answer.payload
@@ -175,7 +175,8 @@ def test_whatever_befalls_them_no_message_is_lost_and_no_object_has_two_digests(
     sent = [*bodies, *chance.choices(bodies[:6], k=4), *(message(bucket, task) for task in newer.values()), *poison]
     chance.shuffle(sent)
     stub.faults = [
-        first_time({"key-07", "key-16"}, STALL),
+        first_time({"key-07"}, BLACK_HOLE),  # kills its worker
+        first_time({"key-16"}, STALL),  # its worker leaves it at the margin
         first_time({"key-19"}, ACCESS_DENIED),  # its message comes once: it is sent again, or lost
         random_faults(0.2, seed=7, kinds=(SLOW_DOWN, RESET, CUT), operations={"GetObject"}),
     ]
