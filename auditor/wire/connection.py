@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 
+from auditor.wire.farewell import emptied
 from auditor.wire.interface import BrokenAnswerError
 from auditor.wire.kept import CLOSED_EARLY, KeptConnection
 
@@ -51,9 +51,5 @@ class Connection(KeptConnection, asyncio.Protocol):
         tls = self._tls()
         if tls is None:
             return True
-        try:
-            return not tls.read(1)
-        except ssl.SSLZeroReturnError:
-            return True
-        except ssl.SSLError:
-            return False
+        pieces, farewell = emptied(tls, 1)
+        return farewell and not pieces

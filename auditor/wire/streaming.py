@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import ssl
 import sys
-from collections import deque
 from typing import Final, Self
 
+from auditor.wire.delivery import Delivery
+from auditor.wire.emptyline import EmptyLine
+from auditor.wire.farewell import emptied
 from auditor.wire.flow import Flow
 from auditor.wire.interface import (
     Answer,
@@ -25,8 +26,6 @@ HEAD_SIZE: Final = 32 * 1024
 DRAINED: Final = 64 * 1024
 """Bytes of a body that nobody wants and that are read all the same: a new connection would cost more."""
 _DRAIN_SECONDS: Final = 2.0
-_END: Final = b"\r\n\r\n"
-_SPLIT: Final = len(_END) - 1
 _UNKNOWN: Final = sys.maxsize
 _BODILESS: Final = (204, 304)
 _NOBODYS: Final = memoryview(bytearray(DRAINED))
@@ -54,18 +53,16 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         "_bodiless",
         "_chunked",
         "_counted",
+        "_delivery",
+        "_empty_line",
         "_error",
         "_flow",
         "_head",
         "_left",
         "_paused",
         "_phase",
-        "_position",
         "_since",
-        "_spare",
-        "_tail",
         "_until_close",
-        "_view",
         "_waiting",
     )
 
@@ -74,20 +71,19 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         self._reader = AnswerReader(sys.maxsize)
         self._flow = Flow(server.least_rate, server.slow_seconds)
         self._head = bytearray(HEAD_SIZE)
-        self._spare: deque[memoryview] = deque()
-        self._view: memoryview | None = None
+        self._delivery = Delivery()
+        self._empty_line = EmptyLine()
         self._waiting: asyncio.Future[int] | None = None
         self._error: TransportError | None = None
         self._phase = _Phase.IDLE
-        self._tail = b""
         self._bodiless = self._chunked = self._until_close = self._paused = False
-        self._left = self._position = self._counted = 0
+        self._left = self._counted = 0
         self._since = 0.0
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Answer]:
         """The future gives status, reason and headers."""
         self._phase = _Phase.HEAD
-        self._tail = b""
+        self._empty_line.restart()
         self._bodiless = head_only
         # The parser is done with an answer at its head: a body is not its business, unless it comes in chunks.
         return super().begin(request, head_only=True)
@@ -99,14 +95,15 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
 
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer; fewer bytes than that only at the body's end. Raises TransportError, with `read` set."""
-        count = self._take(buffer)
+        count = self._delivery.take(buffer)
         if count == len(buffer) or self._phase is _Phase.WHOLE:
             return count
         if self._error is not None:
             error = type(self._error)(*self._error.args)
             error.read = count
             raise error
-        self._view, self._position, self._counted = buffer, count, count
+        self._delivery.open(buffer, count)
+        self._counted = count
         waiting: asyncio.Future[int] = self._loop.create_future()
         self._waiting = waiting
         self._since = self._loop.time()
@@ -119,11 +116,12 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
             self.close()
             raise
         finally:
-            self._view = self._waiting = None
+            self._delivery.close()
+            self._waiting = None
 
     def release(self) -> None:
         """The reader has what it wanted: the connection takes the next request, or is closed where too much is left."""
-        self._spare.clear()
+        self._delivery.forget()
         if not self.alive:
             return
         if self._phase is _Phase.WHOLE and self._reader.reusable:
@@ -139,9 +137,10 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """A view: of a bytearray asyncio's TLS (3.11) would fill a copy."""
         phase = self._phase
-        if phase is _Phase.BODY and not self._chunked and self._view is not None:
-            rest = self._view[self._position :]
-            return rest if len(rest) <= self._left else rest[: self._left]
+        if phase is _Phase.BODY and not self._chunked:
+            rest = self._delivery.rest(self._left)
+            if rest is not None:
+                return rest
         if phase is _Phase.HEAD or phase is _Phase.BODY:
             return memoryview(self._head)
         return _NOBODYS[: self._left] if phase is _Phase.DRAIN else _NOBODYS
@@ -150,9 +149,9 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         phase = self._phase
         if phase is _Phase.BODY:
             if self._chunked:
-                self._parse(memoryview(self._head)[:nbytes])
+                self._arrived(memoryview(self._head)[:nbytes])
             else:
-                self._position += nbytes
+                self._delivery.position += nbytes
                 self._left -= nbytes
             self._progress()
         elif phase is _Phase.HEAD:
@@ -182,7 +181,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         start = 0
         try:
             while start < size:
-                found = self._head_end(start, size)
+                found = self._empty_line.end(self._head, start, size)
                 end = found or size
                 answer = self._reader.feed(view[start:end])
                 if answer is not None:
@@ -190,43 +189,26 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
                         raise BrokenAnswerError("the headers do not end with an empty line")
                     self._begin_body(answer, view[end:size])
                     return
-                self._tail = b"" if found else (self._tail + bytes(view[start:end]))[-_SPLIT:]
                 start = end
         except BrokenAnswerError as error:
             self.close(error)
             return
         self._deadline = min(self._loop.time() + self._read_timeout, self._last)
 
-    def _head_end(self, start: int, size: int) -> int:
-        """Where in the head's buffer the next empty line ends, which may have begun in the bytes before; 0: nowhere."""
-        if self._tail:
-            across = (self._tail + bytes(self._head[start : min(size, start + _SPLIT)])).find(_END)
-            if across >= 0:
-                return start + across + len(_END) - len(self._tail)
-        found = self._head.find(_END, start, size)
-        return 0 if found < 0 else found + len(_END)
-
     def _begin_body(self, answer: Answer, rest: memoryview) -> None:
-        length = answer.headers.get(b"content-length")
         bodiless = self._bodiless or answer.status in _BODILESS
+        length = b"0" if bodiless else answer.headers.get(b"content-length")
         self._chunked = b"transfer-encoding" in answer.headers and not bodiless
-        self._until_close = length is None and not self._chunked and not bodiless
+        self._left = _UNKNOWN if length is None else int(length)
+        self._until_close = length is None and not self._chunked
         if self._until_close:
             self._reader.reusable = False
-        if bodiless:
-            self._left = 0
-        else:
-            self._left = _UNKNOWN if length is None or self._chunked else int(length)
         self._flow.restart()
         self._phase = _Phase.BODY
-        if self._chunked:
-            if rest:
-                self._parse(rest)
-        else:
-            if len(rest) > self._left:
-                self._reader.reusable, rest = False, rest[: self._left]
-            self._left -= len(rest)
-            self._spare.append(rest)
+        if len(rest) > self._left:
+            self._reader.reusable, rest = False, rest[: self._left]
+        if rest:
+            self._arrived(rest)
         future, self._future = self._future, None
         if not self.alive:
             return
@@ -237,39 +219,21 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         if future is not None and not future.done():
             future.set_result(answer)
 
-    def _parse(self, data: memoryview) -> None:
-        """Bytes of a body that comes in chunks."""
+    def _arrived(self, data: memoryview) -> None:
+        """Bytes of a body that are not in its reader's buffer yet; they are not to change, unless they are chunks'."""
+        if not self._chunked:
+            self._left -= len(data)
+            self._delivery.hand(data)
+            return
         try:
             answer = self._reader.feed(data)
         except BrokenAnswerError as error:
             self.close(error)
             return
         for piece in [answer.body] if answer is not None else self._reader.taken():
-            self._hand(memoryview(piece))
+            self._delivery.hand(memoryview(piece))
         if answer is not None:
             self._left = 0
-
-    def _hand(self, piece: memoryview) -> None:
-        """To the reader, and what does not fit into its buffer for the next one."""
-        if self._view is not None:
-            count = min(len(piece), len(self._view) - self._position)
-            self._view[self._position : self._position + count] = piece[:count]
-            self._position += count
-            piece = piece[count:]
-        if piece:
-            self._spare.append(piece)
-
-    def _take(self, buffer: memoryview) -> int:
-        """What had come before it was asked for."""
-        count, spare = 0, self._spare
-        while spare and count < len(buffer):
-            piece = spare.popleft()
-            fits = min(len(piece), len(buffer) - count)
-            buffer[count : count + fits] = piece[:fits]
-            count += fits
-            if fits < len(piece):
-                spare.appendleft(piece[fits:])
-        return count
 
     def _progress(self) -> None:
         """Bytes of a body came: wake its reader where they are all that it waits for."""
@@ -278,28 +242,27 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         now = self._loop.time()
         if not self._left:
             self._phase = _Phase.WHOLE
-        elif self._view is None:
-            self._pause()
-            return
-        elif self._position < len(self._view):
+        elif self._delivery.waits and not self._delivery.full:
             self._deadline = now + self._read_timeout
             return
         else:
             self._pause()
-            if not self._keeps_up(now):
+            if self._delivery.waits and not self._keeps_up(now):
                 return
         self._wake()
 
     def _wake(self) -> None:
         waiting = self._waiting
         if waiting is not None and not waiting.done():
-            waiting.set_result(self._position)
-        self._view = self._waiting = None
+            waiting.set_result(self._delivery.position)
+        self._delivery.close()
+        self._waiting = None
 
     def _keeps_up(self, now: float) -> bool:
         """False when the body comes too slowly: the connection is closed then."""
-        seconds, size = now - self._since, self._position - self._counted
-        self._since, self._counted = now, self._position
+        position = self._delivery.position
+        seconds, size = now - self._since, position - self._counted
+        self._since, self._counted = now, position
         if self._flow.enough(seconds, size):
             return True
         self.close(TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds"))
@@ -313,40 +276,24 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         if self._phase is not _Phase.BODY or not self.alive:
             return
         tls = self._tls()
-        farewell = plain if tls is None else self._emptied(tls)
+        pieces, farewell = ([], plain) if tls is None else emptied(tls, self._left)
+        for piece in pieces:
+            self._arrived(memoryview(piece))
         if farewell and self._until_close:
             self._left = 0
         if not self._left:
             self._phase = _Phase.WHOLE
             self._wake()
-        elif self._view is not None and self._position == len(self._view):
+        elif self._delivery.full:
             self._wake()
-
-    def _emptied(self, tls: ssl.SSLObject) -> bool:
-        """Whether the server said farewell behind all that TLS held, of which nothing is lost."""
-        try:
-            while self._left and self.alive:
-                piece = tls.read(min(self._left, DRAINED))
-                if not piece:
-                    return True
-                if self._chunked:
-                    self._parse(memoryview(piece))
-                else:
-                    self._left -= len(piece)
-                    self._hand(memoryview(piece))
-        except ssl.SSLZeroReturnError:
-            return True
-        except ssl.SSLError:
-            return False
-        return False
 
     def _failed(self, error: TransportError) -> None:
         self._error = error
         waiting = self._waiting
         if waiting is not None and not waiting.done():
-            error.read = self._position
+            error.read = self._delivery.position
             waiting.set_exception(error)
-        self._view = None
+        self._delivery.close()
 
     def _free(self: Self) -> None:
         self._phase = _Phase.IDLE

@@ -13,6 +13,7 @@ import pytest
 
 from auditor.wire import streaming
 from auditor.wire.aiohttp import AiohttpTransport
+from auditor.wire.flow import Flow
 from auditor.wire.interface import (
     ConnectionLostError,
     Server,
@@ -298,6 +299,22 @@ async def test_time_in_which_nobody_reads_is_not_the_servers(kind: str) -> None:
         assert b"".join(got) == BODY
 
 
+@pytest.mark.parametrize(
+    ("came", "keeps_up"),
+    [
+        ([(5.0, 50), (4.9, 0)], [True, True]),
+        ([(10.0, 100)], [True]),
+        ([(10.0, 99)], [False]),
+        ([(5.0, 99), (5.0, 0)], [True, False]),
+        ([(10.0, 1000), (10.0, 99)], [True, False]),
+        ([(30.0, 299)], [False]),
+    ],
+)
+def test_ten_bytes_a_second_over_ten_seconds(came: list[tuple[float, int]], keeps_up: list[bool]) -> None:
+    flow = Flow(10.0, 10.0)
+    assert [flow.enough(seconds, size) for seconds, size in came] == keeps_up
+
+
 @pytest.mark.parametrize("phase", ["head", "first byte", "middle"])
 async def test_cancelled(secured: Tls | None, phase: str) -> None:
     async def script(peer: Peer) -> None:
@@ -339,8 +356,8 @@ async def test_cancelled_at_the_moment_when_the_head_has_come() -> None:
             for _ in range(turns):
                 await asyncio.sleep(0)
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        assert await read(transport) == BODY
+            await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), 10)
+        assert await asyncio.wait_for(read(transport), 10) == BODY
         assert (transport.statistics().in_use, transport.statistics().waiting) == (0, 0)
         await server.until(lambda it: it.open <= 1)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from auditor.wire.interface import (
     LARGEST_HEAD,
@@ -180,6 +181,14 @@ async def test_spoilt_answers(sent: Sent) -> None:
     if isinstance(ours, Answer) and isinstance(reference, BrokenAnswerError):
         ((reference,), _) = await outcomes("aiohttp", without_what_follows(sent))
     assert alike(ours, reference) or explained(sent, ours, reference)
+
+
+@GENERATED
+@given(st.one_of(well_formed(), spoilt()))
+async def test_streamed_answers_are_those_that_are_held_whole(sent: Sent) -> None:
+    ours, whole = await outcomes("streams", sent, 2), await outcomes("thin", sent, 2)
+    assert all(alike(one, other) for one, other in zip(ours[0], whole[0], strict=True))
+    assert ours[1] == whole[1] or not all(isinstance(one, Answer) for one in ours[0])
 
 
 @pytest.mark.parametrize("row", DIFFERENCES.values(), ids=DIFFERENCES)
