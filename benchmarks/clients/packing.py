@@ -54,6 +54,10 @@ class CountedQueue:
         return None
 
 
+def _key(size: int, number: int) -> str:
+    return f"{SIZED}{size}/part-{number:08}.parquet"
+
+
 def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
     """Our dispatcher fills the queue; our worker's processor, with its defaults, a ledger and one invocation a message,
     empties it. Both are measured.
@@ -84,8 +88,7 @@ def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
                 with meter.measuring():
                     dispatcher = Dispatcher(queue, RUN, BUCKET, (ALGORITHM,))
                     for number in range(objects):
-                        # The versions of one object: as many identities as there are, and as many reads.
-                        await dispatcher.add(ObjectRef(f"{SIZED}{size}", ETAG, size, "", f"version-{number:08}"))
+                        await dispatcher.add(ObjectRef(_key(size, number), ETAG, size, ""))
                     await dispatcher.close()
                     hashed = 0
                     while received := await queue.receive(BATCH, wait=0, visibility=0):
@@ -107,7 +110,7 @@ def article(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any
     queue = CountedQueue()
 
     async def fill() -> None:
-        await queue.send([Outgoing(f"version-{number:08}") for number in range(objects)])
+        await queue.send([Outgoing(_key(size, number)) for number in range(objects)])
 
     async def next_one() -> list[Received]:
         return await queue.receive(BATCH, wait=0, visibility=0)
@@ -116,7 +119,7 @@ def article(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any
         runner.run(fill())
         while received := runner.run(next_one()):
             for one in received:
-                body = client.get_object(Bucket=BUCKET, Key=f"{SIZED}{size}", VersionId=one.body)["Body"]
+                body = client.get_object(Bucket=BUCKET, Key=one.body)["Body"]
                 digest = hashlib.new(ALGORITHM)
                 while piece := body.read(20 * MIB):
                     digest.update(piece)

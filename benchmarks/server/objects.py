@@ -12,7 +12,7 @@ BUCKET: Final = "audited"
 OWNER: Final = "a0" * 32
 PREFIX: Final = "warehouse/"
 SIZED: Final = "sized/"
-"""`sized/N` has N bytes that no compressor makes fewer; `gzipped/N` is a gzip file of as many."""
+"""`sized/N` and `sized/N/NAME` have N bytes that no compressor makes fewer; `gzipped/N` is a gzip file of as many."""
 GZIPPED: Final = "gzipped/"
 BLOCK: Final = random.Random(1).randbytes(1024 * 1024)
 _NAME: Final = PREFIX + "exports/2026/day-%05d/part-%09d.parquet"
@@ -72,7 +72,8 @@ def body_of(size: int) -> memoryview:
 
 def sized_body(key: str) -> memoryview | int | None:
     """The bytes of a sized object; their number where they are BLOCK again and again; None: there is no such object."""
-    folder, _, digits = key.partition("/")
+    folder, _, rest = key.partition("/")
+    digits = rest.partition("/")[0]
     if not (digits.isascii() and digits.isdecimal()):
         return None
     if f"{folder}/" == GZIPPED:
