@@ -9,8 +9,9 @@ from typing import Any
 
 from auditor.calls import Caller, RetryPolicy
 from auditor.engines.interface import Engine
-from auditor.fixity import Fixity, InProcessHasher
+from auditor.fixity import Fixity
 from auditor.gather import Gathered, Reader, gather
+from auditor.hashers import InProcessHasher
 from auditor.hashing import MIB, hash_threads
 from auditor.home import connection_to, open_at_home
 from auditor.ledgers.interface import Ledger

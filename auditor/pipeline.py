@@ -20,8 +20,9 @@ from auditor.config import accepts_rule
 from auditor.dispatch import Dispatcher
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, UsageError
-from auditor.fixity import Fixity, Hasher, InProcessHasher, Routing
+from auditor.fixity import Fixity, Routing
 from auditor.gather import Reader, gather
+from auditor.hashers import Hasher, InProcessHasher
 from auditor.hashing import MIB, hash_threads
 from auditor.home import connection_to
 from auditor.judge import Judge

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import CallFailed
-from auditor.fixity import Fixity, InProcessHasher, Taken
+from auditor.fixity import Fixity
+from auditor.hashers import InProcessHasher, Taken
 from auditor.hashing import MIB
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Entry, Ledger

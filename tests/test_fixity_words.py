@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from auditor.fixity import Fixity, Routing, Taken
+from auditor.fixity import Fixity, Routing
+from auditor.hashers import Taken
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Entry, Ledger
 from auditor.models import Digests, Evidence, Head, ObjectRef, Skipped, Unread
