@@ -16,6 +16,9 @@ DATA: Final = ("botocore", "data")
 NOT_LOADED: Final = ("bin", "boto3/data", "boto3/examples", "aiohttp/pytest_plugin.py", "aiohttp/test_utils.py")
 """Programs, models of boto3's resources (nothing of ours uses resources), examples, helpers of tests."""
 
+KEPT_ALONE: Final = {"awscrt": ("__init__.py", "checksums.py")}
+"""Of packages that do more than is asked of them. awscrt's checksums need its native module, _awscrt, and no more."""
+
 _BUILD_ONLY: Final = frozenset({".c", ".cpp", ".h", ".hash", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
 _FOLDERS: Final = frozenset({"__pycache__", "test", "tests", ".hash"})
 _LICENCE: Final = re.compile(r"(licen[cs]e|copying|notice|authors)", re.IGNORECASE)
@@ -44,6 +47,8 @@ def is_needed(path: PurePosixPath, services: Collection[str]) -> bool:
         return False
     if any(path.is_relative_to(name) for name in NOT_LOADED):
         return False
+    if path.parts[0] in KEPT_ALONE:
+        return path.relative_to(path.parts[0]).as_posix() in KEPT_ALONE[path.parts[0]]
     if path.parts[0].endswith(".dist-info"):
         return path.name == "METADATA" or any(map(_LICENCE.match, path.parts[1:]))
     if path.parts[:2] == DATA and len(path.parts) > 3:

@@ -231,6 +231,24 @@ print(json.dumps({name: len(client.meta.service_model.operation_names) for name,
     assert min(operations.values()) > 5
 
 
+def test_what_is_left_of_awscrt_computes_the_checksum_and_botocore_goes_without_it(
+    interpreter: Path, unzipped: Path, tmp_path: Path
+) -> None:
+    code = """
+import json, os, sys
+from auditor.digesting import make_digester
+digester = make_digester(["crc64nvme"])
+digester.update(memoryview(b"123456789"))
+os.environ["BOTO_DISABLE_CRT"] = "false"
+import botocore.compat
+loaded = sorted(name for name in sys.modules if "awscrt" in name)
+print(json.dumps([digester.hexdigests()["crc64nvme"], botocore.compat.HAS_CRT, loaded]))
+"""
+    found = json.loads(run(interpreter, unzipped, code, tmp_path))
+    # The check value of CRC-64/NVME in the catalogue of parametrised CRC algorithms.
+    assert found == ["ae8b14860a799888", False, ["_awscrt", "awscrt", "awscrt.checksums"]]
+
+
 def test_a_client_of_another_service_does_not_open(interpreter: Path, unzipped: Path, tmp_path: Path) -> None:
     code = "import boto3; boto3.client('ec2')"
     done = python.run(interpreter, str(unzipped), code, tmp_path)

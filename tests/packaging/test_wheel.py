@@ -74,7 +74,7 @@ def test_the_demo_says_which_extra_it_needs(python: Path, tmp_path: Path) -> Non
     assert ".[demo]" in done.stderr
 
 
-@pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing"])
+@pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])
 def test_a_handler_loads_nothing_that_is_for_the_command_line(python: Path, tmp_path: Path, module: str) -> None:
     code = f"import {module}, sys; print([m for m in ('rich', 'moto', 'argparse', 'auditor.cli') if m in sys.modules])"
     done = run(python, "-c", code, cwd=tmp_path)
