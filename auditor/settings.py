@@ -1,34 +1,39 @@
-"""What a run is told: every setting by name, its default, and how its text is read; the first layer to name it wins."""
+"""What a run is told: every setting by name and its default, and how its text is read; the first layer wins."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from auditor.aws import check_endpoint
-from auditor.engines import DEFAULT_ENGINE, ENGINES
+from auditor.engines import DEFAULT_ENGINE
 from auditor.errors import UsageError
-from auditor.hashing import ALGORITHMS
-from auditor.messages import MAX_HOPS
 from auditor.models import Severity
 from auditor.spans import long_span, percent, span
+from auditor.values import (
+    Parse,
+    account,
+    algorithms,
+    chunk,
+    concurrency,
+    endpoint,
+    engine,
+    flag,
+    hops,
+    level,
+    rate,
+    role,
+    seconds,
+    severity,
+    size,
+    streams,
+    text,
+    whole,
+    words,
+)
 
 ENV_PREFIX: Final = "AUDITOR_"
-MAX_CHUNK_MIB: Final = 1024
-MAX_STREAMS: Final = 64
-_NEVER: Final = "never"
-_UNITS: Final = ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
-_UNIT_BYTES: Final[dict[str, int]] = {
-    "": 1,
-    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
-    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)},
-}
-
-LEVELS: Final = ("exposure", "metadata", "fixity")
-"""How much an audit may look at: `exposure` sends no HEAD; the others ask whatever the rules need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,156 +104,6 @@ class Settings:
     chunk_mib: int = 1
     streams: int | None = None
     max_hops: int = 200
-
-
-Parse = Callable[[Any, str], Any]
-"""Reads a raw value (text of a flag or variable, or a TOML or JSON value); raises UsageError naming its source."""
-
-
-def _fail(source: str, value: Any, wanted: str) -> UsageError:
-    return UsageError(f"{source} is {str(value)[:100]!r}: give {wanted}")
-
-
-def text(value: Any, source: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise _fail(source, value, "a text that is not empty")
-    return value
-
-
-def flag(value: Any, source: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if not isinstance(value, str) or value.lower() not in words:
-        raise _fail(source, value, "true or false")
-    return words[value.lower()]
-
-
-def words(value: Any, source: str) -> tuple[str, ...]:
-    """A list, or one text with commas."""
-    parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
-        raise _fail(source, value, "names with commas between them, or a list of texts")
-    return tuple(part.strip() for part in parts if part.strip())
-
-
-def _number(value: Any, source: str, kind: type, minimum: float, wanted: str) -> Any:
-    if isinstance(value, bool) or (kind is int and isinstance(value, float)):
-        raise _fail(source, value, wanted)
-    try:
-        number = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise _fail(source, value, wanted) from None
-    if not minimum <= number < float("inf"):
-        raise _fail(source, value, wanted)
-    return number
-
-
-def whole(value: Any, source: str) -> int:
-    return int(_number(value, source, int, 1, "a whole number of at least 1"))
-
-
-def chunk(value: Any, source: str) -> int:
-    wanted = f"a whole number of MiB from 1 to {MAX_CHUNK_MIB}"
-    number = int(_number(value, source, int, 1, wanted))
-    if number > MAX_CHUNK_MIB:
-        raise _fail(source, value, wanted)
-    return number
-
-
-def hops(value: Any, source: str) -> int:
-    wanted = f"a whole number from 1 to {MAX_HOPS - 1}"
-    number = int(_number(value, source, int, 1, wanted))
-    if number >= MAX_HOPS:
-        raise _fail(source, value, wanted)
-    return number
-
-
-def seconds(value: Any, source: str) -> float:
-    return float(_number(value, source, float, 0.001, "a number of seconds above 0"))
-
-
-def concurrency(value: Any, source: str) -> int | None:
-    wanted = "a whole number from 1 to 1000, or auto"
-    if value == "auto":
-        return None
-    number = int(_number(value, source, int, 1, wanted))
-    if number > 1000:
-        raise _fail(source, value, wanted)
-    return number
-
-
-def streams(value: Any, source: str) -> int | None:
-    wanted = f"a whole number from 1 to {MAX_STREAMS}, or auto"
-    if value == "auto":
-        return None
-    number = int(_number(value, source, int, 1, wanted))
-    if number > MAX_STREAMS:
-        raise _fail(source, value, wanted)
-    return number
-
-
-def rate(value: Any, source: str) -> float | None:
-    if value == "unlimited":
-        return None
-    return float(_number(value, source, float, 0.001, "calls a second as a number above 0, or unlimited"))
-
-
-def severity(value: Any, source: str) -> Severity | None:
-    if value == _NEVER:
-        return None
-    if value not in list(Severity):
-        raise _fail(source, value, f"{', '.join(Severity)} or {_NEVER}")
-    return Severity(value)
-
-
-def engine(value: Any, source: str) -> str:
-    if not isinstance(value, str) or value not in ENGINES:
-        raise UsageError(f"{source} is {str(value)[:100]!r}, which is no engine: use {' or '.join(ENGINES)}")
-    return value
-
-
-def level(value: Any, source: str) -> str:
-    if not isinstance(value, str) or value not in LEVELS:
-        raise _fail(source, value, " or ".join(LEVELS))
-    return value
-
-
-def algorithms(value: Any, source: str) -> tuple[str, ...]:
-    names = words(value, source)
-    if not names or any(name not in ALGORITHMS for name in names):
-        raise _fail(source, value, f"one or more of {', '.join(ALGORITHMS)}")
-    return tuple(dict.fromkeys(names))
-
-
-def endpoint(value: Any, source: str) -> str:
-    check_endpoint(text(value, source), source)
-    return str(value)
-
-
-def account(value: Any, source: str) -> str:
-    if not re.fullmatch(r"[0-9]{12}", text(value, source)):
-        raise _fail(source, value, "an account's 12 digits")
-    return str(value)
-
-
-def size(value: Any, source: str) -> int:
-    """Bytes: a whole number, or one with a unit."""
-    wanted = f"a size of at least 1 byte, as 500GB or 1TiB ({', '.join(_UNITS)})"
-    match = re.fullmatch(r"([0-9]{1,18})(?:\.([0-9]{1,6}))? ?([A-Za-z]*)", str(value))
-    if isinstance(value, bool | float) or match is None or match[3].lower() not in _UNIT_BYTES:
-        raise _fail(source, value, wanted)
-    fraction = match[2] or ""
-    number: int = int(match[1] + fraction) * _UNIT_BYTES[match[3].lower()] // 10 ** len(fraction)
-    if number < 1:
-        raise _fail(source, value, wanted)
-    return number
-
-
-def role(value: Any, source: str) -> str:
-    if not re.fullmatch(r"arn:[a-z-]+:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", text(value, source), re.ASCII):
-        raise _fail(source, value, "the ARN of an IAM role")
-    return str(value)
 
 
 PARSERS: Final[dict[str, Parse]] = {

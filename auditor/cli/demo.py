@@ -10,7 +10,8 @@ from typing import Final
 from auditor.demo.tour import run_tour
 from auditor.engines import DEFAULT_ENGINE
 from auditor.errors import UsageError
-from auditor.settings import Settings, engine
+from auditor.settings import Settings
+from auditor.values import engine
 
 SHOWN: Final = 10
 """Differences that are named one by one."""

@@ -16,8 +16,9 @@ from auditor.plan import select
 from auditor.policies import Selection, audit_policy, partition_of
 from auditor.roles import STAGE, Deployment, audit_role_policy, hashing_role_policy, verify_role_policy
 from auditor.rules import RULES
-from auditor.settings import Settings, words
+from auditor.settings import Settings
 from auditor.target import Target
+from auditor.values import words
 
 _KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
 _TOPIC: Final = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+")

@@ -14,11 +14,12 @@ from auditor import loops
 from auditor.cli.context import check_needed, settings_of, stop_on_signals, targets_of, worst
 from auditor.errors import RunError, UsageError
 from auditor.progress import Progress, make_progress
-from auditor.settings import Settings, algorithms
+from auditor.settings import Settings
 from auditor.stop import Stop
 from auditor.stores.local import output_errors
 from auditor.target import Target
 from auditor.text import harmless, visible
+from auditor.values import algorithms
 from auditor.verification.running import Verification
 from auditor.verification.summary import exit_code, printed
 from auditor.verification.surroundings import Surroundings, surroundings

@@ -14,8 +14,9 @@ from auditor.cli.context import check_needed, print_json, settings_of
 from auditor.counts import Counts
 from auditor.progress import Progress, Snapshot, make_progress
 from auditor.reports.words import counted
-from auditor.settings import Settings, seconds
+from auditor.settings import Settings
 from auditor.tasks import task_group
+from auditor.values import seconds
 from auditor.worker import CONCURRENCY, Pace, Worker, processor_of
 
 

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from auditor import metrics
-from auditor.settings import LEVELS as SETTINGS_LEVELS
+from auditor.values import LEVELS as SETTINGS_LEVELS
 from tests.deploy.checks.sources import LEVELS, ROOT, functions_of_level, of_type, parameters, read, resources_of_level
 
 
