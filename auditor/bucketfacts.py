@@ -16,13 +16,14 @@ from urllib.parse import urlsplit, urlunsplit
 from botocore import xform_name
 
 from auditor import aws
+from auditor.bucket import BucketFacts, PublicAccessBlock
 from auditor.bucketquestions import QUESTIONS, Question, Reply, access_block_of
 from auditor.calls import UNREADABLE, Caller
 from auditor.engines import replies
 from auditor.engines.interface import Connection
 from auditor.errors import BucketError, CallFailed
 from auditor.faults import sdk_errors
-from auditor.models import Acl, BucketFacts, PublicAccessBlock, Skipped, Unread
+from auditor.models import Acl, Skipped, Unread
 from auditor.tasks import task_group
 
 T = TypeVar("T")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from auditor.bucket import Encryption, PublicAccessBlock
 from auditor.engines import replies
 from auditor.errors import CallFailed
-from auditor.models import Acl, Encryption, PublicAccessBlock
+from auditor.models import Acl
 from auditor.policy_document import parse as parse_policy
 
 Reply = Mapping[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from auditor.models import BucketFacts
+from auditor.bucket import BucketFacts
 
 EVERYONE: Final = ("AWS", "*")
 """The principal `"*"` or `{"AWS": "*"}`, which S3 takes for the same."""

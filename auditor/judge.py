@@ -10,15 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from auditor.models import (
-    Acl,
-    BucketFacts,
-    Evidence,
-    Finding,
-    Judgement,
-    Skipped,
-    Unread,
-)
+from auditor.bucket import BucketFacts
+from auditor.models import Acl, Evidence, Finding, Judgement, Skipped, Unread
 from auditor.plan import Plan, bucket_fact
 from auditor.reports.lines import fingerprint
 from auditor.rules.interface import OBJECT_FACTS, Hit, Rule

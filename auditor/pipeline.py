@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from auditor import bucketfacts
+from auditor.bucket import BucketFacts
 from auditor.calls import Caller, RetryPolicy
 from auditor.config import accepts_rule
 from auditor.dispatch import Dispatcher
@@ -27,7 +28,6 @@ from auditor.hashing import MIB, hash_threads
 from auditor.home import connection_to
 from auditor.judge import Judge
 from auditor.listing import pages
-from auditor.models import BucketFacts
 from auditor.pace import AUTO_CEILING, AUTO_START, Permits, Rate, first_in_flight
 from auditor.places import Places
 from auditor.plan import Plan, carried_on, make_plan, select

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from auditor.bucket import BucketFacts
 from auditor.errors import UsageError
-from auditor.models import BUCKET_OWNER_ENFORCED, BucketFacts, RuleUndecided, Skipped, Unread
+from auditor.models import BUCKET_OWNER_ENFORCED, RuleUndecided, Skipped, Unread
 from auditor.rules.interface import Rule
 
 NOT_NEEDED = "no selected rule needs it"

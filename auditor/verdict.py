@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from auditor.bucket import BucketFacts
 from auditor.insiders import Insiders
 from auditor.models import (
     ALL_USERS,
     BUCKET_OWNER_ENFORCED,
     PUBLIC_GROUPS,
     Acl,
-    BucketFacts,
     Grant,
     Head,
     ObjectRef,

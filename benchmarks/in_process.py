@@ -8,19 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Final
 
+from auditor.bucket import BucketFacts, Encryption, PublicAccessBlock
 from auditor.engines import ENGINES
 from auditor.engines.interface import Body, Connection, Engine, ListQuery, Page, Position, Span
-from auditor.models import (
-    ALL_USERS,
-    Acl,
-    BucketFacts,
-    Encryption,
-    Grant,
-    Head,
-    ObjectRef,
-    PublicAccessBlock,
-    Skipped,
-)
+from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef, Skipped
 from auditor.pipeline import Audit
 
 NAME: Final = "in-process"

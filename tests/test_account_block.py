@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from auditor import bucketfacts
+from auditor.bucket import BucketFacts, PublicAccessBlock
 from auditor.calls import Caller
 from auditor.engines.interface import Connection
-from auditor.models import BucketFacts, PublicAccessBlock, Unread
+from auditor.models import Unread
 from auditor.pace import Permits, Rate
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer

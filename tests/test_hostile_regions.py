@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.bucket import BucketFacts
 from auditor.bucketfacts import open_reader
 from auditor.engines.interface import Connection
-from auditor.models import BucketFacts, Skipped
+from auditor.models import Skipped
 from tests.engines.fakes import make_caller
 from tests.servers.clients import BUCKET
 from tests.servers.hooked import HookedServer

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from auditor.bucket import BucketFacts
 from auditor.insiders import Insiders
-from auditor.models import BucketFacts, Skipped, Unread
+from auditor.models import Skipped, Unread
 from auditor.policy_document import (
     ALL_WAYS,
     MOST_CHARACTERS,

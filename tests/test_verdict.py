@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from auditor.bucket import BucketFacts, Encryption, PublicAccessBlock
 from auditor.models import (
     ALL_USERS,
     ANONYMOUS_OWNER,
@@ -17,12 +18,9 @@ from auditor.models import (
     BUCKET_OWNER_ENFORCED,
     LOG_DELIVERY,
     Acl,
-    BucketFacts,
-    Encryption,
     Grant,
     Head,
     ObjectRef,
-    PublicAccessBlock,
     Skipped,
     Unread,
     Verdict,

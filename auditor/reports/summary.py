@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped, Unread
+from auditor.bucket import BucketFacts
+from auditor.models import RuleUndecided, Severity, Skipped, Unread
 from auditor.reports.words import counted
 from auditor.tally import Tally
 from auditor.text import visible

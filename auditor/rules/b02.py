@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.models import PublicAccessBlock, Severity
+from auditor.bucket import PublicAccessBlock
+from auditor.models import Severity
 from auditor.rules.interface import Hit, rule
 
 

@@ -51,7 +51,7 @@ class Rule:
     """id: stable for ever ("O02"). name: kebab-case. reads: the facts `check` takes, in its parameters' order.
 
     A fact's name is `ref`, `acl`, `head`, `owner` (canonical ID of the object's owner, by its ACL where that was read,
-    else by the listing), `digests` (only with a ledger), `bucket.X` (X of models.BucketFacts), `trusted` (frozenset of
+    else by the listing), `digests` (only with a ledger), `bucket.X` (X of bucket.BucketFacts), `trusted` (frozenset of
     canonical IDs), or `config.X`: option X of the configuration's [rules.ID], without which the rule is not selected.
     options: each option's name and the Python type its TOML value must have. validate: raises ValueError, one phrase
     for the user, for options of the right types whose values mean nothing.

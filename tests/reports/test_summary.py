@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from auditor.models import BucketFacts, RuleUndecided, Severity, Skipped, Unread
+from auditor.bucket import BucketFacts
+from auditor.models import RuleUndecided, Severity, Skipped, Unread
 from auditor.reports.summary import exit_code, holes, not_looked_at
 from auditor.tally import Tally
 from tests.reports.samples import denied, finding, gone, judged, sample_summary, tally_of, target

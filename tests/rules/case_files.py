@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from auditor.bucket import PublicAccessBlock
 from auditor.models import (
     ALL_USERS,
     ANONYMOUS_OWNER,
@@ -24,7 +25,6 @@ from auditor.models import (
     Grant,
     Head,
     ObjectRef,
-    PublicAccessBlock,
     Severity,
 )
 from auditor.rules.interface import Rule

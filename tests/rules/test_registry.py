@@ -13,7 +13,8 @@ import pytest
 
 import auditor.rules
 from auditor import catalogue
-from auditor.models import Acl, BucketFacts, Digests, Head, ObjectRef, Skipped, Unread
+from auditor.bucket import BucketFacts
+from auditor.models import Acl, Digests, Head, ObjectRef, Skipped, Unread
 from auditor.rules import RULES
 from auditor.rules.interface import BUCKET_FACTS, OBJECT_FACTS, SECTIONS, Rule, rule
 from tests.rules.case_files import FOLDER
@@ -22,6 +23,7 @@ PACKAGE = Path(auditor.rules.__file__).parent
 PAGE = PACKAGE.parent.parent / "docs" / "rules.md"
 PURE = {
     "__future__",
+    "auditor.bucket",
     "auditor.models",
     "auditor.rules.interface",
     "collections.abc",

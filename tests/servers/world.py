@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
+from auditor.bucket import Encryption, PublicAccessBlock
 from auditor.models import (
     ALL_USERS,
     ARCHIVED_CLASSES,
@@ -18,9 +19,7 @@ from auditor.models import (
     BUCKET_OWNER_ENFORCED,
     PUBLIC_GROUPS,
     Acl,
-    Encryption,
     Grant,
-    PublicAccessBlock,
 )
 
 OWNER: Final = "a0" * 32
