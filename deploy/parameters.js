@@ -76,14 +76,14 @@ function literal(prefix) {
   return prefix.replace(/[*?$]/g, (character) => `\${${character}}`);
 }
 
-/* What EventBridge says of an object that was made in one of the targets. */
-function created(found) {
+/* What EventBridge says of objects of the targets that were made or restored, or are gone: docs/notifications.md has them. */
+function objectEvents(found) {
   const whole = found.filter(({ prefix }) => !prefix).map(({ bucket }) => bucket);
   const parts = found.filter(({ bucket, prefix }) => prefix && !whole.includes(bucket));
   const details = parts.map(({ bucket, prefix }) => ({ bucket: { name: [bucket] }, object: { key: [{ prefix }] } }));
   if (whole.length) details.unshift({ bucket: { name: [...new Set(whole)] } });
   const detail = details.length === 1 ? details[0] : { $or: details };
-  return { source: ['aws.s3'], 'detail-type': ['Object Created'], detail };
+  return { source: ['aws.s3'], 'detail-type': ['Object Created', 'Object Deleted', 'Object Restore Completed'], detail };
 }
 
 /* The layer lies beside the function's own package. */
@@ -143,6 +143,6 @@ module.exports = async ({ options, resolveVariable }) => {
   checked.bucketArns = [...new Set(found.map(({ bucket }) => bucket))].map(arn);
   checked.contentArns = [...new Set(found.map(({ bucket }) => bucket))].map((bucket) => arn(`${bucket}/*`));
   checked.objectArns = found.map(({ bucket, prefix }) => arn(`${bucket}/${literal(prefix)}*`));
-  checked.created = created(found);
+  checked.objectEvents = objectEvents(found);
   return checked;
 };

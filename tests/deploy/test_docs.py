@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 import botocore.session
@@ -21,6 +22,7 @@ from tests.deploy.checks.sources import LEVELS, ROOT, of_type, parameters, read,
 from tests.servers.clients import client
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+NOTIFICATIONS = (ROOT / "docs" / "notifications.md").read_text(encoding="utf-8")
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:s3-auditor-prod-notifications"
 NOT_OPERATIONS = {("s3", "cp"), ("cloudformation", "deploy")}
 """Commands of the AWS CLI that are no API calls."""
@@ -208,7 +210,7 @@ def owner(moto_url: str) -> Iterator[Any]:
 
 def test_the_owners_command_keeps_what_is_there_and_comes_to_the_same_when_repeated(moto_url: str, owner: Any) -> None:
     owner.create_bucket(Bucket="configured")
-    theirs = {"Id": "theirs", "QueueArn": QUEUE_ARN.rpartition(":")[0] + ":theirs", "Events": ["s3:ObjectRemoved:*"]}
+    theirs = {"Id": "theirs", "QueueArn": QUEUE_ARN.rpartition(":")[0] + ":theirs", "Events": ["s3:ObjectTagging:*"]}
     before = {"QueueConfigurations": [theirs], "EventBridgeConfiguration": {}}
     owner.put_bucket_notification_configuration(Bucket="configured", NotificationConfiguration=before)
     before = configuration(owner, "configured")
@@ -218,9 +220,28 @@ def test_the_owners_command_keeps_what_is_there_and_comes_to_the_same_when_repea
     kept, ours = after.pop("QueueConfigurations")
     assert [kept] == before.pop("QueueConfigurations")
     assert after == before
-    assert (ours["Id"], ours["QueueArn"], ours["Events"]) == ("s3-auditor", QUEUE_ARN, ["s3:ObjectCreated:*"])
+    assert (ours["Id"], ours["QueueArn"]) == ("s3-auditor", QUEUE_ARN)
     (rule,) = ours["Filter"]["Key"]["FilterRules"]
     assert rule["Value"] == "photos/"
+
+
+def events_that_do_something() -> set[str]:
+    """S3's own names in the table of events, of the rows with which something is done."""
+    rows = NOTIFICATIONS.partition("| S3 Event Notifications |")[2].partition("\n\n")[0].splitlines()
+    done = [row for row in rows if not re.search("ignored, with|warning|nothing to do", row)]
+    return {f"s3:{name}" for row in done for name in quoted(row.strip("| ").partition(" | ")[0]) if ":" in name}
+
+
+def test_the_owners_command_asks_for_what_the_worker_takes_and_nothing_else(moto_url: str, owner: Any) -> None:
+    owner.create_bucket(Bucket="asking")
+    run_merge(moto_url, "asking")
+    (ours,) = configuration(owner, "asking")["QueueConfigurations"]
+    documented = events_that_do_something()
+    assert {"s3:ObjectCreated:*", "s3:ObjectRemoved:Delete", "s3:ObjectRestore:Completed"} <= documented
+    for name in documented:
+        assert [pattern for pattern in ours["Events"] if fnmatchcase(name, pattern)], name
+    for pattern in ours["Events"]:
+        assert [name for name in documented if fnmatchcase(name, pattern)], pattern
 
 
 def test_the_owners_command_on_a_bucket_without_notifications(moto_url: str, owner: Any) -> None:

@@ -164,25 +164,6 @@ def test_the_schedule_starts_the_audit_with_an_event_that_names_nothing() -> Non
 
 
 @needs_osls
-def test_new_objects_of_the_audited_buckets_alone_are_told_of() -> None:
-    stack = Stack(of_level("fixity"))
-    resources = stack.resources()
-    policy = resources["NotificationQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
-    conditions = {one["Sid"]: one["Condition"] for one in policy if one["Effect"] == "Allow"}
-    assert conditions["TheBuckets"] == {
-        "ArnEquals": {"aws:SourceArn": ["arn:aws:s3:::photos", "arn:aws:s3:::archive"]},
-        "StringEquals": {"aws:SourceAccount": "123456789012"},
-    }
-    assert conditions["TheRule"]["ArnEquals"] == {"aws:SourceArn": stack.arn_of("ObjectCreatedRule")}
-    assert "TheTopic" not in conditions
-    pattern = resources["ObjectCreatedRule"]["Properties"]["EventPattern"]
-    assert pattern["detail"]["$or"] == [
-        {"bucket": {"name": ["photos"]}},
-        {"bucket": {"name": ["archive"]}, "object": {"key": [{"prefix": "2024/"}]}},
-    ]
-
-
-@needs_osls
 def test_the_audited_buckets_are_no_resources_of_the_stack() -> None:
     for level in LEVELS:
         buckets = of_type(Stack(of_level(level)).resources(), "AWS::S3::Bucket")
