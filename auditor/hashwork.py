@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from auditor.costs import charged
 from auditor.counts import Counts
+from auditor.cutoff import Cutoff
 from auditor.dates import seconds_in_utc
 from auditor.enginepool import EnginePool
 from auditor.engines.interface import Engine
@@ -32,7 +33,6 @@ from auditor.hashing import (
     Superseded,
     Unhashable,
     hash_many,
-    hash_object,
     hash_patiently,
 )
 from auditor.hashsettings import HashSettings as HashSettings
@@ -123,49 +123,53 @@ class MessageHasher:
         return todo
 
     async def _hash_unknown(self, worked: Worked, todo: Sequence[HashTask], stop: Stop) -> None:
+        cutoff = Cutoff(stop if self._settings.limited else None)  # without a deadline there is time to finish
         try:
-            async with self._engines.lend(worked.message.bucket) as engine:
-                hash_one = partial(self._hash_one, worked, engine, stop)
+            async with self._engines.lend(worked.message.bucket) as engine, cutoff:
+                hash_one = partial(self._hash_one, worked, engine, stop, cutoff)
                 await hash_many(hash_one, _stream(todo), self._permits, chunk_size=self._settings.chunk_size)
         except (BucketError, CallFailed) as error:
             # The bucket cannot be opened: that dooms its own objects, not the messages of other buckets.
             code = error.code if isinstance(error, CallFailed) else "BucketError"
             worked.failed += [Failed(task, code, retryable=False) for task in todo]
 
-    async def _hash_one(self, worked: Worked, engine: Engine, stop: Stop, task: HashTask) -> None:
+    async def _hash_one(self, worked: Worked, engine: Engine, stop: Stop, cutoff: Cutoff, task: HashTask) -> None:
         if stop and self._settings.limited:
             worked.continued.append(replace(task, hops=task.hops + 1))
         elif (
             not self._settings.accept_cost
             and worked.message.run == EVENT_RUN
-            and await self._left(worked, engine, task)
+            and await self._left(worked, engine, cutoff, task)
         ):
             return
         elif task.size >= self._settings.large:
             await self._keep(worked, await self._hash_large(worked.message, engine, stop, task))
         else:
-            await self._keep(worked, await self._hash_small(worked.message, engine, stop, task))
+            await self._keep(worked, await self._hash_small(worked.message, engine, cutoff, task))
 
-    async def _left(self, worked: Worked, engine: Engine, task: HashTask) -> bool:
+    async def _left(self, worked: Worked, engine: Engine, cutoff: Cutoff, task: HashTask) -> bool:
         """True when it is not to be read. An event tells no storage class, so S3 is asked for it.
 
         In Intelligent-Tiering a new object lies in the frequent tier, where reading it changes nothing.
         """
         try:
-            head = await engine.head(task.key, task.version_id, checksum=False)
+            head = await cutoff.of(engine.head(task.key, task.version_id, checksum=False))
         except CallFailed as failure:
             if failure.status == 400:  # without its customer's key: GET says so, and gives no byte
                 return False
             await self._keep(worked, classify(task, failure))
+            return True
+        if head is None:
+            worked.failed.append(Failed(task, OUT_OF_TIME, retryable=False))
             return True
         if head.storage_class == "INTELLIGENT_TIERING" or charged(head.storage_class) is None:
             return False
         worked.counts += Counts(left_for_cost=1)
         return True
 
-    async def _hash_small(self, message: HashMessage, engine: Engine, stop: Stop, task: HashTask) -> Result:
+    async def _hash_small(self, message: HashMessage, engine: Engine, cutoff: Cutoff, task: HashTask) -> Result:
         settings = self._settings
-        result = await hash_patiently(
+        hashing = hash_patiently(
             engine,
             task,
             message.algorithms,
@@ -175,19 +179,22 @@ class MessageHasher:
             streams=settings.streams,
             executor=self._executor,
             memory=self._permits,
-            stop=stop.__bool__ if settings.limited else None,  # without a deadline there is time to finish it
             sleep=self._sleep,
         )
+        result = await cutoff.of(hashing)
+        if result is None:  # it begins anew: what stalls each time must come to an end
+            return Failed(task, OUT_OF_TIME, retryable=False)
         return await self._record(message.bucket, result) if isinstance(result, Hashed) else result
 
     async def _hash_large(self, message: HashMessage, engine: Engine, stop: Stop, task: HashTask) -> Result | Waiting:
         settings = self._settings
 
         async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-            result = await hash_object(
+            result = await hash_patiently(
                 engine,
                 task,
                 message.algorithms,
+                attempts=settings.in_place_attempts,
                 bucket=message.bucket,
                 chunk_size=settings.chunk_size,
                 streams=settings.streams,
@@ -199,7 +206,7 @@ class MessageHasher:
                 save_seconds=settings.save_seconds,
                 sleep=self._sleep,
             )
-            if isinstance(result, Paused) and settings.limited and result.bytes <= _position(checkpoint):
+            if isinstance(result, Paused) and settings.limited and not result.gained:
                 return Failed(task, OUT_OF_TIME, retryable=False)
             return result
 
@@ -259,8 +266,6 @@ def after_pause(paused: Paused, settings: HashSettings) -> HashTask | Failed:
     """What is sent on of an object that was left unfinished; Failed where going on would lead nowhere."""
     task = paused.task
     following = replace(task, hops=task.hops + 1)
-    if task.size < settings.large:  # it begins anew: what stalls each time must come to an end
-        return Failed(task, OUT_OF_TIME, retryable=False)
     if paused.checkpoint is not None:
         return replace(following, attempts=0)
     if not settings.limited:
@@ -269,12 +274,6 @@ def after_pause(paused: Paused, settings: HashSettings) -> HashTask | Failed:
         return following
     log.warning("an object of %d bytes cannot be finished here: %s", task.size, paused.reason)
     return Failed(task, "NoCarriedState", retryable=False)
-
-
-def _position(checkpoint: Mapping[str, Any] | None) -> int:
-    """Where an object is gone on with; 0 where the checkpoint does not say."""
-    position = (checkpoint or {}).get("bytes")
-    return position if isinstance(position, int) else 0
 
 
 async def _stream(tasks: Iterable[HashTask]) -> AsyncIterator[HashTask]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Final
@@ -66,6 +66,7 @@ class OnePass:
         self._streams = streams
         self._memory = memory or Permits(1, MEMORY)
         self._borrowed = 0
+        self._first = 0
         self._granted = 1
         self._stop = None if self._small else stop
         self._save = None if self._small else save
@@ -80,12 +81,15 @@ class OnePass:
     async def run(self, checkpoint: Mapping[str, Any] | None) -> Result:
         """Read and digest it, from a checkpoint when there is one that is right."""
         progress = self._progress(checkpoint)
-        first = progress.bytes if progress is not None else 0
+        first = self._first = progress.bytes if progress is not None else 0
         before = self._source.bytes_read
         try:
             reader = Reader(self._source, first, self._task.size)
             async with reader:
-                await reader.open()
+                try:
+                    await self._until_stop(reader.open())
+                except _Stopping:
+                    return Paused(self._task, checkpoint if progress is not None else None, first)
                 self._prepare(progress)
                 return await self._hash(reader)
         except CallFailed as failure:
@@ -133,20 +137,15 @@ class OnePass:
 
     async def _hash(self, reader: Reader) -> Result:
         try:
-            if self._stop is None:
-                await self._read(reader)
-            else:
-                async with task_group() as group:
-                    watch = group.create_task(self._watch(self._stop))
-                    await self._read(reader)
-                    watch.cancel()
+            await self._until_stop(self._read(reader))
             await self._feed.empty()
         except _Stopping:
             await self._feed.empty()
             if self._digester.count < self._task.size:
                 checkpoint = self._checkpoint()
                 reason = "" if checkpoint is not None else carried.refusal() or ""
-                return Paused(self._task, checkpoint, self._digester.count, reason)
+                count = self._digester.count
+                return Paused(self._task, checkpoint, count, reason, count - self._first)
         finally:
             self._feed.abandon()
         return self._compared()
@@ -161,6 +160,16 @@ class OnePass:
                 same.append(name)
         wanted = {name: digests[name] for name in self._algorithms}
         return Hashed(self._task, wanted, self._source.bytes_read, tuple(same))
+
+    async def _until_stop(self, work: Coroutine[Any, Any, object]) -> None:
+        """Raises _Stopping when it is time to, while the work waits for S3 as well."""
+        if self._stop is None:
+            await work
+            return
+        async with task_group() as group:
+            watch = group.create_task(self._watch(self._stop))
+            await work
+            watch.cancel()
 
     async def _watch(self, stop: Callable[[], object]) -> None:
         while True:

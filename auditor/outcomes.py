@@ -56,7 +56,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """It was told to stop in mid-object. bytes: hashed so far, from the object's start.
+    """It was told to stop in mid-object. bytes: hashed so far, from the object's start; gained: of these, in this pass.
 
     checkpoint: what goes on from there, a JSON object; None where the state cannot be carried, and reason says why.
     """
@@ -65,6 +65,7 @@ class Paused:
     checkpoint: Mapping[str, Any] | None
     bytes: int
     reason: str = ""
+    gained: int = 0
 
 
 @dataclass(frozen=True, slots=True)

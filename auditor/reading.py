@@ -16,6 +16,8 @@ from auditor.messages import HashTask
 
 FRUITLESS: Final = 5
 """Calls in a row that bring not one byte, after which a read is given up."""
+HARDLY: Final = 64 * 1024
+"""Bytes below which a call that timed out was in vain as well: a body that drips would be read for days."""
 SHORT: Final = "ByteCount"
 """Code of a body that ended before its length, or went on after it."""
 
@@ -50,7 +52,7 @@ class Reader:
 
     Used as an async context manager. Raises CallFailed: PreconditionFailed when the object is another one now,
     SizeDiffers when it has another size, and what GetObject failed with when it is no passing failure, or the fifth in
-    a row that brought no byte.
+    a row that brought no byte, or timed out after hardly any.
     """
 
     def __init__(self, source: Source, first: int, end: int) -> None:
@@ -60,6 +62,7 @@ class Reader:
         self._open: AbstractAsyncContextManager[Body] | None = None
         self._body: Body | None = None
         self._fruitless = 0
+        self._opened_at = first
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,7 +80,7 @@ class Reader:
         await source.turn()
         opened = source.get(self.position, self._end)
         body = await opened.__aenter__()
-        self._open, self._body = opened, body
+        self._open, self._body, self._opened_at = opened, body, self.position
         if body.etag != task.etag:
             raise CallFailed("GetObject", "PreconditionFailed", 412)
         if body.length != self._end - self.position:
@@ -128,6 +131,9 @@ class Reader:
     async def _recover(self, failure: CallFailed, *, advanced: bool) -> None:
         """Wait before the next call; raises the failure when there is to be none."""
         await self.__aexit__(None, None, None)
+        if failure.code == "Timeout":
+            advanced = self.position - self._opened_at >= HARDLY
+        self._opened_at = self.position
         self._fruitless = 0 if advanced else self._fruitless + 1
         self._source.throttled += is_throttle(failure)
         if not (is_transient(failure) or failure.code == SHORT) or self._fruitless >= FRUITLESS:

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 from awscrt import checksums
 
+from auditor import cutoff, onepass
 from auditor.counts import Counts
 from auditor.enginepool import EnginePool
 from auditor.engines.interface import Body, Span
+from auditor.errors import CallFailed
 from auditor.hashing import Failed, Paused
 from auditor.hashwork import HashSettings, after_pause
 from auditor.ledgers import open_ledger
@@ -293,10 +295,20 @@ async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_sta
     assert any("hashed from its start" in line for line in caplog.messages)
 
 
-@pytest.mark.parametrize(("key", "size"), [("big", SIZE), ("medium", 400 * KIB)])
+@pytest.mark.parametrize("silent", [False, True], ids=["body", "head"])
+@pytest.mark.parametrize(("key", "size"), [("big", SIZE), ("medium", 400 * KIB), ("little", 10 * KIB)])
 async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_letter_queue(
-    queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, key: str, size: int
+    monkeypatch: pytest.MonkeyPatch,
+    queue: MemoryQueue,
+    dead: MemoryQueue,
+    ledger: Ledger,
+    key: str,
+    size: int,
+    silent: bool,
 ) -> None:
+    monkeypatch.setattr(cutoff, "POLL", 0.01)
+    monkeypatch.setattr(onepass, "_POLL", 0.01)
+
     class Stalling(Bytes):
         async def readinto(self, buffer: memoryview) -> int:
             await asyncio.sleep(3600)
@@ -305,13 +317,36 @@ async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_
     class Stalled(Store):
         @asynccontextmanager
         async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
+            if silent:
+                await asyncio.sleep(3600)
             yield Stalling(b"", size, ETAG)
 
     processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=Stalled())), SETTINGS, sleep=no_pause)
     queue.put(message(HashTask(key, None, ETAG, size)))
-    counts = await drained(queue, processor, lambda: StopAfter(2))
+    counts = await asyncio.wait_for(drained(queue, processor, lambda: StopAfter(2)), 30)
     assert counts == Counts(messages=5, resent=4, failed=1, dead_lettered=1)
     assert dead.sent[0].attributes["reason"] == "OutOfTime"
+
+
+async def test_refused_checkpoint_that_is_far_ahead_costs_no_attempts(
+    make: Make, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, path: Path
+) -> None:
+    queue.put(message(big()))
+    lease = await ledger.claim(WORK, "before", 60.0)
+    assert isinstance(lease, Lease)
+    await ledger.release(await ledger.renew(lease, 60.0, {"v": 1, "bytes": 10**15}), done=False)
+    counts = await drained(queue, make(SETTINGS), lambda: StopAfter(8))
+    assert await digests(ledger) == {"sha256": truth()["sha256"]}
+    assert (counts.hashed, counts.resent, dead.sent) == (1, 0, [])
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+async def test_large_object_whose_bucket_is_throttled_is_tried_again_in_place(
+    make: Make, queue: MemoryQueue, store: Store, answers: int
+) -> None:
+    store.failures["big"] = [CallFailed("GetObject", "SlowDown", 503)] * answers
+    done = await make(SETTINGS).process(queue.put(message(big())))
+    assert done.counts == Counts(messages=1, hashed=1)
 
 
 PLAIN = HashSettings(large=1000)
@@ -326,8 +361,6 @@ LIMITED = HashSettings(large=1000, limited=True)
         (LIMITED, 5000, 0, None, (2, 1)),
         (LIMITED, 5000, 1, None, "NoCarriedState"),
         (PLAIN, 5000, 1, None, (2, 1)),
-        (LIMITED, 500, 4, {"v": 1}, "OutOfTime"),
-        (LIMITED, 500, 0, None, "OutOfTime"),
     ],
 )
 def test_what_is_sent_on_of_an_unfinished_object(

@@ -8,13 +8,15 @@ import itertools
 import random
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from auditor import carried, digesting, onepass
+from auditor.engines.interface import Body, Span
 from auditor.errors import CallFailed, CredentialsError, LeaseLostError, UsageError
 from auditor.feeding import INLINE
 from auditor.hashing import (
@@ -29,6 +31,7 @@ from auditor.hashing import (
     hash_object,
     hash_patiently,
 )
+from auditor.reading import HARDLY
 from auditor.streams import Tuner, layout
 from tests.generated import PATTERN, Cut, Generated, digests_of, no_pause
 
@@ -66,7 +69,7 @@ async def test_object_of_any_size(size: int, carry: bool, threads: ThreadPoolExe
     assert engine.calls == [(None, "etag")]
 
 
-@pytest.mark.parametrize("code", ["ConnectionError", "Timeout", "InternalError", "SlowDown", None])
+@pytest.mark.parametrize("code", ["ConnectionError", "InternalError", "SlowDown", None])
 @pytest.mark.parametrize("size", [5000, BIG])
 async def test_body_that_is_cut_goes_on_at_its_last_byte(
     code: str | None, size: int, threads: ThreadPoolExecutor
@@ -127,6 +130,17 @@ async def test_attempts_in_vain_count_anew_after_a_byte() -> None:
     vain = [Cut(0)] * 4
     engine = Generated(1000, answers=[Cut(10), *vain, Cut(1), *vain, Cut(1), *vain])
     hashed(await hash_object(engine, engine.task, ["md5"], sleep=no_pause), engine, "md5")
+
+
+@pytest.mark.parametrize(("brought", "calls"), [(1, 5), (HARDLY - 1, 5), (HARDLY, 2 * MIB // HARDLY)])
+async def test_body_that_drips_is_given_up_and_a_slow_one_is_not(brought: int, calls: int) -> None:
+    engine = Generated(2 * MIB, answers=[Cut(brought, "Timeout") for _ in range(40)])
+    result = await hash_object(engine, engine.task, ["md5"], sleep=no_pause)
+    assert len(engine.calls) == calls
+    if brought < HARDLY:
+        assert result == Failed(engine.task, "Timeout", retryable=False)
+    else:
+        hashed(result, engine, "md5")
 
 
 async def test_body_that_ends_early_every_time_is_failed() -> None:
@@ -280,7 +294,7 @@ async def test_where_states_cannot_be_carried_the_pause_says_why(
     before = await paused(engine, threads)
     monkeypatch.setattr(carried, "refusal", lambda: "no libcrypto here")
     result = await hash_object(engine, engine.task, ["sha256"], executor=threads, stop=after(2))
-    assert result == Paused(engine.task, None, 2 * MIB, "no libcrypto here")
+    assert result == Paused(engine.task, None, 2 * MIB, "no libcrypto here", 2 * MIB)
     whole = await hash_object(engine, engine.task, ["sha256"], bucket="bucket", checkpoint=before.checkpoint)
     hashed(whole, engine, "sha256")
 
@@ -303,6 +317,27 @@ async def test_stop_is_heard_while_a_read_waits(monkeypatch: pytest.MonkeyPatch,
     assert isinstance(result, Paused)
     assert result.bytes == 3 * MIB
     assert engine.now == 0
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_stop_is_heard_while_nothing_answers(
+    monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor, goes_on: bool
+) -> None:
+    class Silent(Generated):
+        @asynccontextmanager
+        async def _get(self, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
+            await asyncio.sleep(3600)
+            async with super()._get(etag, span) as body:
+                yield body
+
+    checkpoint = (await paused(Generated(BIG), threads)).checkpoint if goes_on else None
+    monkeypatch.setattr(onepass, "_POLL", 0.01)
+    engine = Silent(BIG)
+    hashing = hash_object(
+        engine, engine.task, ["sha256"], bucket="bucket", executor=threads, stop=lambda: True, checkpoint=checkpoint
+    )
+    result = await asyncio.wait_for(hashing, 30)
+    assert result == Paused(engine.task, checkpoint, checkpoint["bytes"] if checkpoint else 0)
 
 
 async def test_small_object_is_finished_whatever_stop_says() -> None:

@@ -1,0 +1,62 @@
+"""What is still under way when a stop is set, and cannot be left in the middle, is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from auditor.stop import Stop
+
+T = TypeVar("T")
+
+POLL: Final = 0.5
+"""Seconds between questions whether to stop."""
+
+
+class Cutoff:
+    """Within it, calls are cut off once the stop is set; without a stop, never.
+
+    One watch looks after any number of them: none is a task of its own.
+    """
+
+    def __init__(self, stop: Stop | None) -> None:
+        self._stop = stop
+        self._watching: asyncio.Task[None] | None = None
+        self._under_way: set[asyncio.Timeout] = set()
+
+    async def __aenter__(self) -> Self:
+        if self._stop is not None:
+            self._watching = asyncio.create_task(self._watch(self._stop))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
+
+    async def of(self, work: Awaitable[T]) -> T | None:
+        """What the work gives; None when it was cut off."""
+        timeout = asyncio.timeout(None)
+        try:
+            async with timeout:
+                self._under_way.add(timeout)
+                try:
+                    return await work
+                finally:
+                    self._under_way.discard(timeout)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            return None
+
+    async def _watch(self, stop: Stop) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(POLL)
+            if stop:
+                while self._under_way:
+                    self._under_way.pop().reschedule(loop.time())

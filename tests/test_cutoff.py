@@ -1,0 +1,55 @@
+"""What is cut off when a stop is set, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from auditor import cutoff
+from auditor.cutoff import Cutoff
+from auditor.stop import Stop
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutoff, "POLL", 0.001)
+
+
+async def answer(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "answer"
+
+
+async def test_under_way_and_begun_later_are_cut_off() -> None:
+    stop = Stop()
+    async with Cutoff(stop) as it:
+        first = asyncio.create_task(it.of(answer(3600)))
+        assert await it.of(answer(0.01)) == "answer"
+        assert not first.done()
+        stop.set("the deadline is near")
+        assert await asyncio.wait_for(first, 30) is None
+        assert await asyncio.wait_for(it.of(answer(3600)), 30) is None
+
+
+async def test_without_a_stop_nothing_is() -> None:
+    async with Cutoff(None) as it:
+        assert await it.of(answer(0.01)) == "answer"
+
+
+async def test_time_that_runs_out_within_the_call_is_its_own_error() -> None:
+    async def impatient() -> None:
+        async with asyncio.timeout(0.001):
+            await answer(3600)
+
+    async with Cutoff(Stop()) as it:
+        with pytest.raises(TimeoutError):
+            await it.of(impatient())
+
+
+async def test_no_watch_is_left_behind() -> None:
+    before = asyncio.all_tasks()
+    with pytest.raises(ValueError, match="within"):
+        async with Cutoff(Stop()):
+            raise ValueError("within")
+    assert asyncio.all_tasks() == before
