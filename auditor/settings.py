@@ -106,6 +106,7 @@ class Settings:
     max_hops: int = 200
 
 
+_DUE: Final = ("max_age", "percent")
 PARSERS: Final[dict[str, Parse]] = {
     "engine": engine,
     "concurrency": concurrency,
@@ -164,6 +165,13 @@ def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
     return Layer({name: environ[var] for name, var in names.items() if environ.get(var)}, names.__getitem__)
 
 
+def _heard(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
+    """What is due is for one layer to say: an event's share takes the place of an age that the environment names."""
+    if name not in _DUE:
+        return layers
+    return [layer for layer in layers if any(layer.values.get(one) is not None for one in _DUE)][:1]
+
+
 def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) -> Settings:
     """Settings from layers, the first that names a setting wins. tables: `rules` and `accept_undecided`, parsed.
 
@@ -171,7 +179,7 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
     """
     chosen: dict[str, Any] = dict(tables or {})
     for name, parse in PARSERS.items():
-        for layer in layers:
+        for layer in _heard(name, layers):
             if layer.values.get(name) is not None:
                 chosen[name] = parse(layer.values[name], layer.source(name))
                 break

@@ -119,3 +119,21 @@ def test_hashing_without_a_ledger_is_refused(given: dict[str, Any]) -> None:
 def test_queue_and_hash_together_are_refused() -> None:
     with pytest.raises(UsageError, match="exclude"):
         resolve([flags(queue="http://127.0.0.1/q", hash=True, ledger="sqlite:x")])
+
+
+@pytest.mark.parametrize(
+    ("given", "due"),
+    [
+        ({"percent": 5}, (None, 5)),
+        ({"max_age": "7d"}, (7 * 86_400, None)),
+        ({}, (90 * 86_400, None)),
+    ],
+)
+def test_what_is_due_is_said_by_the_first_layer_that_says_anything_of_it(given: dict[str, Any], due: object) -> None:
+    settings = resolve([flags(**given), environment_layer({"AUDITOR_MAX_AGE": "90d", "AUDITOR_PERCENT": ""})])
+    assert (settings.max_age, settings.percent) == due
+
+
+def test_an_age_and_a_share_in_one_layer_are_refused() -> None:
+    with pytest.raises(UsageError, match="exclude"):
+        resolve([flags(max_age="7d", percent=5)])

@@ -151,6 +151,14 @@ async def test_deployment_says_what_is_due(service: Service, stub: StubServer, t
     assert summary["outcomes"]["match"] + summary["outcomes"]["not_due"] == OBJECTS
 
 
+async def test_event_asks_for_a_share_in_place_of_the_age_that_the_deployment_says(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    (summary,) = (await service(AUDITOR_MAX_AGE="90d").handle({"percent": 100}, Account(60).around()))["runs"]
+    assert summary["outcomes"]["match"] == OBJECTS
+
+
 async def test_ledger_is_needed(service: Service) -> None:
     with pytest.raises(UsageError, match="AUDITOR_LEDGER"):
         await service(AUDITOR_LEDGER="").handle({}, Account(60).around())
