@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -15,10 +16,15 @@ YOUNG: Final = 20_000
 With Python's own few hundred it goes through them again and again, for cycles that an audit does not make.
 """
 
+LARGE: Final = 128 * 1024
+"""Bytes from which on a buffer is taken from the system, and given back to it."""
+_M_MMAP_THRESHOLD: Final = -3
+
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """A loop for `asyncio.Runner(loop_factory=new_loop)`; from then on the process collects cycles less often."""
     _collect_rarely()
+    _give_back()
     try:
         import uvloop  # not on Windows
     except ImportError:
@@ -36,3 +42,15 @@ def _collect_rarely() -> None:
     young, *older = gc.get_threshold()
     if 0 < young < YOUNG:  # zero: somebody has turned the collector off
         gc.set_threshold(YOUNG, *older)
+
+
+def _give_back() -> None:
+    """Let glibc take each large buffer from the system, and give it back when it is freed (mallopt(3)).
+
+    Left to itself it soon keeps them in its heap, where small objects settle in the holes: the quarter of a mebibyte
+    that uvloop takes for each TLS connection would be touched in ever other places as connections come and go.
+    """
+    try:
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE)
+    except (AttributeError, OSError, TypeError):
+        return  # another C library

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final, Self
 
 from auditor.wire.farewell import emptied
-from auditor.wire.interface import BrokenAnswerError
-from auditor.wire.kept import CLOSED_EARLY, KeptConnection
+from auditor.wire.interface import BrokenAnswerError, Server
+from auditor.wire.kept import CLOSED_EARLY, KeptConnection, Owner
+
+RECEIVED: Final = 64 * 1024
+"""Bytes that are taken from the socket at once."""
 
 
-class Connection(KeptConnection, asyncio.Protocol):
-    """Reading is never paused: an answer has a limit."""
+class Connection(KeptConnection, asyncio.BufferedProtocol):
+    """Reading is never paused: an answer has a limit.
 
-    __slots__ = ()
+    All connections of a transport receive into one buffer, for what came is read before anything else happens. Without
+    it the loop (uvloop 0.23) makes a quarter of a mebibyte for each answer, and the heap is touched all over in time.
+    received: that buffer; None: one of its own.
+    """
 
-    def data_received(self, data: bytes) -> None:
+    __slots__ = ("_received",)
+
+    def __init__(self, owner: Owner[Self], server: Server, received: memoryview | None = None) -> None:
+        super().__init__(owner, server)
+        self._received = memoryview(bytearray(RECEIVED)) if received is None else received
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.take_in(self._received[:nbytes])
+
+    def take_in(self, data: bytes | memoryview) -> None:
         future = self._future
         if future is None:
             # Nothing was asked, so this answers nothing that will be.

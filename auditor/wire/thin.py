@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 
-from auditor.wire.connection import Connection
+from auditor.wire.connection import RECEIVED, Connection
 from auditor.wire.interface import Answer, Request, Server
 from auditor.wire.pool import Pool, Statistics
 from auditor.wire.streaming import StreamingConnection
@@ -24,7 +25,7 @@ class ThinTransport:
     def __init__(self, server: Server) -> None:
         """Raises ValueError for a server behind a proxy."""
         _check(server)
-        self._pool: Pool[Connection] = Pool(server, Connection)
+        self._pool: Pool[Connection] = Pool(server, partial(Connection, received=memoryview(bytearray(RECEIVED))))
 
     async def send(self, request: Request) -> Answer:
         """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""

@@ -201,7 +201,7 @@ async def test_cancelled_at_the_moment_of_the_answer() -> None:
     pool = one()
     connection, wire = connected(pool)
     future = connection.begin(b"GET / HTTP/1.1\r\n\r\n", head_only=False)
-    connection.data_received(OK)
+    connection.take_in(OK)
     connection.abandon(future)
     assert not wire.aborted
     assert pool.take_idle() is connection
@@ -213,7 +213,7 @@ async def test_answer_at_the_moment_of_cancellation() -> None:
     connection, wire = connected(pool)
     future = connection.begin(b"GET / HTTP/1.1\r\n\r\n", head_only=False)
     future.cancel()
-    connection.data_received(OK)
+    connection.take_in(OK)
     connection.abandon(future)
     assert not wire.aborted
     connection.close()
@@ -224,7 +224,7 @@ async def test_half_an_answer_at_the_moment_of_cancellation() -> None:
     connection, wire = connected(pool)
     future = connection.begin(b"GET / HTTP/1.1\r\n\r\n", head_only=False)
     future.cancel()
-    connection.data_received(OK[:9])
+    connection.take_in(OK[:9])
     connection.abandon(future)
     assert wire.aborted
     assert pool.statistics().open == 0
