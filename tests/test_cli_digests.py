@@ -160,6 +160,14 @@ def test_wrong_usage(run: Run, arguments: tuple[str, ...], sentence: str) -> Non
     assert sentence in err
 
 
+def test_ledger_is_not_written_over(run: Run, tmp_path: Path) -> None:
+    record(entry("key", "content"))
+    (tmp_path / "link").symlink_to("digests.db")
+    code, _, err = run("digests", "export", "s3://bucket", *LEDGER, "--out", "link")
+    assert (code, err) == (2, "auditor: --out link is the ledger itself: give another file\n")
+    assert run("digests", "export", "s3://bucket", *LEDGER)[1] == f"{digest('content')}  key\n"
+
+
 def test_malformed_manifest_names_its_line_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sums").write_bytes(f"{digest('a')}  a\n\x1b[2J nonsense\n".encode())
     code, out, err = run("digests", "import", "sums", "s3://bucket", *LEDGER)

@@ -157,6 +157,25 @@ def test_wrong_usage_is_one_sentence(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("place", ["/dev/full", ".", "nowhere/lines", ""])
+async def test_report_that_cannot_be_written_is_named(place: str, stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "key")
+    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", place) as child:
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert f"auditor: --combined {place!r} cannot be written (" in err.splitlines()[-1]
+
+
+async def test_ledger_is_not_written_over_by_the_report(stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "key")
+    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", "./digests.db") as child:
+        out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (2, "")
+    assert err == "auditor: --combined ./digests.db is the ledger itself: give another file\n"
+    async with make_bench(stub, tmp_path) as bench:
+        assert await bench.ledger.subject(BUCKET, "key") is not None
+
+
 async def test_digest_of_the_bytes_that_were_found_is_told(stub: StubServer, tmp_path: Path) -> None:
     await fill(stub, tmp_path, "key")
     stub.world.buckets[BUCKET].objects.versions("key")[0].body = b"kex"

@@ -9,10 +9,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from auditor.config import load
 from auditor.errors import UsageError
+from auditor.ledgers import ledger_file
 from auditor.settings import ENV_PREFIX, PARSERS, Layer, Settings, environment_layer, resolve
 from auditor.stop import Stop
 from auditor.target import Target, parse_target
@@ -45,6 +47,16 @@ def check_needed(settings: Settings, *names: str) -> None:
         if getattr(settings, name) is None:
             flag, variable = _flag(name), f"{ENV_PREFIX}{name.upper()}"
             raise UsageError(f"{flag} is missing: give it, set {variable}, or write {name} in auditor.toml")
+
+
+def refuse_ledger(place: str | None, settings: Settings, flag: str) -> None:
+    """Raises UsageError when what is to be written there would take the place of the ledger's file."""
+    file = ledger_file(settings.ledger or "")
+    if place is None or file is None:
+        return
+    with suppress(OSError):  # no such file, or none that can be looked at: then opening it tells
+        if os.path.samefile(place, file):
+            raise UsageError(f"{flag} {place[:200]} is the ledger itself: give another file")
 
 
 def worst(codes: Iterable[int]) -> int:

@@ -7,11 +7,12 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from typing import Self
 
 from auditor import loops
-from auditor.cli.context import check_needed, print_json, settings_of, stop_on_signals
+from auditor.cli.context import check_needed, print_json, refuse_ledger, settings_of, stop_on_signals
 from auditor.dates import seconds_in_utc
 from auditor.errors import UsageError
 from auditor.manifests import FORMS
@@ -45,6 +46,7 @@ def _export(options: argparse.Namespace) -> int:
     check_needed(settings, "ledger")
     target = parse_target(options.target)
     form = FORMS[options.manifest]
+    refuse_ledger(options.file, settings, "--out")
     algorithms = _exported_algorithms(form, settings, asked=options.algorithms is not None)
 
     def exported(write: Callable[[bytes], object]) -> Exported:
@@ -106,9 +108,10 @@ def _import(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
     target = parse_target(options.target)
-    sources = [Source(path) for path in options.files]
     wanted = settings.algorithms if options.algorithms is not None else ()
-    with Spool(sources) as spool:
+    with ExitStack() as stack:
+        sources = [stack.enter_context(closing(Source(path))) for path in options.files]
+        spool = stack.enter_context(Spool(sources))
         files = read_all(sources, spool, target.prefix, options.manifest, wanted)
         done = loops.run(_expect(settings, spool, target))
     for sentence in _remarks(files, target):

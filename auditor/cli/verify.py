@@ -7,16 +7,15 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 from auditor import loops
-from auditor.cli.context import check_needed, settings_of, stop_on_signals, targets_of, worst
-from auditor.errors import RunError, UsageError
+from auditor.cli.context import check_needed, refuse_ledger, settings_of, stop_on_signals, targets_of, worst
+from auditor.errors import OutputError, RunError, UsageError
 from auditor.progress import Progress, make_progress
 from auditor.settings import Settings
 from auditor.stop import Stop
-from auditor.stores.local import output_errors
 from auditor.target import Target
 from auditor.text import harmless, visible
 from auditor.values import algorithms
@@ -32,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
     targets = targets_of(options, settings)
     if options.combined == "-" and options.format == "json":
         raise UsageError("--combined - and --format json would both go to stdout: give --combined a file")
+    refuse_ledger(options.combined, settings, "--combined")
     with _opened(options.combined) as combined:
         return loops.run(_Verifying(settings, compared, combined, options.format).all(targets))
 
@@ -43,10 +43,33 @@ def _opened(place: str | None) -> Iterator[TextIO | None]:
     elif place == "-":
         yield sys.stdout
     else:
-        with output_errors(place):
-            file = Path(place).open("w", encoding="utf-8", newline="\n")  # noqa: SIM115 - errors of writing are main's
-        with file:
+        with _Lines(place) as file:
             yield file
+
+
+class _Lines(TextIOWrapper):
+    """A file for the combined report. Raises OutputError, which errors of stdout are not to be taken for."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        with self._errors():
+            super().__init__(open(place, "wb"), encoding="utf-8", newline="\n")  # noqa: SIM115 - closed with this one
+
+    def write(self, text: str, /) -> int:
+        with self._errors():
+            return super().write(text)
+
+    def close(self) -> None:
+        with self._errors():
+            super().close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise OutputError(f"--combined {self._place!r} cannot be written ({reason}): give another file") from error
 
 
 class _Verifying:

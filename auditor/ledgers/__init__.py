@@ -11,6 +11,7 @@ from auditor.errors import UsageError
 from auditor.ledgers.dynamodb import open_dynamodb
 from auditor.ledgers.interface import Ledger
 from auditor.ledgers.sqlite import open_sqlite
+from auditor.ledgers.sqlite.connection import MEMORY, file_of
 
 
 class LedgerOpener(Protocol):
@@ -46,3 +47,9 @@ def open_ledger(
     if scheme not in LEDGERS or not name.strip() or "\0" in name:
         raise UsageError(f"--ledger {uri[:200]!r} is not a ledger: write sqlite:PATH or dynamodb:TABLE")
     return LEDGERS[scheme](name, region=region, endpoint_url=endpoint_url, profile=profile, clock=clock)
+
+
+def ledger_file(uri: str) -> str | None:
+    """The path of the file that such a ledger lies in; None where it lies in none."""
+    scheme, _, name = uri.partition(":")
+    return file_of(name) if scheme == "sqlite" and name != MEMORY else None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryFile
+from typing import BinaryIO, Final
 
-from auditor.errors import ManifestError, UsageError
+from auditor.errors import ManifestError, OutputError, UsageError
 
 LONGEST: Final = 16 * 1024
 """Bytes of a line: a key has 1,024 of them at most, escaped three times as many."""
@@ -15,18 +18,22 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class Source:
-    """One file. shown: as the user named it. origin: its own name, which goes into the ledger."""
+    """One file, or a pipe, which is kept as a temporary file from its first reading on until close().
+
+    shown: as the user named it. origin: its own name, which goes into the ledger.
+    """
 
     def __init__(self, path: str) -> None:
         self.shown = path
         self.origin = Path(path).name.encode(errors="replace").decode()
+        self._piped: BinaryIO | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Each line with its number, from 1, and with its line end; raises ManifestError, or UsageError without file.
 
         Lines end at a line feed and nowhere else: a name may hold any other character.
         """
-        with _opening(self.shown), open(self.shown, "rb") as file:
+        with _opening(self.shown), self._open() as file:
             number = 0
             while data := file.readline(LONGEST + 1):
                 number += 1
@@ -39,8 +46,37 @@ class Source:
                         number, "the line is not UTF-8, which every key is: convert the file, or take the line out"
                     ) from error
 
+    def close(self) -> None:
+        if self._piped is not None:
+            self._piped.close()
+
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        if self._piped is None:
+            with open(self.shown, "rb") as file:
+                if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    yield file
+                    return
+                self._piped = _kept(file)
+        self._piped.seek(0)
+        yield self._piped
+
     def error(self, line: int, sentence: str) -> ManifestError:
         return ManifestError(f"{self.shown}:{line}: {sentence}")
+
+
+def _kept(pipe: BinaryIO) -> BinaryIO:
+    """All of what can be read but once; it ends with a line that is too long, for no reader goes on behind that."""
+    spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - it lives as long as its source
+    while line := pipe.readline(LONGEST + 1):
+        try:
+            spool.write(line)
+        except OSError as error:
+            reason = error.strerror or error
+            raise OutputError(f"the temporary file of an import cannot be written ({reason}): set TMPDIR") from error
+        if len(line) > LONGEST:
+            break
+    return spool
 
 
 @contextmanager

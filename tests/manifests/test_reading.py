@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import threading
+from contextlib import closing
 from hashlib import new
 from pathlib import Path
 
@@ -246,6 +249,23 @@ def test_form_that_cannot_be_found_out_is_asked_for(tmp_path: Path) -> None:
 def test_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         list(Source(str(tmp_path / name)).lines())
+
+
+@pytest.mark.parametrize("count", [3, 5000])
+def test_pipe_is_read_whole_though_its_form_is_found_out_first(tmp_path: Path, count: int) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    text = "".join(f"{SHA}  key {number}\n" for number in range(count))
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,))
+    writer.start()
+    with closing(Source(str(tmp_path / "pipe"))) as source:
+        records = list(form_of(source).read(source))
+    writer.join()
+    assert [record.name for record in records] == [f"key {number}" for number in range(count)]
+
+
+def test_endless_line_of_a_device_is_refused() -> None:
+    with closing(Source("/dev/zero")) as source, pytest.raises(ManifestError, match="/dev/zero:1: the line is longer"):
+        list(source.lines())
 
 
 def test_every_algorithm_that_can_be_asked_for_has_its_length() -> None:

@@ -13,13 +13,15 @@ from auditor.errors import LedgerError, UsageError
 from auditor.ledgers.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
+MEMORY: Final = ":memory:"
+"""Instead of a path: no file, and gone when it is closed."""
 
 T = TypeVar("T")
 
 
 def file_of(name: str) -> str:
     """The path that a ledger's URI names."""
-    if name == ":memory:":
+    if name == MEMORY:
         return name
     try:
         return str(Path(name).expanduser())
@@ -38,7 +40,7 @@ def text(key: bytes) -> str:
 def connect(path: str) -> sqlite3.Connection:
     """Open the file, and make what is in it this version's; an empty one is made where there is none."""
     parent = Path(path).parent
-    if path != ":memory:" and not parent.is_dir():
+    if path != MEMORY and not parent.is_dir():
         raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: make {str(parent)!r} first")
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
