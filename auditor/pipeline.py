@@ -21,10 +21,8 @@ from auditor.config import accepts_rule
 from auditor.dispatch import Dispatcher
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, UsageError
-from auditor.fixity import Fixity, Routing
 from auditor.gather import Reader, gather
-from auditor.hashers import Hasher, InProcessHasher
-from auditor.hashing import MIB, hash_threads
+from auditor.hashparts import open_fixity, write_routed
 from auditor.home import connection_to
 from auditor.judge import Judge
 from auditor.listing import pages
@@ -40,7 +38,7 @@ from auditor.reports.words import counted
 from auditor.resuming import asked_of, checkpoint
 from auditor.rules import RULES
 from auditor.runfolder import RunFolder
-from auditor.runs import State, last_listed, new_run_id, read_lines, run_path, target_name
+from auditor.runs import State, last_listed, new_run_id, read_lines, target_name
 from auditor.settings import Settings
 from auditor.stop import Stop
 from auditor.tally import Tally
@@ -49,7 +47,6 @@ from auditor.tasks import task_group
 from auditor.text import visible
 
 TICK_SECONDS: Final = 1.0
-HASH_CONCURRENCY: Final = 16
 AUTO_CEILING_OF: Final = {"boto3": 32}
 """Threads cost more than tasks, so `auto` ends earlier there."""
 FIRST_OF: Final = {"direct": first_in_flight()}
@@ -91,17 +88,17 @@ class Audit:
         self._resumed = run_id is not None
         self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._target = target
-        ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
+        self._ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
         first = FIRST_OF.get(settings.engine, AUTO_START)
         self._rate = Rate(settings.max_rate)
         self._caller = Caller(
             target.bucket,
             rate=self._rate,
-            permits=Permits(ceiling, auto=settings.concurrency is None, first=first),
+            permits=Permits(self._ceiling, auto=settings.concurrency is None, first=first),
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
-        self._connection = connection_to(target.bucket, settings, ceiling)
+        self._connection = connection_to(target.bucket, settings, self._ceiling)
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
         self._asked = asked_of(self._rules, settings, ledger=ledger)
@@ -178,7 +175,10 @@ class Audit:
             stack.push_async_callback(self._io, folder.close)
             await self._io(folder.prepare)
             engine = await stack.enter_async_context(self._places.engines((settings.engine, self._connection)))
-            dispatcher, fixity = self._fixity(engine, stack)
+            dispatcher = self._dispatcher()
+            fixity = open_fixity(
+                target.bucket, settings, self._places, engine, stack, rate=self._rate, concurrency=self._ceiling
+            )
             recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
             if self._began is not None:
                 self._began(self.run_id)
@@ -194,41 +194,6 @@ class Audit:
                 await self._io(lambda: folder.save(whole_key=not target.versions))
                 raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
-
-    def _fixity(self, engine: Engine, stack: AsyncExitStack) -> tuple[Dispatcher | None, Fixity | None]:
-        settings, ledger = self._settings, self._places.ledger
-        if ledger is None:
-            return None, None
-        dispatcher: Dispatcher | None = None
-        hasher: Hasher | None = None
-        if self._places.queue is not None:
-            dispatcher = Dispatcher(self._places.queue, self.run_id, self._target.bucket, settings.algorithms)
-        elif settings.hash:
-            hasher = InProcessHasher(
-                self._target.bucket,
-                engine,
-                ledger,
-                settings.algorithms,
-                rate=self._rate,
-                concurrency=min(HASH_CONCURRENCY, self._connection.concurrency),
-                chunk_size=settings.chunk_mib * MIB,
-                executor=stack.enter_context(hash_threads()),
-                streams=settings.streams,
-            )
-        fixity = Fixity(
-            self._target.bucket,
-            ledger,
-            settings.algorithms,
-            hasher,
-            accept_cost=settings.accept_cost,
-            routing=Routing(settings.batch_over) if self._routes else None,
-        )
-        return dispatcher, fixity
-
-    @property
-    def _routes(self) -> bool:
-        """Some objects are left to S3 Batch Operations."""
-        return self._settings.batch_over is not None or self._settings.batch_manifest is not None
 
     async def _gather(
         self, engine: Engine, plan: Plan, recorder: Recorder, state: State | None, folder: RunFolder
@@ -295,7 +260,9 @@ class Audit:
             return result
         if recorder.tally.routed["objects"]:
             await self._io(folder.save)
-            await self._io(self._write_batch, facts)
+            account = facts.account if isinstance(facts.account, str) else None
+            target, region = self._target, self._connection.region
+            await self._io(partial(write_routed, self._places, settings, target, self.run_id, region, account))
         self.shown = recorder.shown
         if self._resumed:  # what an earlier process wrote is in the folder alone
             await self._io(folder.save)
@@ -307,26 +274,11 @@ class Audit:
             self._watch(replace(self._snapshot(recorder), done=True))
         return result
 
-    def _write_batch(self, facts: BucketFacts) -> None:
-        """What is left to S3 Batch Operations, as manifests and jobs; of a run that goes on it is written again."""
-        from auditor.batchops.writing import Owner, write_batch
-        from auditor.policies import partition_of
-
-        target, settings, store = self._target, self._settings, self._places.store
-        write_batch(
-            self._places.manifests or store,
-            run_path(target.bucket, self.run_id),
-            read_lines(store, target.bucket, self.run_id, "routed"),
-            bucket=target.bucket,
-            run_id=self.run_id,
-            versions=target.versions,
-            algorithms=settings.algorithms,
-            owner=Owner(
-                partition=partition_of(self._connection.region),
-                account=facts.account if isinstance(facts.account, str) else None,
-                role=settings.batch_role,
-            ),
-        )
+    def _dispatcher(self) -> Dispatcher | None:
+        settings, places = self._settings, self._places
+        if places.ledger is None or places.queue is None:
+            return None
+        return Dispatcher(places.queue, self.run_id, self._target.bucket, settings.algorithms)
 
     def _resume(self, folder: RunFolder) -> dict[str, Any]:
         """How to go on: the same run, after the last key that has an outcome."""
