@@ -10,9 +10,10 @@ from typing import Final, Protocol
 from auditor import carried
 from auditor.carried import Carried
 from auditor.errors import UsageError
+from auditor.hexdigests import SIZES
 
 CRC64NVME: Final = "crc64nvme"
-STATE_DIGITS: Final[Mapping[str, int]] = {"sha256": 64, "sha1": 40, "md5": 32, CRC64NVME: 16}
+STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ("sha256", "sha1", "md5", CRC64NVME)}
 """Hex digits of each algorithm's state, and of its digest."""
 _Checksum = Callable[[memoryview, int], int]
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Final
 
+from auditor.hexdigests import of_base64
 from auditor.models import Evidence, Head, ObjectRef
 
 _S3_CHECKSUMS: Final = {
-    "sha256": ("checksum_sha256", 32),
-    "sha1": ("checksum_sha1", 20),
-    "crc64nvme": ("checksum_crc64nvme", 8),
+    "sha256": "checksum_sha256",
+    "sha1": "checksum_sha1",
+    "crc64nvme": "checksum_crc64nvme",
 }
-"""HEAD's member for each algorithm that a ledger may hold, and the bytes of its digest."""
+"""HEAD's member for each algorithm that a ledger may hold."""
 _NONE: Final[Mapping[str, str]] = {}
 
 
@@ -29,19 +28,11 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
     multipart = "-" in head.etag
     if not (head.checksum_type == "FULL_OBJECT" or (head.checksum_type is None and not multipart)):
         return _NONE
-    stored = {name: (getattr(head, member), size) for name, (member, size) in _S3_CHECKSUMS.items()}
-    return {name: digest for name, (text, size) in stored.items() if text and (digest := _hex(text, size))}
+    stored = {name: getattr(head, member) for name, member in _S3_CHECKSUMS.items()}
+    return {name: digest for name, text in stored.items() if text and (digest := of_base64(text, name))}
 
 
 def promised(ref: ObjectRef) -> frozenset[str]:
     """Algorithms whose full-object checksum S3 stores, as the listing says, whether or not we may read its value."""
     whole = ref.checksum_type == "FULL_OBJECT" or (ref.checksum_type is None and "-" not in ref.etag)
     return frozenset(name.lower() for name in ref.checksum_algorithms) if whole else frozenset()
-
-
-def _hex(text: str, size: int) -> str | None:
-    try:
-        digest = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return digest.hex() if len(digest) == size else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,11 +11,11 @@ from urllib.parse import unquote_plus
 
 from auditor.batchops.job import ALGORITHMS
 from auditor.errors import UsageError
+from auditor.hexdigests import of_base64, of_hex
 
 COLUMNS: Final = ("Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage")
 _NEEDED: Final = ("Bucket", "Key", "TaskStatus", "ResultMessage")
 _OURS: Final = {name: ours for ours, name in ALGORITHMS.items()}
-_SIZES: Final = {"sha256": 32, "sha1": 20, "md5": 16, "crc64nvme": 8}
 _LONGEST_CODE: Final = 100
 
 
@@ -101,7 +99,7 @@ def checksum_of(task: Task) -> Checksum | str:
     if algorithm is None:
         return "unknown"
     etag = _text(told, "etag").strip('"')
-    digest = _digest(_text(told, "checksum_base64"), _text(told, "checksum_hex"), _SIZES[algorithm])
+    digest = _digest(_text(told, "checksum_base64"), _text(told, "checksum_hex"), algorithm)
     if digest is None or not etag:
         return "unreadable"
     return Checksum(algorithm, digest, etag)
@@ -112,12 +110,8 @@ def _text(told: Mapping[str, Any], name: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _digest(in_base64: str, in_hex: str, size: int) -> str | None:
+def _digest(in_base64: str, in_hex: str, algorithm: str) -> str | None:
     """Both where both are there, and then they must say the same."""
-    try:
-        found = [base64.b64decode(in_base64, validate=True)] if in_base64 else []
-        found += [bytes.fromhex(in_hex)] if in_hex else []
-    except (binascii.Error, ValueError):
-        return None
-    same = len(set(found)) == 1 and len(found[0]) == size
-    return found[0].hex() if same else None
+    found: set[str | None] = {of_base64(in_base64, algorithm)} if in_base64 else set()
+    found |= {of_hex(in_hex, algorithm)} if in_hex else set()
+    return found.pop() if len(found) == 1 else None

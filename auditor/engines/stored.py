@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 from typing import Any, Final
+
+from auditor.hexdigests import SIZES, of_base64
 
 Headers = Mapping[bytes, bytes]
 
@@ -14,20 +14,7 @@ CHECKSUM_MODE: Final = ("x-amz-checksum-mode", "ENABLED")
 """The header that asks for them."""
 _PREFIX: Final = b"x-amz-checksum-"
 _TYPE: Final = b"x-amz-checksum-type"
-_SIZES: Final = {
-    "sha256": 32,
-    "sha1": 20,
-    "sha512": 64,
-    "md5": 16,
-    "crc64nvme": 8,
-    "crc32": 4,
-    "crc32c": 4,
-    "xxhash64": 8,
-    "xxhash3": 8,
-    "xxhash128": 16,
-}
-"""Bytes of each digest (GetObject, S3 API reference)."""
-_NAMES: Final = {_PREFIX + name.encode(): name for name in _SIZES}
+_NAMES: Final = {_PREFIX + name.encode(): name for name in SIZES}
 _OF_PARTS: Final = re.compile(rb'-[0-9]+"?$')
 _NONE: Final[Mapping[str, str]] = {}
 
@@ -41,7 +28,7 @@ def stored(headers: Headers) -> Mapping[str, str]:
     found = {name: headers[header] for header, name in _NAMES.items() if header in headers}
     if not found or not _of_the_whole(headers):
         return _NONE
-    digests = {name: _hex(value, _SIZES[name]) for name, value in found.items()}
+    digests = {name: of_base64(value.strip(), name) for name, value in found.items()}
     return {name: digest for name, digest in digests.items() if digest}
 
 
@@ -70,11 +57,3 @@ def _ask(params: dict[str, Any], **_: Any) -> None:
 def _of_the_whole(headers: Headers) -> bool:
     kind = headers.get(_TYPE, b"").strip().upper()
     return kind == b"FULL_OBJECT" or (not kind and not _OF_PARTS.search(headers.get(b"etag", b"").strip()))
-
-
-def _hex(value: bytes, size: int) -> str:
-    try:
-        digest = base64.b64decode(value.strip(), validate=True)
-    except binascii.Error:
-        return ""
-    return digest.hex() if len(digest) == size else ""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from auditor.hexdigests import SIZES, of_hex
 from auditor.ledgers.interface import Subject
 from auditor.manifests.source import Source
+from auditor.messages import ALGORITHMS
 
-HEX_DIGITS: Final = {"sha256": 64, "sha1": 40, "md5": 32, "crc64nvme": 16}
+HEX_DIGITS: Final = {name: 2 * SIZES[name] for name in ALGORITHMS}
 """How long a digest of each algorithm is."""
 OF_TOOLS: Final = ("sha256", "sha1", "md5")
 """What sha256sum, sha1sum, md5sum and BagIt's tools compute: the digest's length tells which."""
-_HEX: Final = re.compile(r"[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ def algorithm_of(digest: str, source: Source, line: int) -> str:
 
 def checked(digest: str, algorithm: str, source: Source, line: int) -> str:
     """The digest in lower case; raises ManifestError when the algorithm has no such digest."""
-    digest = digest.lower()
-    if not _HEX.fullmatch(digest) or len(digest) != HEX_DIGITS[algorithm]:
+    found = of_hex(digest, algorithm)
+    if found is None:
         raise source.error(
-            line, f"{digest[:80]!r} is no {algorithm} digest: write {HEX_DIGITS[algorithm]} hexadecimal digits"
+            line, f"{digest.lower()[:80]!r} is no {algorithm} digest: write {HEX_DIGITS[algorithm]} hexadecimal digits"
         )
-    return digest
+    return found
 
 
 def last_digest(subject: Subject, algorithm: str) -> str | None:
