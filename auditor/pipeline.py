@@ -41,6 +41,7 @@ from auditor.runfolder import RunFolder
 from auditor.runs import State, last_listed, new_run_id, read_lines, target_name
 from auditor.settings import Settings
 from auditor.stop import Stop
+from auditor.streams import MOST
 from auditor.tally import Tally
 from auditor.target import Target
 from auditor.tasks import task_group
@@ -98,7 +99,8 @@ class Audit:
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
-        self._connection = connection_to(target.bucket, settings, self._ceiling)
+        spare = (settings.streams or MOST) if settings.hash else 0  # for an object that has several streams
+        self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
         self._asked = asked_of(self._rules, settings, ledger=ledger)

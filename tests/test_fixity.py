@@ -135,3 +135,21 @@ async def test_concurrency_is_the_ceiling_of_hashing_too(stub: StubServer, ledge
     result = await audit(stub, tmp_path, ledger=ledger, hash=True, engine="boto3", concurrency=1, only=("K01",))
     assert result.summary["hashing"]["hashed_now"] == 4
     assert at_once == [1, 1, 1, 1]
+
+
+async def test_streams_of_one_object_have_connections_beyond_the_runs_concurrency(
+    stub: StubServer, ledger: Ledger, tmp_path: Path
+) -> None:
+    stub.put(BUCKET, "large", None, size=16 * MIB)
+    at_once: list[int] = []
+
+    def watch(operation: str, key: str, nth: int) -> None:
+        if operation == "GetObject":
+            at_once.append(stub.in_flight)
+
+    stub.faults = [watch]
+    result = await audit(
+        stub, tmp_path, ledger=ledger, hash=True, streams=4, engine="direct", concurrency=1, only=("K01",)
+    )
+    assert result.summary["hashing"]["hashed_now"] == 1
+    assert max(at_once) > 1
