@@ -15,7 +15,7 @@ from auditor.arrivals import arrive
 from auditor.counts import Counts, Processed
 from auditor.dispatch import deliver
 from auditor.enginepool import EnginePool
-from auditor.errors import AuditorError, MessageError, QueueError
+from auditor.errors import AuditorError, CredentialsError, MessageError, QueueError
 from auditor.hashing import Failed
 from auditor.hashwork import HashSettings, MessageHasher, Worked
 from auditor.leased import Waiting
@@ -168,5 +168,5 @@ async def leave(queue: Queue, received: Received, seconds: int) -> None:
     """Let a message come again after so many seconds; when even that fails, its visibility timeout does it later."""
     try:
         await queue.hide(received.receipt, seconds)
-    except QueueError as error:
+    except (QueueError, CredentialsError) as error:
         log.warning("message %s keeps its visibility timeout: %s", received.id, error)

@@ -151,6 +151,11 @@ class SqsQueue:
             answer = await self._client.call("GetQueueAttributes", QueueUrl=self.url, AttributeNames=["RedrivePolicy"])
             policy = answer.get("Attributes", {}).get("RedrivePolicy")
             if not policy:
+                log.warning(
+                    "the queue %s has no dead-letter queue: what cannot be hashed stays on it, and is tried again and"
+                    " again; give it a redrive policy, or set AUDITOR_DEAD_LETTER_QUEUE",
+                    self.url,
+                )
                 return None
             *_, account, name = json.loads(policy)["deadLetterTargetArn"].split(":")
             found = await self._client.call("GetQueueUrl", QueueName=name, QueueOwnerAWSAccountId=account)

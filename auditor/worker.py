@@ -14,7 +14,7 @@ from typing import Final
 from auditor.counts import Counts, Processed
 from auditor.enginepool import EnginePool, OpenEngine
 from auditor.engines.interface import Engine
-from auditor.errors import AuditorError, QueueError
+from auditor.errors import AuditorError, CredentialsError, QueueError
 from auditor.hashing import MIB, hash_threads
 from auditor.hashwork import HashSettings
 from auditor.home import connection_to, open_at_home
@@ -151,7 +151,7 @@ class Worker:
             return
         try:
             await self._queue.delete([received.receipt])
-        except QueueError as error:
+        except (QueueError, CredentialsError) as error:
             log.warning("message %s is done and will come again: %s", received.id, error)
 
     def _give_up(self, error: AuditorError) -> None:

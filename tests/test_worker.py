@@ -10,7 +10,7 @@ import pytest
 
 from auditor.counts import Counts
 from auditor.enginepool import EnginePool
-from auditor.errors import CallFailed, LedgerError, QueueError
+from auditor.errors import CallFailed, CredentialsError, LedgerError, QueueError
 from auditor.hashwork import HashSettings
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Ledger
@@ -157,6 +157,26 @@ async def test_refused_visibility_change_does_not_end_the_worker(ledger: Ledger,
     queue.put("malformed")
     queue.put(message_of(store, "key-1"))
     assert await make(queue, ledger, store, Pace(idle=0)).run() == Counts(messages=2, failed=1, hashed=1)
+
+
+async def test_credentials_that_end_in_mid_hash_cost_no_object_in_hand(
+    queue: MemoryQueue, ledger: Ledger, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(*_: object) -> None:
+        raise CredentialsError("no usable AWS credentials (CredentialRetrievalError)")
+
+    monkeypatch.setattr(queue, "hide", refuses)
+    monkeypatch.setattr(queue, "delete", refuses)
+    store.hold = asyncio.Event()
+    queue.put(message_of(store, "key-1", "key-2"))
+    worker = make(queue, ledger, store, Pace(idle=0, heartbeat=0.001))
+    working = asyncio.create_task(worker.run())
+    await until(lambda: store.now == 2)
+    await asyncio.sleep(0.01)
+    store.hold.set()
+    worker.stop()
+    assert (await working).hashed == 2
+    assert len(queue.left) == 1
 
 
 async def test_queue_that_breaks_is_raised(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
