@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import enum
 import sys
 from typing import Final, Self
 
@@ -20,6 +19,7 @@ from auditor.wire.interface import (
 )
 from auditor.wire.kept import CLOSED_EARLY, KeptConnection, Owner
 from auditor.wire.parsing import AnswerReader
+from auditor.wire.phase import Phase
 
 HEAD_SIZE: Final = 32 * 1024
 """Bytes that are read before anybody gave a buffer: an answer's head, and a small object with it."""
@@ -32,16 +32,6 @@ _NOBODYS: Final = memoryview(bytearray(DRAINED))
 """Where bytes go that nobody will look at."""
 
 
-class _Phase(enum.Enum):
-    IDLE = enum.auto()
-    HEAD = enum.auto()
-    BODY = enum.auto()
-    WHOLE = enum.auto()
-    """All of the body came; the reader may not have it all yet."""
-    DRAIN = enum.auto()
-    """The reader has left; the rest of the body is on its way."""
-
-
 class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
     """`begin` gives an answer's head; then `readinto` until it gives 0, and `release`.
 
@@ -52,7 +42,6 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
     __slots__ = (
         "_bodiless",
         "_chunked",
-        "_counted",
         "_delivery",
         "_empty_line",
         "_error",
@@ -61,7 +50,6 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         "_left",
         "_paused",
         "_phase",
-        "_since",
         "_until_close",
         "_waiting",
     )
@@ -75,14 +63,13 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         self._empty_line = EmptyLine()
         self._waiting: asyncio.Future[int] | None = None
         self._error: TransportError | None = None
-        self._phase = _Phase.IDLE
+        self._phase = Phase.IDLE
         self._bodiless = self._chunked = self._until_close = self._paused = False
-        self._left = self._counted = 0
-        self._since = 0.0
+        self._left = 0
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Answer]:
         """The future gives status, reason and headers."""
-        self._phase = _Phase.HEAD
+        self._phase = Phase.HEAD
         self._empty_line.restart()
         self._bodiless = head_only
         # The parser is done with an answer at its head: a body is not its business, unless it comes in chunks.
@@ -90,24 +77,24 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
 
     def abandon(self, future: asyncio.Future[Answer]) -> None:
         super().abandon(future)
-        if self._phase in (_Phase.BODY, _Phase.WHOLE):
+        if self._phase in (Phase.BODY, Phase.WHOLE):
             self.release()
 
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer; fewer bytes than that only at the body's end. Raises TransportError, with `read` set."""
         count = self._delivery.take(buffer)
-        if count == len(buffer) or self._phase is _Phase.WHOLE:
+        if count == len(buffer) or self._phase is Phase.WHOLE:
             return count
         if self._error is not None:
             error = type(self._error)(*self._error.args)
             error.read = count
             raise error
         self._delivery.open(buffer, count)
-        self._counted = count
         waiting: asyncio.Future[int] = self._loop.create_future()
         self._waiting = waiting
-        self._since = self._loop.time()
-        self._deadline = self._since + self._read_timeout
+        now = self._loop.time()
+        self._flow.wait(now, count)
+        self._deadline = now + self._read_timeout
         self._watch()
         self._resume()
         try:
@@ -124,10 +111,10 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         self._delivery.forget()
         if not self.alive:
             return
-        if self._phase is _Phase.WHOLE and self._reader.reusable:
+        if self._phase is Phase.WHOLE and self._reader.reusable:
             self._free()
-        elif self._phase is _Phase.BODY and self._reader.reusable and not self._chunked and self._left <= DRAINED:
-            self._phase = _Phase.DRAIN
+        elif self._phase is Phase.BODY and self._reader.reusable and not self._chunked and self._left <= DRAINED:
+            self._phase = Phase.DRAIN
             self._deadline = self._loop.time() + min(_DRAIN_SECONDS, self._read_timeout)
             self._watch()
             self._resume()
@@ -137,30 +124,30 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """A view: of a bytearray asyncio's TLS (3.11) would fill a copy."""
         phase = self._phase
-        if phase is _Phase.BODY and not self._chunked:
+        if phase is Phase.BODY and not self._chunked:
             rest = self._delivery.rest(self._left)
             if rest is not None:
                 return rest
-        if phase is _Phase.HEAD or phase is _Phase.BODY:
+        if phase is Phase.HEAD or phase is Phase.BODY:
             return memoryview(self._head)
-        return _NOBODYS[: self._left] if phase is _Phase.DRAIN else _NOBODYS
+        return _NOBODYS[: self._left] if phase is Phase.DRAIN else _NOBODYS
 
     def buffer_updated(self, nbytes: int) -> None:
         phase = self._phase
-        if phase is _Phase.BODY:
+        if phase is Phase.BODY:
             if self._chunked:
                 self._arrived(memoryview(self._head)[:nbytes])
             else:
                 self._delivery.position += nbytes
                 self._left -= nbytes
             self._progress()
-        elif phase is _Phase.HEAD:
+        elif phase is Phase.HEAD:
             self._read_head(nbytes)
-        elif phase is _Phase.DRAIN:
+        elif phase is Phase.DRAIN:
             self._left -= nbytes
             if not self._left:
                 self._free()
-        elif phase is _Phase.WHOLE:
+        elif phase is Phase.WHOLE:
             # More than the answer, or the answer to nothing.
             self._reader.reusable = False
             self._pause()
@@ -204,7 +191,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         if self._until_close:
             self._reader.reusable = False
         self._flow.restart()
-        self._phase = _Phase.BODY
+        self._phase = Phase.BODY
         if len(rest) > self._left:
             self._reader.reusable, rest = False, rest[: self._left]
         if rest:
@@ -215,7 +202,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         if self._left:
             self._pause()
         else:
-            self._phase = _Phase.WHOLE
+            self._phase = Phase.WHOLE
         if future is not None and not future.done():
             future.set_result(answer)
 
@@ -241,7 +228,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
             return
         now = self._loop.time()
         if not self._left:
-            self._phase = _Phase.WHOLE
+            self._phase = Phase.WHOLE
         elif self._delivery.waits and not self._delivery.full:
             self._deadline = now + self._read_timeout
             return
@@ -260,10 +247,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
 
     def _keeps_up(self, now: float) -> bool:
         """False when the body comes too slowly: the connection is closed then."""
-        position = self._delivery.position
-        seconds, size = now - self._since, position - self._counted
-        self._since, self._counted = now, position
-        if self._flow.enough(seconds, size):
+        if self._flow.keeps_up(now, self._delivery.position):
             return True
         self.close(TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds"))
         return False
@@ -273,7 +257,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
 
         plain: whether without TLS this end is the server's own word, and the end of a body without a length.
         """
-        if self._phase is not _Phase.BODY or not self.alive:
+        if self._phase is not Phase.BODY or not self.alive:
             return
         tls = self._tls()
         pieces, farewell = ([], plain) if tls is None else emptied(tls, self._left)
@@ -282,7 +266,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         if farewell and self._until_close:
             self._left = 0
         if not self._left:
-            self._phase = _Phase.WHOLE
+            self._phase = Phase.WHOLE
             self._wake()
         elif self._delivery.full:
             self._wake()
@@ -296,7 +280,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         self._delivery.close()
 
     def _free(self: Self) -> None:
-        self._phase = _Phase.IDLE
+        self._phase = Phase.IDLE
         self._resume()
         super()._free()
 
@@ -318,7 +302,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
             self._timer = self._loop.call_at(due, self._check_time)
 
     def _check_time(self) -> None:
-        if self._waiting is None and self._phase is not _Phase.DRAIN:
+        if self._waiting is None and self._phase is not Phase.DRAIN:
             super()._check_time()
             return
         self._timer = None
