@@ -11,11 +11,8 @@ _CHARGED: Final = {
     "ONEZONE_IA": _RETRIEVAL,
     "GLACIER_IR": _RETRIEVAL,
 }
-CHARGED_CLASSES: Final = frozenset(_CHARGED)
-"""Storage classes that are read only where the owner accepts it. A restored archive is none of them: its retrieval was
-paid with the restore (S3 User Guide, "Understanding and managing Amazon S3 storage classes")."""
-
-
+"""A restored archive is not here: its retrieval was paid with the restore (S3 User Guide, "Understanding and managing
+Amazon S3 storage classes")."""
 _MONITORED: Final = 128 * 1024
 
 
