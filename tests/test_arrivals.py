@@ -64,7 +64,7 @@ def body(*records: dict[str, Any]) -> str:
 OLDEST = record("ObjectCreated:Put", "0055AED6DCD90281E3", b"oldest")
 MIDDLE = record("ObjectCreated:Put", "0055AED6DCD90281E4", b"middle")
 NEWEST = record("ObjectCreated:Put", "0055AED6DCD90281E5")
-DELETED = record("ObjectRemoved:Delete", "0055AED6DCD90281E6")
+DELETED = record("ObjectRemoved:Delete", "0055AED6DCD90281E6") | {"eventTime": "2099-01-02T03:04:05.000Z"}
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations((OLDEST, MIDDLE, NEWEST))))

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
 
 from auditor.ledgers.interface import AUDITOR, S3, Expectation, Known, Notice, Source, Subject, Version
 from auditor.ledgers.matching import NULL
 from auditor.sequencers import newer, sort_key
+
+SLACK: Final = timedelta(minutes=15)
+"""How long a read goes on, at most, that began before the object was deleted, and how far two clocks are apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +60,28 @@ def subject_of(key: str, parts: Parts) -> Subject:
 
 
 def _deleted_at(parts: Parts) -> str | None:
-    """A deletion that names one of several known versions took that version alone: the key may be there still."""
+    """A deletion that names one of several known versions took that version alone: the key may be there still.
+
+    One before the key was looked at under its bare name is not the last word: a newer notification was lost.
+    """
     latest = parts.latest
-    if latest is None or not latest.deleted:
+    if latest is None or not latest.deleted or _seen_after(parts, latest.at):
         return None
     known = {version.version_id for version, _ in parts.versions}
     return None if latest.version_id in known - {NULL} and len(known) > 1 else latest.at
+
+
+def _seen_after(parts: Parts, at: str) -> bool:
+    looks = [
+        max(known.recorded_at, known.verified_at or "")
+        for version, _ in parts.versions
+        if version.version_id == NULL  # an older version can be read by its name when the key is long deleted
+        for known in version.digests.values()
+    ]
+    try:
+        return bool(looks) and (datetime.fromisoformat(max(looks)) - datetime.fromisoformat(at)) > SLACK
+    except (ValueError, TypeError):  # times that no auditor wrote prove nothing
+        return False
 
 
 def is_older(notice: Notice, latest: Latest | None) -> bool:

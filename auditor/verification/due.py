@@ -55,7 +55,10 @@ class OlderThan:
             return True
         if checked is None:
             return False
-        then = datetime.fromisoformat(checked)
+        try:
+            then = datetime.fromisoformat(checked)
+        except ValueError:  # a ledger that was edited by hand
+            return True
         return (now - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds() >= self.limit
 
     @property

@@ -66,22 +66,25 @@ class Question:
 
 @record(kw_only=True)
 class Judge:
-    """Sorts pairs; pure. in_flight_from: what was written then or later is on its way to the ledger, ISO 8601, UTC.
+    """Sorts pairs; pure. in_flight_from, in_flight_to: what was written between them is on its way to the ledger, ISO
+    8601, UTC; a clock that ran far ahead excuses nothing.
 
     algorithms: those to compare where the ledger has one of them; None: all that it has. record: read what is new or
     changed, too.
     """
 
     in_flight_from: str
+    in_flight_to: str = "9999"
     algorithms: Collection[str] | None = field(default=None, hash=False)
     record: bool = False
 
     def listed(self, ref: ObjectRef, subject: Subject | None) -> Verified | Question:
         """Of an object that the listing has."""
         versions = _speaking_of(ref, subject)
-        if not versions and ref.last_modified >= self.in_flight_from:
-            return verified(ref, Outcome.IN_FLIGHT)
         expected = subject.expectations if subject is not None and ref.is_latest else ()
+        # What a manifest expects the ledger knows already, however young the object is.
+        if not versions and not expected and self._in_flight(ref.last_modified):
+            return verified(ref, Outcome.IN_FLIGHT)
         sizes = [(one.size, LEDGER) for one in versions] + [(one.size, one.origin) for one in expected]
         for size, origin in sizes:
             if size not in (None, ref.size):
@@ -92,6 +95,8 @@ class Judge:
         if versions and not claims:
             return verified(ref, Outcome.UNREADABLE, code="UnknownAlgorithm")
         claims += [Claim(one.algorithm, one.digest, one.origin) for one in expected if one.algorithm in ALGORITHMS]
+        if expected and not claims:
+            return verified(ref, Outcome.UNREADABLE, code="UnknownAlgorithm")
         return self._question(ref, _standing(ref, subject, versions), claims)
 
     def _question(self, ref: ObjectRef, standing: Outcome, claims: list[Claim]) -> Verified | Question:
@@ -119,12 +124,15 @@ class Judge:
         outcome = Outcome.MISSING
         if deleted:
             outcome = Outcome.DELETED
-        elif (last is not None and last.first_seen >= self.in_flight_from) or not (recorded or subject.expectations):
+        elif (last is not None and self._in_flight(last.first_seen)) or not (recorded or subject.expectations):
             outcome = Outcome.IN_FLIGHT
         if last is None:
             return Verified(key=pair.key, outcome=outcome, listed=False)
         name = None if last.version_id == NULL else last.version_id
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
+
+    def _in_flight(self, written: str) -> bool:
+        return self.in_flight_from <= written < self.in_flight_to
 
     def _claims(self, version: Version) -> Iterator[Claim]:
         computable = {name: known for name, known in version.digests.items() if name in ALGORITHMS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 from auditor.errors import LedgerError
@@ -84,11 +85,13 @@ class _Key:
         self._subject = subject
         self._awaited = {version.version_id: version for version in _real_versions(subject)}
         self._listed = False
+        self._current = False
 
     def step(self, step: Listed) -> Pair:
         ref = step.ref
         if ref is not None:
             self._listed = True
+            self._current = self._current or ref.is_latest
             self._awaited.pop(ref.version_id or NULL, None)
         return Pair(step.key, ref, self._subject, delete_markers=step.delete_markers)
 
@@ -101,6 +104,9 @@ class _Key:
             return
         for version in self._awaited.values():
             yield Pair(self.name, None, self._subject, absent=True, version=version)
+        if self._subject.expectations and not self._current:
+            # A manifest speaks of the current version, and that is a delete marker.
+            yield Pair(self.name, None, replace(self._subject, versions=()), absent=True)
 
 
 def _absent(subject: Subject, versions: bool) -> Iterator[Pair]:

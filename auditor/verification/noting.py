@@ -67,22 +67,29 @@ class Notes:
     async def flush(self) -> None:
         async with self._writing:
             events, self._waiting = self._waiting, []
-            news = await together(self._is_new(event) for event in events)
-            if any(news):
-                await self._keeper.note(self._bucket, [event for event, new in zip(events, news, strict=True) if new])
+            try:
+                news = await together(self._is_new(event) for event in events)
+                if any(news):
+                    new_ones = [event for event, new in zip(events, news, strict=True) if new]
+                    await self._keeper.note(self._bucket, new_ones)
+            except BaseException:  # given up or refused: a later flush may yet write them, and writes none twice
+                self._waiting = events + self._waiting
+                raise
 
     async def _is_new(self, event: Event) -> bool:
         """Whether the last word on this version was another one; being verified once more always is new."""
         if event.what == "verified":
             return True
         for past in reversed(await self._keeper.history(self._bucket, event.key)):
-            if past.what in _STATES and _identity(past) == _identity(event):
+            if past.what in _STATES and _same_version(past, event):
                 return past.what != event.what or dict(past.detail) != dict(event.detail)
         return True
 
 
-def _identity(event: Event) -> tuple[str, str | None]:
-    return event.version_id or NULL, event.etag
+def _same_version(one: Event, other: Event) -> bool:
+    """By the ETag, and by the version where both name one: a listing may know none, and the ledger does."""
+    names = {one.version_id or NULL, other.version_id or NULL}
+    return one.etag == other.etag and len(names - {NULL}) <= 1
 
 
 def _matches(verified: Verified, claims: Sequence[Claim], at: str) -> Iterator[Event]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TextIO
 
@@ -42,6 +42,9 @@ from auditor.verification.walking import WINDOW, Done, Rules, Walk
 
 DEFAULT_CONCURRENCY: Final = 16
 _LINES: Final = 1000
+_LONGEST_PAUSE: Final = 15.0
+_LONGEST_RUN: Final = 7 * 86_400.0
+"""Seconds; what the ledger has from a later time than that was written by a clock that is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +170,12 @@ class Verification:
 
     def _rules(self) -> Rules:
         settings = self._settings
-        since = self._now - timedelta(seconds=settings.grace)
+        began = self._now.timestamp()
         judge = Judge(
-            in_flight_from=since.strftime("%Y-%m-%dT%H:%M:%SZ"), algorithms=self._compared, record=settings.record
+            in_flight_from=_written(max(0.0, began - settings.grace)),
+            in_flight_to=_written(began + _LONGEST_RUN),
+            algorithms=self._compared,
+            record=settings.record,
         )
         return Rules(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
 
@@ -198,6 +204,8 @@ class Verification:
             stop=self._stop.__bool__ if self._hop else None,
             checkpoint=self._at.resumed.get((task.key, task.version_id)),
             turn=turn,
+            attempts=self._settings.retry_attempts,
+            sleep=_pause,
         )
 
     async def _ask(self, reader: Reader, question: Question) -> Answer | Paused:
@@ -270,3 +278,12 @@ class Verification:
                 done=done,
             )
         )
+
+
+async def _pause(seconds: float) -> None:
+    """Growing ones have an end."""
+    await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
+
+
+def _written(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -159,14 +159,38 @@ async def test_deletion_is_known_until_a_newer_notification_says_otherwise(ledge
     await ledger.record(ENTRY)
     assert await ledger.arrived("bucket", NOTICE) is True
     assert (await subject(ledger)).deleted_at is None
-    deletion = Notice(key=KEY, sequencer="0055AED6DCD90281E6", deleted=True, at="2026-01-02T00:00:00Z")
+    deletion = Notice(key=KEY, sequencer="0055AED6DCD90281E6", deleted=True, at="2026-01-02T03:05:00Z")
     assert await ledger.arrived("bucket", deletion) is True
-    assert (await subject(ledger)).deleted_at == "2026-01-02T00:00:00Z"
+    assert (await subject(ledger)).deleted_at == "2026-01-02T03:05:00Z"
     assert await ledger.arrived("bucket", NOTICE) is False
-    assert (await subject(ledger)).deleted_at == "2026-01-02T00:00:00Z"
+    assert (await subject(ledger)).deleted_at == "2026-01-02T03:05:00Z"
     assert await ledger.arrived("bucket", replace(NOTICE, sequencer="0055AED6DCD90281E7", at="again")) is True
     assert (await subject(ledger)).deleted_at is None
     assert [what for what, _, _ in await lines(ledger)] == ["recorded", "created", "deleted", "created"]
+
+
+@pytest.mark.parametrize(
+    ("version_id", "minutes", "stands"),
+    [(None, 20, False), (None, 10, True), ("v1", 20, True)],
+    ids=["read long after", "being read", "an older version"],
+)
+async def test_deletion_that_a_later_look_belies_is_not_the_last_word(
+    ledger: Ledger, version_id: str | None, minutes: int, stands: bool
+) -> None:
+    entry = replace(ENTRY, version_id=version_id)
+    await ledger.record(entry)
+    deletion = replace(NOTICE, deleted=True, at="2026-01-02T03:05:00.123Z", version_id="marker")
+    await ledger.arrived("bucket", deletion)
+    seen = Event(
+        key=KEY,
+        at=f"2026-01-02T03:{5 + minutes}:01Z",
+        what="verified",
+        version_id=version_id,
+        etag=entry.etag,
+        detail={"algorithm": "sha256"},
+    )
+    await ledger.note("bucket", [seen])
+    assert ((await subject(ledger)).deleted_at is not None) is stands
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,13 @@ def test_fresh_object_waits_for_its_night() -> None:
     assert len(nights) == 1
 
 
+def test_time_that_nobody_can_read_is_no_look_at_it() -> None:
+    night = (
+        START + next(n for n in range(90) if not OlderThan(90 * DAY).due("key", None, None, START + n * DAYS)) * DAYS
+    )
+    assert OlderThan(90 * DAY).due("key", None, "last Tuesday", night)
+
+
 def test_settings_choose() -> None:
     assert due_of(None, None, DAY) == Everything()
     assert due_of(5 * DAY, None, DAY) == OlderThan(5 * DAY, DAY)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from auditor.ledgers.interface import Event, Known, Version
 from auditor.verification.judging import Claim
@@ -24,6 +28,19 @@ class Histories:
 
     async def history(self, bucket: str, key: str) -> list[Event]:
         return [event for event in self.events if event.key == key]
+
+
+class Slow(Histories):
+    """Tells no history before it is set free."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.free = asyncio.Event(), asyncio.Event()
+
+    async def history(self, bucket: str, key: str) -> list[Event]:
+        self.begun.set()
+        await self.free.wait()
+        return await super().history(bucket, key)
 
 
 class Minutes:
@@ -98,3 +115,28 @@ async def test_many_are_written_together_and_the_last_ones_at_the_end() -> None:
     assert (len(histories.events), histories.most) == (TOGETHER, TOGETHER)
     await notes.flush()
     assert len(histories.events) == TOGETHER + 7
+
+
+async def test_state_that_comes_again_is_noted_though_only_the_ledger_knows_the_version() -> None:
+    """A listing of current objects names no version; the ledger's digests are of one."""
+    histories, clock = Histories(), Minutes()
+    claim = Claim("sha256", "AB", "ledger", replace(VERSION, version_id="v1"))
+    for state in (Outcome.UNREADABLE, Outcome.MATCH, Outcome.UNREADABLE, Outcome.UNREADABLE):
+        notes = Notes(histories, "bucket", clock)
+        await notes.add(found(state), [claim] if state is Outcome.MATCH else [])
+        await notes.flush()
+    assert [event.what for event in histories.events] == ["unreadable", "verified", "unreadable"]
+
+
+async def test_what_was_being_written_when_it_was_given_up_is_written_by_the_last_flush() -> None:
+    histories = Slow()
+    notes = Notes(histories, "bucket", Minutes())
+    await notes.add(found(Outcome.MISMATCH))
+    flushing = asyncio.create_task(notes.flush())
+    await histories.begun.wait()
+    flushing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await flushing
+    histories.free.set()
+    await notes.flush()
+    assert [event.what for event in histories.events] == ["mismatch"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -14,9 +15,9 @@ from auditor.text import visible
 from tests.odd_keys import ODD_KEYS
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
-from tests.servers.stub_faults import TRUNCATED, error, on_keys
+from tests.servers.stub_faults import SLOW_DOWN, TRUNCATED, Fault, error, on_keys
 from tests.servers.world import StubBucket, StubObject
-from tests.verification.bench import LONG_AGO, Bench, expectation, now
+from tests.verification.bench import LONG_AGO, Bench, entry, expectation, now
 
 SHA256_OF_DATA: Final = hashlib.sha256(b"data").hexdigest()
 
@@ -118,6 +119,16 @@ async def test_no_flood_of_what_stays_as_it_is(bench: Bench, bucket: StubBucket,
     assert [event.what for event in await bench.noted("key")] == [state]
 
 
+async def test_object_that_is_throttled_three_times_is_read(bench: Bench, stub: StubServer) -> None:
+    await bench.recorded(bench.put("key"))
+
+    def throttle(operation: str, key: str, nth: int) -> Fault | None:
+        return SLOW_DOWN if operation == "GetObject" and nth <= 3 else None
+
+    stub.faults = [throttle]
+    assert (await bench.verify()).lines == ["= key"]
+
+
 class TestAlgorithms:
     async def test_all_that_the_ledger_has_are_compared(self, bench: Bench) -> None:
         item = bench.put("key")
@@ -195,6 +206,24 @@ class TestGrace:
         assert found.outcomes == expected
         assert found.code == 0
 
+    async def test_young_object_that_a_manifest_names_is_compared(self, bench: Bench) -> None:
+        bench.put("right", last_modified=now())
+        bench.put("wrong", b"dara", last_modified=now())
+        await bench.expected(expectation("right", b"data"), expectation("wrong", b"data"))
+        found = await bench.verify()
+        assert (found.lines, found.code) == (["= right", "* wrong"], 3)
+
+    async def test_clock_that_ran_years_ahead_excuses_nothing(self, bench: Bench, bucket: StubBucket) -> None:
+        await bench.ledger.record(replace(entry(bench.put("gone")), hashed_at="2099-01-01T00:00:00Z"))
+        bucket.objects.remove("gone")
+        bench.put("new", last_modified=datetime(2099, 1, 1, tzinfo=UTC))
+        assert (await bench.verify()).lines == ["- gone", "+ new"]
+
+    async def test_grace_longer_than_the_calendar(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("known"))
+        bench.put("new")
+        assert (await bench.verify(grace=1e15)).lines == ["= known", "> new"]
+
     async def test_what_was_recorded_while_it_runs_is_not_missing(self, bench: Bench) -> None:
         at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
         digests = {"sha256": SHA256_OF_DATA}
@@ -251,6 +280,22 @@ class TestVersions:
         lines = [line.split("\t")[0] for line in found.lines]
         assert lines == ["~ key", "= key", "* key", "- key", "= other", "x other"]
         assert found.lines[3].endswith(f"\t{lost.version_id}")
+
+    @pytest.mark.parametrize("known", [True, False])
+    async def test_key_that_a_manifest_names_is_missing_when_its_current_version_is_a_delete_marker(
+        self, bench: Bench, bucket: StubBucket, known: bool
+    ) -> None:
+        bucket.versioning = "Enabled"
+        item = bench.put("key")
+        if known:
+            await bench.recorded(item)
+        await bench.expected(expectation("key", b"data"))
+        bucket.delete("key")
+        found = await bench.verify(versions=True)
+        assert found.lines == [f"{'=' if known else '+'} key\t{item.version_id}", "- key"]
+        assert found.code == 3
+        await bench.deleted("key", "the marker")
+        assert (await bench.verify(versions=True)).lines[1] == "x key"
 
     async def test_key_with_nothing_but_a_delete_marker(self, bench: Bench, bucket: StubBucket) -> None:
         bucket.versioning = "Enabled"
