@@ -6,7 +6,7 @@ history of each key as evidence.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -186,8 +186,8 @@ class Expectation:
 class Subject:
     """All that the ledger knows of one key now: there is one for a key with a digest, an expectation or a notification.
 
-    deleted_at: when a notification said that it is gone, unless a newer one said that it is there; a deletion that
-    names one of several known versions took that one alone. versions: those that have digests, the newest last, by
+    deleted_at: when a notification said that it is gone, unless a newer one said that it is there, or it was read long
+    after; a deletion that names one of several known versions took that one alone. versions: those that have digests, the newest last, by
     their notifications' sequencers; those without one stand by when they were recorded.
     """
 
@@ -240,8 +240,11 @@ class Evidence(Protocol):
 
     async def subject(self, bucket: str, key: str) -> Subject | None: ...
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncIterator[Subject]:
-        """Every key of a bucket below a prefix, in the order of S3's listing (UTF-8 bytes), in bounded memory."""
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+        """Every key of a bucket below a prefix, in the order of S3's listing (UTF-8 bytes), in bounded memory.
+
+        Whoever leaves it early closes it: it may hold a file.
+        """
         ...
 
 
