@@ -49,7 +49,7 @@ class Rules:
         ref = found.ref
         if not self.due.due(ref.key, ref.version_id, found.checked, self.now):
             return Answer(found.verified(found.unread))
-        if not self.accept_cost and charged(ref.storage_class) is not None:
+        if not self.accept_cost and charged(ref.storage_class, ref.size) is not None:
             return Answer(found.verified(Outcome.LEFT_FOR_COST, storage_class=ref.storage_class))
         return found
 

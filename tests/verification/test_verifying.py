@@ -332,12 +332,17 @@ class TestCost:
     async def test_classes_whose_reading_costs_are_left_unless_accepted(
         self, bench: Bench, stub: StubServer, storage_class: str
     ) -> None:
-        await bench.recorded(bench.put("dear", b"12345", storage_class=storage_class), bench.put("free"))
+        size = 128 * 1024
+        await bench.recorded(bench.put("dear", bytes(size), storage_class=storage_class), bench.put("free"))
         found = await bench.verify()
         assert found.lines == ["$ dear", "= free"]
-        assert found.summary["left_for_cost"] == {storage_class: {"objects": 1, "bytes": 5}}
+        assert found.summary["left_for_cost"] == {storage_class: {"objects": 1, "bytes": size}}
         assert stub.count("GetObject") == 1
         assert (await bench.verify(accept_cost=True)).lines == ["= dear", "= free"]
+
+    async def test_small_object_that_intelligent_tiering_never_moves_is_read(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("small", b"12345", storage_class="INTELLIGENT_TIERING"))
+        assert (await bench.verify()).lines == ["= small"]
 
     async def test_restored_archive_is_read(self, bench: Bench) -> None:
         await bench.recorded(bench.put("key", storage_class="GLACIER", restored=True))
