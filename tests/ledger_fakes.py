@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from auditor.errors import DigestConflict
@@ -71,7 +71,7 @@ class Hooked:
         self.hook("subject")
         return await self.inner.subject(bucket, key)
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncIterator[Subject]:
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
         self.hook("subjects")
         return self.inner.subjects(bucket, prefix)
 

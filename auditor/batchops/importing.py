@@ -15,6 +15,7 @@ from typing import Any, Final
 from auditor.batchops.places import Place, fetched, report_files
 from auditor.batchops.report import Checksum, Task, checksum_of, tasks
 from auditor.calls import Caller
+from auditor.dates import seconds_in_utc
 from auditor.engines.interface import Engine
 from auditor.errors import CallFailed, DigestConflict, UsageError
 from auditor.faults import is_gone
@@ -145,7 +146,7 @@ class Importer:
             etag=head.etag,
             size=head.content_length,
             digests={found.algorithm: found.digest},
-            hashed_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            hashed_at=seconds_in_utc(datetime.now(UTC)),
             source=S3,
         )
 

@@ -14,7 +14,7 @@ from typing import IO, Any, Final, Protocol
 from botocore import exceptions as sdk
 
 from auditor.batchops.report import COLUMNS, columns_of
-from auditor.errors import RunError, UsageError
+from auditor.errors import OutputError, RunError, UsageError
 from auditor.stores import BUCKET_NAME
 
 MANIFEST: Final = "manifest.json"
@@ -185,11 +185,26 @@ def _md5(entry: dict[str, Any]) -> str | None:
 def fetched(place: Place, file: ReportFile) -> Iterator[IO[bytes]]:
     """The file as a temporary one of this machine, at its start; raises RunError when its MD5 is another."""
     digest = hashlib.md5(usedforsecurity=False)
-    with TemporaryFile(prefix="auditor-") as spool:
+    with _spooling():
+        spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - closed below
+    with spool:
         for piece in place.open(file.name):
             digest.update(piece)
-            spool.write(piece)
+            with _spooling():
+                spool.write(piece)
+        with _spooling():
+            spool.flush()
         if file.md5 is not None and digest.hexdigest() != file.md5:
             raise RunError(f"{file.name} has not the MD5 that its manifest tells: it is damaged, fetch it again")
         spool.seek(0)
         yield spool
+
+
+@contextmanager
+def _spooling() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"the temporary file of a report cannot be written ({error.strerror}): free some space, or set TMPDIR"
+        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from auditor.ledgers.interface import Evidence
@@ -40,20 +41,21 @@ async def export(
     counts = Exported()
     if form.head:
         write(form.head)
-    async for subject in ledger.subjects(target.bucket, target.prefix):
-        if not go_on(counts.keys):
-            return counts
-        if subject.deleted_at is not None:
-            counts.deleted += 1
-            continue
-        name = subject.key.removeprefix(target.prefix) if relative else subject.key
-        lines = b"".join(form.rows(name, subject, algorithms))
-        if not lines:
-            counts.without += 1
-        elif not form.nameable(name):
-            counts.unnameable += 1
-        else:
-            write(lines)
-            counts.keys += 1
+    async with aclosing(ledger.subjects(target.bucket, target.prefix)) as subjects:
+        async for subject in subjects:
+            if not go_on(counts.keys):
+                return counts
+            if subject.deleted_at is not None:
+                counts.deleted += 1
+                continue
+            name = subject.key.removeprefix(target.prefix) if relative else subject.key
+            lines = b"".join(form.rows(name, subject, algorithms))
+            if not lines:
+                counts.without += 1
+            elif not form.nameable(name):
+                counts.unnameable += 1
+            else:
+                write(lines)
+                counts.keys += 1
     counts.complete = True
     return counts

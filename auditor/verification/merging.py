@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
@@ -37,12 +37,12 @@ class Pair:
 
 
 async def merged(
-    pages: AsyncGenerator[list[Listed], None], subjects: AsyncIterator[Subject], target: Target
+    pages: AsyncGenerator[list[Listed], None], subjects: AsyncGenerator[Subject, None], target: Target
 ) -> AsyncGenerator[list[Pair], None]:
     """Pairs in key order, about a page of the listing at a time. What only the ledger has is told as far as the listing
     has come, and all the rest when the listing has ended. Raises what either raises.
     """
-    async with aclosing(pages), _closed(subjects):
+    async with aclosing(pages), aclosing(subjects):
         ledger = _Ahead(subjects, target)
         key = _Key("", None)
         async for page in pages:
@@ -65,16 +65,6 @@ async def merged(
                 yield pairs
                 pairs = []
         yield pairs
-
-
-@asynccontextmanager
-async def _closed(subjects: AsyncIterator[Subject]) -> AsyncIterator[None]:
-    """A generator lets go of what it holds, a cursor or a spool."""
-    try:
-        yield
-    finally:
-        if isinstance(subjects, AsyncGenerator):
-            await subjects.aclose()
 
 
 class _Key:

@@ -8,6 +8,7 @@ import csv
 import hashlib
 import io
 import json
+import resource
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -325,3 +326,15 @@ def test_nothing_there(run: Run, tmp_path: Path) -> None:
     code, _ = run(tmp_path)
     assert code == 2
     assert "holds no completion report" in run.err
+
+
+def test_disk_too_full_for_the_report_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    place = put_down(tmp_path, report(b" " * 3_000_000))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
+    try:
+        code, _ = run(place)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == 1
+    assert run.err.startswith("auditor: the temporary file of a report cannot be written"), run.err

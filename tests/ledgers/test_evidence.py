@@ -310,11 +310,11 @@ async def test_subjects_below_a_prefix(ledger: Ledger, prefix: str) -> None:
     assert [one.key for one in await all_subjects(ledger, prefix)] == wanted
 
 
-async def test_1001_subjects_are_read_in_pages_and_each_comes_once(ledger: Ledger) -> None:
-    entries: list[Entry] = [replace(ENTRY, key=f"{number:04}") for number in range(1001)]
+async def test_501_subjects_are_read_in_pages_and_each_comes_once(ledger: Ledger) -> None:
+    entries: list[Entry] = [replace(ENTRY, key=f"{number:04}") for number in range(501)]
     random.Random(3).shuffle(entries)
     await ledger.record_many(entries)
-    assert [one.key for one in await all_subjects(ledger)] == [f"{number:04}" for number in range(1001)]
+    assert [one.key for one in await all_subjects(ledger)] == [f"{number:04}" for number in range(501)]
 
 
 async def test_reader_that_stops_in_the_middle_leaves_a_ledger_that_works(ledger: Ledger) -> None:
@@ -322,7 +322,7 @@ async def test_reader_that_stops_in_the_middle_leaves_a_ledger_that_works(ledger
     found = ledger.subjects("bucket")
     assert (await anext(found)).key == "a"
     await ledger.record(replace(ENTRY, key="d"))
-    await found.aclose()  # type: ignore[attr-defined]
+    await found.aclose()
     assert len(await all_subjects(ledger)) == 4
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import new
 
@@ -13,10 +13,14 @@ THEN = "2026-01-02T03:04:05Z"
 
 @dataclass
 class MemoryLedger:
-    """Of one bucket. Keeps expectations by key, algorithm and origin, as the protocol says."""
+    """Of one bucket. Keeps expectations by key, algorithm and origin, as the protocol says.
+
+    reading: how many are going through its subjects now.
+    """
 
     held: dict[str, Subject] = field(default_factory=dict)
     expected: dict[tuple[str, str, str], Expectation] = field(default_factory=dict)
+    reading: int = 0
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
         raise AssertionError("no manifest notes anything")
@@ -40,10 +44,14 @@ class MemoryLedger:
     async def subject(self, bucket: str, key: str) -> Subject | None:
         return self.held.get(key)
 
-    async def subjects(self, bucket: str, prefix: str = "") -> AsyncIterator[Subject]:
-        for key in sorted(self.held, key=str.encode):
-            if key.startswith(prefix):
-                yield self.held[key]
+    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+        self.reading += 1
+        try:
+            for key in sorted(self.held, key=str.encode):
+                if key.startswith(prefix):
+                    yield self.held[key]
+        finally:
+            self.reading -= 1
 
 
 def version(content: bytes, *algorithms: str, version_id: str = "null") -> Version:

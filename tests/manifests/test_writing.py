@@ -216,3 +216,12 @@ def test_names_that_a_form_cannot_hold() -> None:
     assert [[nameable(key) for nameable in readers] for key in ("../up", "a/../b", "", "n\0", "..", "/x")] == [
         [True, False], [True, False], [False, False], [False, False], [True, False], [True, True],
     ]  # fmt: skip
+
+
+async def test_ledger_is_let_go_of_when_the_export_stops_in_the_middle() -> None:
+    ledger = ledger_with(dict.fromkeys("abc", b""))
+    counts = await export(
+        ledger, Target("b"), FORMS["sha256sum"], ("sha256",), lambda _: None, go_on=lambda keys: keys < 2
+    )
+    assert (counts.keys, counts.complete) == (2, False)
+    assert ledger.reading == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -40,7 +40,7 @@ class Told:
         self.closed = False
         self._subjects = subjects
 
-    async def all(self) -> AsyncIterator[Subject]:
+    async def all(self) -> AsyncGenerator[Subject, None]:
         try:
             for one in self._subjects:
                 yield one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -72,7 +72,7 @@ class DynamoLedger:
     async def subject(self, bucket: str, key: str) -> Subject | None:
         return await evidence.subject(self._table, bucket, key)
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncIterator[Subject]:
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
         return scanning.subjects(self._table, bucket, prefix)
 
 

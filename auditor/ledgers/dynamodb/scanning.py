@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import groupby
@@ -27,7 +27,7 @@ _FETCHED: Final = 500
 T = TypeVar("T")
 
 
-async def subjects(table: Table, bucket: str, prefix: str) -> AsyncIterator[Subject]:
+async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[Subject, None]:
     """The whole table is read, whatever the prefix: DynamoDB has no order between keys."""
     async with _spool() as spool:
         await together(_scan(table, bucket, prefix, segment, spool) for segment in range(SEGMENTS))
@@ -113,17 +113,30 @@ class _Spool:
             self._connection.close()
 
 
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="auditor-ledger-")
+    except OSError as error:
+        raise LedgerError(
+            f"the ledger's keys cannot be sorted ({error.strerror}): name a directory with room in TMPDIR"
+        ) from error
+
+
+def _clean_up(spool: _Spool, folder: tempfile.TemporaryDirectory[str]) -> None:
+    spool.close()
+    folder.cleanup()
+
+
 @asynccontextmanager
 async def _spool() -> AsyncIterator[_Spool]:
     loop = asyncio.get_running_loop()
     executor = ThreadPoolExecutor(1, thread_name_prefix="spool")
     try:
-        folder = await loop.run_in_executor(executor, lambda: tempfile.TemporaryDirectory(prefix="auditor-ledger-"))
+        folder = await loop.run_in_executor(executor, _folder)
         spool = _Spool(executor, folder.name)
         try:
             yield spool
         finally:
-            await loop.run_in_executor(executor, spool.close)
-            await loop.run_in_executor(executor, folder.cleanup)
+            await loop.run_in_executor(executor, _clean_up, spool, folder)  # in one: it can be cancelled in between
     finally:
         executor.shutdown(wait=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -74,7 +74,7 @@ class SqliteLedger:
     async def subject(self, bucket: str, key: str) -> Subject | None:
         return await self._run(lambda: evidence.subject(self._connection, bucket, key))
 
-    async def subjects(self, bucket: str, prefix: str = "") -> AsyncIterator[Subject]:
+    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
         page = await self._page(bucket, prefix, None)
         while page:
             for subject in page:
