@@ -44,6 +44,7 @@ def audit_role_policy(
 ) -> dict[str, Any]:
     """At settings.level. Raises UsageError where the settings leave out what the role must name."""
     arns, level = Arns(partition), settings.level or LEVEL
+    run_folders = policies.STORE_WRITES if level == "exposure" else policies.STORE_OBJECT_CALLS
     return document(
         statement("Account", policies.ACCOUNT_CALLS.values(), ["*"]),
         statement(
@@ -57,7 +58,7 @@ def audit_role_policy(
             object_arns(targets, arns),
         ),
         *(_denials(targets, deployment, arns) if level == "exposure" else ()),
-        *_reports(settings, deployment, arns, reads=level != "exposure"),
+        *_reports(settings, deployment, arns, run_folders),
         *(_dispatch(settings, deployment, arns) if level == "fixity" else ()),
         *_own_invocations("audit", deployment, arns),
         *_lambda("audit", deployment, arns),
@@ -92,12 +93,12 @@ def verify_role_policy(
     if settings.level not in (None, "fixity"):
         raise UsageError(f"nothing is verified at level {settings.level}: use --level fixity")
     arns, keys = Arns(partition), deployment.audited_keys
-    ledger = [*policies.LEDGER_READS, *policies.LEDGER_WRITES, *policies.LEDGER_SCANS]
+    ledger = [*policies.LEDGER_WRITES, *policies.LEDGER_SCANS]
     return document(
         statement("Bucket", policies.LISTING_CALLS.values(), bucket_arns(targets, arns)),
         statement("Objects", policies.READ_CALLS.values(), object_arns(targets, arns)),
         *([statement("Keys", policies.AUDITED_KEYS, keys)] if keys else ()),
-        *_reports(settings, deployment, arns, reads=True),
+        *_reports(settings, deployment, arns, policies.REPORT_CALLS),
         _ledger(settings, ledger, arns),
         *_own_invocations("verify", deployment, arns),
         *_lambda("verify", deployment, arns),
@@ -132,14 +133,14 @@ def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> l
     ]
 
 
-def _reports(settings: Settings, deployment: Deployment, arns: Arns, *, reads: bool) -> list[Statement]:
-    """reads: by this role; else by the policies of the bucket and of its key."""
+def _reports(settings: Settings, deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
+    """calls: on the reports; where they do not read, the policies of the bucket and of its key allow that."""
     if (place := policies.place_in_bucket(settings.out)) is None:
         raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
-    on_key = policies.REPORTS_KEY if reads else policies.REPORTS_KEY_WRITES
+    on_key = policies.REPORTS_KEY if {*policies.STORE_READS} <= {*calls} else policies.REPORTS_KEY_WRITES
     return [
         statement("ReportsList", ["s3:ListBucket"], [arns.bucket(place[0])]),
-        statement("Reports", policies.STORE_OBJECT_CALLS if reads else policies.STORE_WRITES, [arns.objects(*place)]),
+        statement("Reports", calls, [arns.objects(*place)]),
         *([statement("ReportsKey", on_key, [deployment.reports_key])] if deployment.reports_key else ()),
     ]
 
