@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pytest
 from auditor.cli import main
 from auditor.ledgers import open_ledger
 from auditor.ledgers.interface import Entry, Event, Notice
+from tests.caught_signals import catches
 from tests.odd_keys import ODD_KEYS
 from tests.pipeline_runs import ROOT
 
@@ -256,18 +258,24 @@ def test_key_that_only_a_notification_named_has_a_history(run: Run) -> None:
     assert "deleted" in out.splitlines()[-1]
 
 
+def test_line_of_the_history_that_was_damaged_is_shown_as_it_is(run: Run) -> None:
+    record(entry("key", "content"))
+    with closing(sqlite3.connect("digests.db", isolation_level=None)) as database:
+        database.execute(
+            "INSERT INTO history (bucket, key, line, at, what, detail) VALUES ('bucket', CAST('key' AS BLOB), x'00', ?,"
+            " 'verified', '{scratched')",
+            (THEN,),
+        )
+    code, out, err = run("ledger", "s3://bucket/key", *LEDGER)
+    assert (code, err) == (0, "")
+    assert "damaged={scratched" in out.splitlines()[-1]
+
+
 def test_unknown_key_is_one_sentence(run: Run) -> None:
     record(entry("k", "x"))
     assert run("ledger", "s3://bucket/K\x07", *LEDGER) == (
         1, "", "auditor: the ledger knows nothing of s3://bucket/K\\x07: give the whole key, to the letter\n",
     )  # fmt: skip
-
-
-def catches(pid: int, number: signal.Signals) -> bool:
-    """The process has a handler for the signal."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    (mask,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")]
-    return bool(int(mask, 16) & 1 << number - 1)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals a process catches")

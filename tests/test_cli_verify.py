@@ -7,13 +7,17 @@ import hashlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from auditor.cli import main
+from tests.caught_signals import catches
 from tests.pipeline_runs import ROOT
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
@@ -137,6 +141,30 @@ async def test_second_signal_gives_up_and_keeps_what_was_noted(stub: StubServer,
         assert [event.what for event in await bench.noted("fast")] == ["verified"]
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals a process catches")
+@pytest.mark.parametrize("command", ["verify", "hash"])
+def test_second_signal_while_the_ledger_is_opened_is_one_sentence(command: str, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "locked.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with subprocess.Popen(
+            [sys.executable, "-m", "auditor", command, f"s3://{BUCKET}", "--ledger", "sqlite:locked.db"],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as child:
+            assert child.stderr is not None
+            while not catches(child.pid, signal.SIGTERM):
+                time.sleep(0.02)
+            child.send_signal(signal.SIGTERM)
+            assert "finishing what is in flight" in child.stderr.readline()
+            child.send_signal(signal.SIGTERM)
+            assert child.stderr.readline() == "auditor: given up; what was finished by then is kept\n"
+            other.execute("ROLLBACK")
+            _, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (4, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -174,6 +202,26 @@ async def test_ledger_is_not_written_over_by_the_report(stub: StubServer, tmp_pa
     assert err == "auditor: --combined ./digests.db is the ledger itself: give another file\n"
     async with make_bench(stub, tmp_path) as bench:
         assert await bench.ledger.subject(BUCKET, "key") is not None
+
+
+@pytest.mark.parametrize("command", [("verify",), ("digests", "export"), ("ledger",)])
+def test_ledger_that_is_not_there_is_refused_and_not_made(
+    command: tuple[str, ...], capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "s3://bucket/key", "--ledger", "sqlite:mistyped.db"]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "--ledger 'sqlite:mistyped.db' is not there" in err
+    assert not list(tmp_path.iterdir())
+
+
+async def test_first_verification_that_records_makes_the_ledger(stub: StubServer, tmp_path: Path) -> None:
+    stub.put(BUCKET, "key", b"data")
+    with verify(stub, tmp_path, f"s3://{BUCKET}", "--record") as child:
+        out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert "recorded as new evidence: 1 object" in out
 
 
 async def test_digest_of_the_bytes_that_were_found_is_told(stub: StubServer, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import sys
+from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"the results cannot be written ({error.strerror}): see where stdout goes", error, 0, 1)
     except KeyboardInterrupt:
         return _fail("interrupted before anything was audited", None, 0, 4)
+    except CancelledError:  # by a second signal, while something was opened or closed
+        return _fail("given up; what was finished by then is kept", None, 0, 4)
     except Exception as error:  # a traceback is a bug: say so in one sentence
         return _bug(error, options.verbose)
     return code

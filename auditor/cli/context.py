@@ -49,6 +49,18 @@ def check_needed(settings: Settings, *names: str) -> None:
             raise UsageError(f"{flag} is missing: give it, set {variable}, or write {name} in auditor.toml")
 
 
+def check_ledger(settings: Settings) -> None:
+    """Raises UsageError for a ledger whose file is not there: what only reads it would find nothing wrong in an empty
+    one.
+    """
+    file = ledger_file(settings.ledger or "")
+    if file is not None and not os.path.exists(file):
+        raise UsageError(
+            f"--ledger {settings.ledger!r} is not there: name the one that `auditor hash`, an audit or `auditor digests"
+            " import` wrote"
+        )
+
+
 def refuse_ledger(place: str | None, settings: Settings, flag: str) -> None:
     """Raises UsageError when what is to be written there would take the place of the ledger's file."""
     file = ledger_file(settings.ledger or "")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from auditor import loops
-from auditor.cli.context import check_needed, print_json, refuse_ledger, settings_of, stop_on_signals
+from auditor.cli.context import check_ledger, check_needed, print_json, refuse_ledger, settings_of, stop_on_signals
 from auditor.dates import seconds_in_utc
 from auditor.errors import UsageError
 from auditor.manifests import FORMS
@@ -85,6 +85,7 @@ async def _write(
     write: Callable[[bytes], object],
     relative: bool,
 ) -> Exported:
+    check_ledger(settings)
     with _Watch(target) as watch:
         async with ledger_of(settings) as ledger:
             return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from auditor import loops
-from auditor.cli.context import check_needed, print_json, settings_of
+from auditor.cli.context import check_ledger, check_needed, print_json, settings_of
 from auditor.errors import RunError, UsageError
 from auditor.ledgers.interface import Event, Subject
 from auditor.places import ledger_of
@@ -22,6 +22,7 @@ def run(options: argparse.Namespace) -> int:
     target = parse_target(options.target)
     if not target.prefix:
         raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
+    check_ledger(settings)
     subject, history = loops.run(_ask(settings, target))
     if subject is None and not history:
         raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")

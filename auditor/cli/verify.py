@@ -11,7 +11,15 @@ from io import TextIOWrapper
 from typing import Any, TextIO
 
 from auditor import loops
-from auditor.cli.context import check_needed, refuse_ledger, settings_of, stop_on_signals, targets_of, worst
+from auditor.cli.context import (
+    check_ledger,
+    check_needed,
+    refuse_ledger,
+    settings_of,
+    stop_on_signals,
+    targets_of,
+    worst,
+)
 from auditor.errors import OutputError, RunError, UsageError
 from auditor.progress import Progress, make_progress
 from auditor.settings import Settings
@@ -32,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     if options.combined == "-" and options.format == "json":
         raise UsageError("--combined - and --format json would both go to stdout: give --combined a file")
     refuse_ledger(options.combined, settings, "--combined")
+    if not settings.record:
+        check_ledger(settings)
     with _opened(options.combined) as combined:
         return loops.run(_Verifying(settings, compared, combined, options.format).all(targets))
 

@@ -187,8 +187,8 @@ class Subject:
     """All that the ledger knows of one key now: there is one for a key with a digest, an expectation or a notification.
 
     deleted_at: when a notification said that it is gone, unless a newer one said that it is there, or it was read long
-    after; a deletion that names one of several known versions took that one alone. versions: those that have digests, the newest last, by
-    their notifications' sequencers; those without one stand by when they were recorded.
+    after; a deletion that names one of several known versions took that one alone. versions: those that have digests,
+    the newest last, by their notifications' sequencers; those without one stand by when they were recorded.
     """
 
     key: str

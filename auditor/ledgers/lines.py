@@ -82,7 +82,11 @@ def write_detail(detail: Mapping[str, str]) -> str:
 
 
 def read_detail(text: str) -> dict[str, str]:
-    return {str(name): str(value) for name, value in json.loads(text).items()}
+    """What write_detail() was given; anything else as `damaged`, for a line of evidence is shown as it is."""
+    try:
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError, RecursionError):
+        return {"damaged": text[:LONGEST]}
 
 
 def _canonical(value: object) -> bytes:
