@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
-from auditor.dates import seconds_in_utc
+from auditor.dates import now_in_utc
 from auditor.ledgers.interface import Evidence, Notice
 from auditor.messages import HashMessage, HashTask
 from auditor.notifications import Noticed, Notification
@@ -43,7 +42,7 @@ def _notice(task: HashTask) -> Notice:
         key=task.key,
         sequencer=task.sequencer,
         deleted=False,
-        at=seconds_in_utc(datetime.now(UTC)),
+        at=now_in_utc(),
         version_id=task.version_id,
         etag=task.etag,
         size=task.size,

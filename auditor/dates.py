@@ -1,4 +1,4 @@
-"""The dates of S3's answers: the two forms that it writes, read without a parser of all the world's dates."""
+"""Dates: the two forms that S3 writes, read without a parser of all the world's dates, and the one that we write."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ def seconds_in_utc(moment: datetime) -> str:
         except OverflowError:
             return str(moment)
     return f"{moment.isoformat()[:19]}Z"
+
+
+def now_in_utc() -> str:
+    """This moment, in the same form."""
+    return seconds_in_utc(datetime.now(UTC))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final, Literal
 
 from auditor.costs import charged
-from auditor.dates import seconds_in_utc
+from auditor.dates import now_in_utc
 from auditor.errors import DigestConflict
 from auditor.hashers import Hasher, State, Taken
 from auditor.ledgers.interface import S3, Entry, Event, Ledger
@@ -134,7 +133,7 @@ class Fixity:
             etag=ref.etag,
             size=ref.size,
             digests=new,
-            hashed_at=_now(),
+            hashed_at=now_in_utc(),
             source=S3,
         )
 
@@ -159,7 +158,7 @@ class Fixity:
             detail = {"algorithm": name, "digest": digest, word: other[name], "source": "s3"}
             event = Event(
                 key=ref.key,
-                at=_now(),
+                at=now_in_utc(),
                 what="mismatch",
                 version_id=ref.version_id,
                 etag=ref.etag,
@@ -170,10 +169,6 @@ class Fixity:
             latest = takewhile(lambda one: one.what == "mismatch", reversed(history))
             if not any(dict(one.detail) == detail for one in latest):
                 await self._ledger.note(self._bucket, [event])
-
-
-def _now() -> str:
-    return seconds_in_utc(datetime.now(UTC))
 
 
 def unhashable(evidence: Evidence) -> bool:

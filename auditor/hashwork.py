@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
@@ -18,7 +17,7 @@ from uuid import uuid4
 from auditor.costs import charged
 from auditor.counts import Counts
 from auditor.cutoff import Cutoff
-from auditor.dates import seconds_in_utc
+from auditor.dates import now_in_utc
 from auditor.enginepool import EnginePool
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, CallFailed
@@ -250,7 +249,7 @@ class MessageHasher:
         log_mismatch(message, found)
         event = Event(
             key=task.key,
-            at=seconds_in_utc(datetime.now(UTC)),
+            at=now_in_utc(),
             what="mismatch",
             version_id=task.version_id,
             etag=task.etag,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
+from auditor.dates import now_in_utc
 from auditor.errors import BucketError, CallFailed
 from auditor.faults import doom, is_gone, is_transient
 from auditor.ledgers.interface import Entry
@@ -27,7 +27,7 @@ class Hashed:
 
     def entry(self, bucket: str) -> Entry:
         """What the ledger is to remember of it, as of now."""
-        task, now = self.task, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        task = self.task
         return Entry(
             bucket=bucket,
             key=task.key,
@@ -35,7 +35,7 @@ class Hashed:
             etag=task.etag,
             size=task.size,
             digests=self.digests,
-            hashed_at=now,
+            hashed_at=now_in_utc(),
             bytes_read=self.bytes_read,
         )
 

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from io import TextIOWrapper
 from itertools import islice
 from typing import Any, Final
@@ -15,7 +14,7 @@ from typing import Any, Final
 from auditor.batchops.places import Place, fetched, report_files
 from auditor.batchops.report import Checksum, Task, checksum_of, tasks
 from auditor.calls import Caller
-from auditor.dates import seconds_in_utc
+from auditor.dates import now_in_utc
 from auditor.engines.interface import Engine
 from auditor.errors import CallFailed, DigestConflict, UsageError
 from auditor.faults import is_gone
@@ -146,7 +145,7 @@ class Importer:
             etag=head.etag,
             size=head.content_length,
             digests={found.algorithm: found.digest},
-            hashed_at=seconds_in_utc(datetime.now(UTC)),
+            hashed_at=now_in_utc(),
             source=S3,
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from auditor.dates import seconds_in_utc
 from auditor.ledgers.interface import Event, What
 from auditor.ledgers.matching import NULL
 from auditor.tasks import together
@@ -46,7 +47,7 @@ class Notes:
 
     async def add(self, verified: Verified, claims: Sequence[Claim] = ()) -> None:
         """claims: those that were found true, of a match."""
-        at = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = seconds_in_utc(self._now())
         if verified.outcome is Outcome.MATCH:
             self._waiting += _matches(verified, claims, at)
         elif what := _WHAT.get(verified.outcome):

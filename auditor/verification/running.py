@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final, TextIO
 
 from auditor.calls import Caller, RetryPolicy
+from auditor.dates import seconds_in_utc
 from auditor.engines.interface import Engine
 from auditor.hashing import BYTES_IN_FLIGHT, MIB, Paused, Permits, Result, hash_patiently, hash_threads
 from auditor.home import connection_to, open_at_home
@@ -286,4 +287,4 @@ async def _pause(seconds: float) -> None:
 
 
 def _written(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return seconds_in_utc(datetime.fromtimestamp(moment, UTC))
