@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from auditor.backoff import backoff
 from auditor.errors import QueueError
 from auditor.messages import HashMessage, HashTask, Packer, encode
 from auditor.models import ObjectRef
@@ -82,7 +82,7 @@ async def deliver(
         left = [one.entry for one in refused if not one.sender_fault]
         if len(left) < len(refused) or attempt == sends:
             raise _gave_up(refused, len(entries), attempt)
-        await sleep(min(20.0, 0.1 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries
+        await sleep(backoff(attempt, 0.1, 20.0))
 
 
 def _gave_up(refused: Sequence[Refused], entries: int, attempts: int) -> QueueError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -12,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from auditor.arrivals import arrive
+from auditor.backoff import backoff
 from auditor.counts import Counts, Processed
 from auditor.dispatch import deliver
 from auditor.enginepool import EnginePool
@@ -92,8 +92,7 @@ class Processor:
 
     def backoff(self, failures: int) -> int:
         """Seconds until the next attempt after so many failures: jittered, doubling, 900 at most."""
-        longest = min(MAX_DELAY, self._settings.retry_base * 2.0 ** min(failures - 1, 20))
-        return round(longest * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries, guards nothing
+        return round(backoff(failures - 1, self._settings.retry_base, MAX_DELAY))
 
     async def _settle(self, received: Received, works: Sequence[Worked], counts: Counts) -> Processed:
         """Dead letters first, then what is sent again: what cannot be put away must not be multiplied."""

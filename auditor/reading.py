@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
+from auditor.backoff import backoff
 from auditor.engines.interface import Body, Engine, Span
 from auditor.errors import CallFailed
 from auditor.faults import is_throttle, is_transient
@@ -139,5 +139,4 @@ class Reader:
         if not (is_transient(failure) or failure.code == SHORT) or self._fruitless >= FRUITLESS:
             raise failure
         if self._fruitless:
-            spread = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
-            await self._source.sleep(0.2 * 2**self._fruitless * spread)
+            await self._source.sleep(backoff(self._fruitless, 0.2, 20.0))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+from auditor.backoff import backoff
 from auditor.errors import CallFailed, LedgerError
 from auditor.faults import BAD_CREDENTIALS, EXPIRED, is_throttle
 from auditor.ledgers.dynamodb.changes import Change
@@ -120,7 +120,7 @@ class Table:
         raise AssertionError("the last attempt returned or raised")
 
     async def _pause(self, attempt: int) -> None:
-        await self._sleep(min(5.0, 0.05 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries
+        await self._sleep(backoff(attempt, 0.05, 5.0))
 
 
 def _key(name: Name) -> dict[str, dict[str, str]]:
