@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from auditor.batchops.job import ALGORITHMS
 from auditor.errors import UsageError
 from auditor.hexdigests import of_base64, of_hex
+from auditor.stores import BUCKET_NAME
 
 COLUMNS: Final = ("Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage")
 _NEEDED: Final = ("Bucket", "Key", "TaskStatus", "ResultMessage")
@@ -64,7 +65,12 @@ def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[T
                     f"{name}, line {reader.line_num}: {len(cells)} columns where {len(columns)} belong:"
                     " give the completion report of a compute checksum job"
                 )
-            yield _task(dict(zip(columns, cells, strict=True)))
+            task = _task(dict(zip(columns, cells, strict=True)))
+            if not BUCKET_NAME.fullmatch(task.bucket):
+                raise UsageError(
+                    f"{name}, line {reader.line_num}: {task.bucket[:100]!r} is no bucket: fetch the report again"
+                )
+            yield task
     except csv.Error as error:
         raise UsageError(f"{name}, line {reader.line_num}: it is no CSV ({error}): fetch the report again") from error
 
