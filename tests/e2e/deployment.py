@@ -95,9 +95,9 @@ class Deployment:
         tables = self.client("dynamodb").list_tables()["TableNames"]
         return {name for name in (*buckets, *queues, *functions, *roles, *tables) if name.startswith(SERVICE)}
 
-    def schedules_input(self) -> Any:
-        """The event that the schedule sends: from the template, for the server here knows no schedules."""
-        return json.loads(self._template()["NightlySchedule"]["Properties"]["Target"]["Input"])
+    def schedules_input(self, name: str = "NightlySchedule") -> Any:
+        """The event that a schedule sends: from the template, for the server here knows no schedules."""
+        return json.loads(self._template()[name]["Properties"]["Target"]["Input"])
 
     def failure_queue(self) -> str:
         """The URL of the queue that the audit's failures go to."""
@@ -137,7 +137,7 @@ class Deployment:
         return str(found.get("LoggingConfig", {}).get("LogFormat", "Text"))
 
     def functions(self) -> dict[str, Function]:
-        """ "audit" and "hashing", each with its package downloaded and unzipped."""
+        """ "audit", "hashing" and "verify", each with its package downloaded and unzipped."""
         found = self.client("lambda").list_functions()["Functions"]
         return {one["FunctionName"].removeprefix(f"{SERVICE}-"): self._function(one) for one in found}
 

@@ -17,6 +17,7 @@ from tests.e2e.queues import Queues
 from tests.e2e.runtime import LocalLambda
 
 AUDIT: Final = f"{SERVICE}-audit"
+VERIFY: Final = f"{SERVICE}-verify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,14 @@ class System:
     poller: Poller
     queues: Queues
 
-    def fire(self, event: Any) -> None:
-        """Invoke the audit asynchronously, as the schedule does, and wait for it and for all that it hands on to."""
-        self.local.invoke_later(AUDIT, event)
+    def fire(self, event: Any, function: str = AUDIT) -> None:
+        """Invoke a function asynchronously, as its schedule does, and wait for it and for all that it hands on to."""
+        self.local.invoke_later(function, event)
         self.local.settle()
 
-    def summaries(self) -> list[dict[str, Any]]:
-        """Of every audit that ran, in the order of their ends."""
-        return [told(one.answer)["runs"][0] for one in self.local.invoked if one.function == AUDIT]
+    def summaries(self, function: str = AUDIT) -> list[dict[str, Any]]:
+        """Of every audit that ran, or every verification, in the order of their ends."""
+        return [told(one.answer)["runs"][0] for one in self.local.invoked if one.function == function]
 
     def put(self, bucket: str, objects: dict[str, bytes]) -> list[HashTask]:
         s3 = self.deployment.client("s3")

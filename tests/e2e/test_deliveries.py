@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -26,11 +28,11 @@ from tests.servers.stub_faults import (
     SLOW_DOWN,
     STALL,
     Fault,
-    on_keys,
     random_faults,
 )
 
-Stubbed = Callable[[str], System]
+Plan = Callable[[str, str, int], Fault | None]
+"""One of the stub's: operation, key, and how often that was asked."""
 
 
 @pytest.fixture(params=["deployed", "elasticmq"])
@@ -49,7 +51,7 @@ def impatient(deployment: Deployment, queues: Queues) -> Iterator[None]:
     names = ["VisibilityTimeout", "RedrivePolicy"]
     before = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
     policy = json.dumps(json.loads(before["RedrivePolicy"]) | {"maxReceiveCount": 2})
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "6", "RedrivePolicy": policy})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "12", "RedrivePolicy": policy})
     yield
     sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
 
@@ -58,7 +60,7 @@ def impatient(deployment: Deployment, queues: Queues) -> Iterator[None]:
 def stubbed(stub: StubServer, make: Make, bucket: str) -> System:
     """The worker reads from the stub, where the bucket is too, and has few seconds for it."""
     stub.world.add(bucket)
-    return make(hashing={"timeout": 4.0, "variables": {"AWS_ENDPOINT_URL_S3": stub.url}})
+    return make(hashing={"timeout": 8.0, "variables": {"AWS_ENDPOINT_URL_S3": stub.url}})
 
 
 def put(stub: StubServer, bucket: str, key: str, data: bytes) -> HashTask:
@@ -121,16 +123,33 @@ def test_doubled_and_outdated_messages_leave_one_digest(make: Make, bucket: str)
     assert system.letters() == []
 
 
+def killing(system: System, key: str, *, times: int = 99, when: Callable[[], bool] = lambda: True) -> Plan:
+    """Kills the worker that asks for an object, so many times, when it has come as far as that."""
+
+    def end() -> None:
+        while not when():
+            time.sleep(0.05)
+        system.local.kill(key)
+
+    def fault(operation: str, asked: str, nth: int) -> Fault | None:
+        if operation != "GetObject" or asked != key or nth > times:
+            return None
+        threading.Thread(target=end, daemon=True).start()
+        return BLACK_HOLE
+
+    return fault
+
+
 @pytest.mark.usefixtures("impatient")
 def test_a_worker_that_is_killed_in_mid_hash_loses_nothing_and_repeats_nothing(
     stubbed: System, stub: StubServer, bucket: str
 ) -> None:
     objects = {"done": b"done", "slow": bytes(range(256)) * 8192}
     tasks = [put(stub, bucket, key, data) for key, data in objects.items()]
-    stub.faults = [on_keys(lambda key: key == "slow", BLACK_HOLE, {"GetObject"})]
+    stub.faults = [killing(stubbed, "slow", when=lambda: "done" in stubbed.digests(bucket))]
     stubbed.send("HashQueueUrl", message(bucket, *tasks))
     assert stubbed.poller.poll() == 1
-    assert b"Task timed out after 4.00 seconds" in stubbed.local.invoked[0].answer.payload
+    assert b"Runtime exited" in stubbed.local.invoked[0].answer.payload
     assert stubbed.digests(bucket) == expected({"done": b"done"})
     stub.faults = []
     stubbed.poller.drain()
@@ -145,7 +164,7 @@ def test_a_worker_that_is_killed_in_mid_hash_loses_nothing_and_repeats_nothing(
 def test_a_message_that_kills_every_worker_goes_to_the_dead_letters_alone(
     stubbed: System, stub: StubServer, bucket: str
 ) -> None:
-    stub.faults = [on_keys(lambda key: key == "deadly", BLACK_HOLE, {"GetObject"})]
+    stub.faults = [killing(stubbed, "deadly")]
     deadly = message(bucket, put(stub, bucket, "deadly", b"deadly"))
     stubbed.send("HashQueueUrl", deadly)
     stubbed.send("HashQueueUrl", message(bucket, put(stub, bucket, "quick", b"quick")))
@@ -156,7 +175,7 @@ def test_a_message_that_kills_every_worker_goes_to_the_dead_letters_alone(
     assert stubbed.digests(bucket) == expected({"quick": b"quick"})
 
 
-def first_time(keys: set[str], fault: Fault) -> Callable[[str, str, int], Fault | None]:
+def first_time(keys: set[str], fault: Fault) -> Plan:
     return lambda operation, key, nth: fault if operation == "GetObject" and nth == 1 and key in keys else None
 
 
@@ -175,7 +194,7 @@ def test_whatever_befalls_them_no_message_is_lost_and_no_object_has_two_digests(
     sent = [*bodies, *chance.choices(bodies[:6], k=4), *(message(bucket, task) for task in newer.values()), *poison]
     chance.shuffle(sent)
     stub.faults = [
-        first_time({"key-07"}, BLACK_HOLE),  # kills its worker
+        killing(stubbed, "key-07", times=1),
         first_time({"key-16"}, STALL),  # its worker leaves it at the margin
         first_time({"key-19"}, ACCESS_DENIED),  # its message comes once: it is sent again, or lost
         random_faults(0.2, seed=7, kinds=(SLOW_DOWN, RESET, CUT), operations={"GetObject"}),
@@ -189,7 +208,7 @@ def test_whatever_befalls_them_no_message_is_lost_and_no_object_has_two_digests(
         (key, current[key].etag): hashlib.sha256(content).hexdigest() for key, content in (data | overwritten).items()
     }
     assert sorted(stubbed.letters()) == sorted(poison)
-    killed = [one for one in stubbed.local.invoked if b"Task timed out" in one.answer.payload]
+    killed = [one for one in stubbed.local.invoked if b"Runtime exited" in one.answer.payload]
     assert killed
     assert reads(stub, "key-07") > 1
     assert reads(stub, "key-19") > 1

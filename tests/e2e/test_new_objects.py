@@ -58,12 +58,24 @@ def notification(bucket: str, task: HashTask, event: str = "ObjectCreated:Put") 
 
 def publish(system: System, bucket: str, tasks: list[HashTask], kind: str = "Object Created", **more: str) -> None:
     """What S3 gives EventBridge, all its fields included; the deployed rule decides about it."""
-    detail = sample("s3-eventbridge")["detail"]
     for task in tasks:
         entry = {"key": task.key, "size": task.size, "etag": task.etag, "sequencer": "0055AED6DCD90281E5"}
-        body = json.dumps(detail | {"bucket": {"name": bucket}, "object": entry})
-        event = {"Source": "aws.s3", "DetailType": kind, "Detail": body, **more}
-        assert system.deployment.client("events").put_events(Entries=[event])["FailedEntryCount"] == 0
+        put_event(system, bucket, entry, kind, {}, **more)
+
+
+def publish_deletion(system: System, bucket: str, key: str) -> None:
+    """The same of an object without a version that was deleted, after all that publish() tells of."""
+    entry = {"key": key, "sequencer": "0055AED6DCD90281E6"}
+    more = {"reason": "DeleteObject", "deletion-type": "Permanently Deleted"}
+    put_event(system, bucket, entry, "Object Deleted", more)
+
+
+def put_event(
+    system: System, bucket: str, entry: dict[str, Any], kind: str, details: dict[str, str], **more: str
+) -> None:
+    body = sample("s3-eventbridge")["detail"] | {"bucket": {"name": bucket}, "object": entry} | details
+    event = {"Source": "aws.s3", "DetailType": kind, "Detail": json.dumps(body), **more}
+    assert system.deployment.client("events").put_events(Entries=[event])["FailedEntryCount"] == 0
 
 
 @pytest.mark.parametrize("tell", [straight, through_a_topic])
@@ -106,12 +118,14 @@ def test_the_rule_passes_nothing_else_on(make: Make, audited: str, bucket: str) 
     system = make()
     (task,) = system.put(audited, {"key": b"data"})
     publish(system, bucket, [task])
-    publish(system, audited, [task], "Object Deleted")
     publish(system, audited, [task], "Object Tags Added")
+    publish_deletion(system, bucket, "key")
     publish(system, audited, [task], Source="my.app")
     assert system.waiting("NotificationQueueUrl") == 0
     publish(system, audited, [task])
-    assert system.waiting("NotificationQueueUrl") == 1
+    publish(system, audited, [task], "Object Restore Completed")
+    publish_deletion(system, audited, "key")
+    assert system.waiting("NotificationQueueUrl") == 3
 
 
 def test_an_object_that_is_deleted_before_its_turn_is_done_with(make: Make, bucket: str) -> None:

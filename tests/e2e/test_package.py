@@ -28,7 +28,7 @@ def handler(event, context):
 """
 
 
-@pytest.fixture(scope="module", params=["audit", "hashing"])
+@pytest.fixture(scope="module", params=["audit", "hashing", "verify"])
 def report(
     request: pytest.FixtureRequest, deployment: Deployment, machine: Machine, tmp_path_factory: pytest.TempPathFactory
 ) -> Any:
@@ -67,10 +67,11 @@ def test_every_module_of_ours_and_of_others_is_the_packages(report: Any, machine
 
 def test_what_was_unzipped_is_what_was_uploaded(deployment: Deployment) -> None:
     functions = deployment.functions().values()
-    assert len(functions) == 2
+    assert len(functions) == 3
     for function in functions:
         with zipfile.ZipFile(deployment.uploaded(function.name)) as archive:
             names = archive.namelist()
-            assert {"auditor/__init__.py", "handlers/audit.py", "handlers/hashing.py"} <= set(names)
+            ours = {f"handlers/{one}.py" for one in ("audit", "hashing", "verify")}
+            assert {"auditor/__init__.py", *ours} <= set(names)
             for name in names:
                 assert (function.package / name).read_bytes() == archive.read(name), name

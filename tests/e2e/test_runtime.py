@@ -6,7 +6,7 @@ import json
 
 from tests.e2e.deployment import Deployment
 from tests.e2e.shares import needs_groups
-from tests.e2e.system import Make, expected, keys
+from tests.e2e.system import VERIFY, Make, expected, keys
 
 NIGHT = {"a.txt": b"a", "b/c d+%41.txt": b"c", "empty": b""}
 
@@ -49,6 +49,8 @@ def test_the_memory_of_each_function_and_the_cpu_that_it_buys_are_enough(make: M
     system.poller.drain()
     assert system.summaries()[0]["complete"]
     assert system.digests(bucket) == expected(objects)
+    system.fire({"bucket": bucket, "max_age": "1d"}, VERIFY)
+    assert system.summaries(VERIFY)[0]["outcomes"]["match"] == len(objects)
     memory = {function.name: function.memory for function in system.deployment.functions().values()}
     assert {name for name, _ in system.local.peaks()} == memory.keys()
     assert all(0 < peak <= memory[name] for name, peak in system.local.peaks()), system.local.peaks()
