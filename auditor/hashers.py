@@ -12,6 +12,7 @@ from auditor.engines.interface import Engine
 from auditor.errors import DigestConflict
 from auditor.hashing import (
     BYTES_IN_FLIGHT,
+    IN_PLACE_ATTEMPTS,
     Failed,
     Hashed,
     Mismatch,
@@ -52,9 +53,9 @@ class Hasher(Protocol):
 class InProcessHasher:
     """Hashes here and now (`--hash`, `auditor hash`), several objects at once in bounded memory.
 
-    executor: where large buffers are hashed. streams: ranges of one object that are read at once; None: auto. failed:
-    how many could not be hashed, or have another digest than S3 stores or the ledger remembers; each of them stays
-    pending.
+    executor: where large buffers are hashed. streams: ranges of one object that are read at once; None: auto.
+    attempts: at each object, while its failures are passing ones. failed: how many could not be hashed, or have another
+    digest than S3 stores or the ledger remembers; each of them stays pending.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class InProcessHasher:
         chunk_size: int,
         executor: Executor,
         streams: int | None = None,
+        attempts: int = IN_PLACE_ATTEMPTS,
     ) -> None:
         self._bucket = bucket
         self._rate = rate
@@ -79,6 +81,7 @@ class InProcessHasher:
         self._chunk_size = chunk_size
         self._executor = executor
         self._streams = streams
+        self._attempts = attempts
         self.failed = 0
 
     async def take(self, refs: Sequence[ObjectRef]) -> list[Taken]:
@@ -99,6 +102,7 @@ class InProcessHasher:
             self._engine,
             task,
             self._algorithms,
+            attempts=self._attempts,
             bucket=self._bucket,
             chunk_size=self._chunk_size,
             streams=self._streams,

@@ -46,6 +46,7 @@ def open_fixity(
             chunk_size=settings.chunk_mib * MIB,
             executor=stack.enter_context(hash_threads()),
             streams=settings.streams,
+            attempts=settings.retry_attempts,
         )
     routes = settings.batch_over is not None or settings.batch_manifest is not None
     return Fixity(

@@ -70,6 +70,7 @@ class HashRun:
                     chunk_size=settings.chunk_mib * MIB,
                     executor=executor,
                     streams=settings.streams,
+                    attempts=settings.retry_attempts,
                 )
                 ended = await self._hash(engine, rate, hasher)
         self._show(done=True)

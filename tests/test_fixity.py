@@ -43,7 +43,9 @@ class CountedRate(Rate):
         self.turns += 1
 
 
-def hasher_of(store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: Rate | None = None) -> InProcessHasher:
+def hasher_of(
+    store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: Rate | None = None, attempts: int = 3
+) -> InProcessHasher:
     return InProcessHasher(
         "bucket",
         store,
@@ -53,6 +55,7 @@ def hasher_of(store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: 
         concurrency=2,
         chunk_size=1024,
         executor=executor,
+        attempts=attempts,
     )
 
 
@@ -99,6 +102,14 @@ async def test_every_attempt_waits_for_its_turn(ledger: Ledger) -> None:
         taken = await hasher_of(store, ledger, executor, rate).take([evidence_of(store, "a").ref])
     assert taken == [Taken("hashed_now")]
     assert rate.turns == len(store.reads) == 2
+
+
+@pytest.mark.parametrize(("attempts", "state"), [(1, "pending"), (2, "hashed_now")])
+async def test_an_object_is_tried_as_often_as_the_settings_say(ledger: Ledger, attempts: int, state: str) -> None:
+    store = Store({"a": b"a"}, failures={"a": [CallFailed("GetObject", "SlowDown", 503)]})
+    with ThreadPoolExecutor(1) as executor:
+        (taken,) = await hasher_of(store, ledger, executor, attempts=attempts).take([evidence_of(store, "a").ref])
+    assert taken.state == state
 
 
 async def test_large_chunks_are_hashed_in_the_given_threads_and_in_no_others(ledger: Ledger) -> None:
