@@ -6,25 +6,36 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
+from auditor.feeding import Room
 from auditor.reading import Reader, Source
 from auditor.streams import Layout
 
 
-@dataclass(slots=True)
-class Block:
-    """A range of the object. view: its bytes, once it is ready."""
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of the object that have come. end: the position after them."""
 
-    first: int
+    end: int
     view: memoryview
     buffer: bytearray
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class Block:
+    """A range of the object, read by one GET. granted: its buffers can be had. pieces: that have come and wait."""
+
+    first: int
+    end: int
+    granted: asyncio.Future[None]
+    pieces: deque[Piece] = field(default_factory=deque)
 
 
 class Blocks:
     """Reads from a reader's position to `end`. The reader itself reads the first block, as it is open already.
 
-    group: where the reads run; a read that fails ends it. As many blocks are asked for as the memory holds; as many of
-    them are read at once as there are streams. position: of the first byte that no block was begun for.
+    group: where the streams run; a read that fails ends it. A stream asks for the next block as soon as it has read
+    its last, and has one connection at a time; memory is granted in the order of the blocks, so that the first one
+    never waits for a later one. position: of the first byte that no block was begun for.
     """
 
     def __init__(self, source: Source, reader: Reader, end: int, group: asyncio.TaskGroup) -> None:
@@ -33,87 +44,67 @@ class Blocks:
         self._reader: Reader | None = reader
         self._end = end
         self._group = group
-        self._streams = 0
-        self._slots = 1
-        self._filling = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._layout = Layout(0, 0)
-        self._held = 0
+        self._wanted = 0
+        self._running = 0
+        self._block = 0
+        self._room = Room()
         self._order: deque[Block] = deque()
-        self._begun = asyncio.Event()
-        self._free: list[bytearray] = []
+        self._news = asyncio.Event()
 
     def use(self, streams: int, layout: Layout) -> None:
         """Have so many streams from now on; with 0 no further block is begun."""
-        if layout.block != self._layout.block:
-            self._free.clear()
-        self._streams, self._layout = streams, layout
-        self._slots = streams or self._slots  # what was begun is read to its end
-        self._wake()
-        self._begin()
-        self._begun.set()
+        self._wanted, self._block = streams, layout.block
+        self._room.change(layout.memory, layout.buffer)
+        while self._running < self._wanted and self.position < self._end:
+            self._running += 1
+            self._group.create_task(self._stream(self._begin()))
 
     def stop(self) -> None:
         """Begin no further block."""
-        self.use(0, self._layout)
+        self._wanted = 0
 
-    async def next(self) -> Block | None:
-        """The next block in order, read to its end; None after the last one that was begun."""
-        while not self._order:
-            if not self._streams or self.position >= self._end:
-                return None
-            self._begun.clear()
-            await self._begun.wait()
-        block = self._order.popleft()
-        await block.ready.wait()
+    async def next(self) -> Piece | None:
+        """The next piece in order; None after the last block that was begun."""
+        while self._order or self._running:
+            block = self._order[0] if self._order else None
+            if block is not None and block.pieces:
+                piece = block.pieces.popleft()
+                if piece.end == block.end:
+                    self._order.popleft()
+                return piece
+            self._news.clear()
+            await self._news.wait()
+        return None
+
+    def give(self, piece: Piece) -> None:
+        """A piece's memory can be used again; called in any thread."""
+        self._room.give(piece.buffer, len(piece.view))
+
+    def _begin(self) -> Block:
+        size = min(self._block, self._end - self.position)
+        block = Block(self.position, self.position + size, self._room.ask(size))
+        self.position = block.end
+        self._order.append(block)
         return block
 
-    def give(self, block: Block) -> None:
-        """A block's memory can be used again."""
-        self._held -= len(block.buffer)
-        if len(block.buffer) == self._layout.block:
-            self._free.append(block.buffer)
-        self._begin()
-
-    def _begin(self) -> None:
-        """Ask for further blocks, more than are read at once: their answers' first bytes take a while to come."""
-        while self._streams and self.position < self._end:
-            size = self._layout.next(self._streams, self._end - self.position)
-            if self._held and self._held + self._layout.block > self._layout.memory:
-                return
-            buffer = self._free.pop() if self._free else bytearray(self._layout.block)
-            block = Block(self.position, memoryview(buffer)[:size], buffer)
-            self.position += size
-            self._held += len(buffer)
-            self._order.append(block)
-            self._begun.set()
-            self._group.create_task(self._read(block))
+    async def _stream(self, block: Block) -> None:
+        """One block after the other, until there are no more or too many streams; the first is begun already."""
+        await self._read(block)
+        while self._running <= self._wanted and self.position < self._end:
+            await self._read(self._begin())
+        self._running -= 1
+        self._news.set()
 
     async def _read(self, block: Block) -> None:
-        end = block.first + len(block.view)
-        reader, self._reader = self._reader or Reader(self._source, block.first, end), None
+        reader, self._reader = self._reader or Reader(self._source, block.first, block.end), None
         async with reader:
             await reader.ready()
-            await self._turn()
-            try:
-                await reader.fill(block.view)
-                await reader.finish()
-            finally:
-                self._filling -= 1
-                self._wake()
-        block.ready.set()
-
-    async def _turn(self) -> None:
-        """Wait until fewer blocks are filled than there are streams."""
-        while self._filling >= self._slots:
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
-        self._filling += 1
-
-    def _wake(self) -> None:
-        """Let those who wait look again, the first first."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            await block.granted
+            while reader.position < block.end:
+                buffer = self._room.take()
+                view = memoryview(buffer)[: block.end - reader.position]
+                await reader.fill(view)
+                block.pieces.append(Piece(reader.position, view, buffer))
+                if block is self._order[0]:
+                    self._news.set()
+            await reader.finish()

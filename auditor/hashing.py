@@ -6,11 +6,12 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from auditor.engines.interface import Engine
+from auditor.feeding import OnTheLoop
 from auditor.messages import ALGORITHMS as ALGORITHMS
 from auditor.messages import HashTask
 from auditor.onepass import BUFFERS, OnePass
@@ -22,17 +23,16 @@ from auditor.outcomes import Result as Result
 from auditor.outcomes import Superseded as Superseded
 from auditor.outcomes import Unhashable as Unhashable
 from auditor.permits import Permits as Permits
-from auditor.streams import ONE_CORE, function_memory
+from auditor.streams import BUFFER, ONE_CORE, function_memory
 from auditor.tasks import task_group
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 MIB: Final = 1024 * 1024
 CHUNK_SIZE: Final = MIB
 """docs/performance.md: larger ones cost more CPU a byte, and memory."""
-BYTES_IN_FLIGHT: Final = 48 * MIB
+BYTES_IN_FLIGHT: Final = 40 * MIB
 """Of all objects that are hashed at once: their buffers, and the blocks of those that have several streams."""
+THREADS: Final = 64
+"""Objects that are hashed at once at most, small ones aside; a thread that waits for bytes costs nothing."""
 IN_PLACE_ATTEMPTS: Final = 3
 SAVE_SECONDS: Final = 60.0
 
@@ -105,28 +105,16 @@ async def hash_object(
     return await onepass.run(checkpoint)
 
 
-class _Here(Executor):
-    """Calls at once, in the thread that asks."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        done: Future[T] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            done.set_exception(error)
-        return done
-
-
 def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
-    """Threads for buffers, one a core; to be shut down by whoever asked for them.
+    """Threads, one for each object that is hashed; to be shut down by whoever asked for them.
 
     A function with no more than one core's share hashes on its loop: a second thread would win no time there, and
     moving a buffer from core to core costs CPU.
     """
     memory = function_memory(environ)
     if memory is not None and memory <= ONE_CORE:
-        return _Here()
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="auditor-hash")
+        return OnTheLoop()
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-hash")
 
 
 async def hash_patiently(
@@ -161,7 +149,7 @@ async def hash_many(
     """
     async with task_group() as group:
         async for task in tasks:
-            weight = min(task.size, BUFFERS * chunk_size)
+            weight = min(task.size, BUFFERS * min(chunk_size, BUFFER))
             await permits.take(weight)
             made = group.create_task(_run(hash_one, task))
             # Not in the task itself: one that is cancelled before its first step never runs.

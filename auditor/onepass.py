@@ -21,13 +21,13 @@ from auditor.messages import HashTask
 from auditor.outcomes import Failed, Hashed, Mismatch, Paused, Result, classify
 from auditor.permits import Permits
 from auditor.reading import Reader, Source
-from auditor.streams import MEMORY, Fixed, Tuner, core_share, layout, make_tuner
+from auditor.streams import BUFFER, MEMORY, Fixed, Tuner, core_share, layout, make_tuner
 from auditor.tasks import task_group
 
 log = logging.getLogger(__name__)
 
-BUFFERS: Final = 3
-"""Of one stream: one is filled, one is hashed, and one waits."""
+BUFFERS: Final = 4
+"""Of one stream: one is filled, one is hashed, and two wait, so that neither side stops at each buffer."""
 _POLL: Final = 0.5
 """Seconds between questions whether to stop, while a read waits."""
 
@@ -61,7 +61,7 @@ class OnePass:
         self._binding = Binding.of(bucket, task, self._algorithms)
         self._source = Source(engine, task, turn, sleep)
         self._small = task.size <= INLINE
-        self._chunk_size = max(carried.BLOCK, chunk_size // carried.BLOCK * carried.BLOCK)
+        self._chunk_size = max(carried.BLOCK, min(chunk_size, BUFFER) // carried.BLOCK * carried.BLOCK)
         self._executor = None if self._small else executor
         self._streams = streams
         self._memory = memory or Permits(1, MEMORY)
@@ -216,11 +216,11 @@ class OnePass:
                     if wanted != used:
                         used = wanted
                         blocks.use(wanted if wanted > 1 else 0, layout(wanted, size - blocks.position))
-                    block = await blocks.next()
-                    if block is None:
+                    piece = await blocks.next()
+                    if piece is None:
                         return blocks.position
-                    self._feed.put(block.view, partial(blocks.give, block))
-                    if block.first + len(block.view) < size:
+                    self._feed.put(piece.view, partial(blocks.give, piece))
+                    if piece.end < size:
                         await self._between()
             finally:
                 blocks.stop()

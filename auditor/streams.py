@@ -14,10 +14,19 @@ AUTO_FROM: Final = 64 * MIB
 """Bytes below which one stream is all that is tried."""
 LEAST: Final = 8 * MIB
 """Bytes below which an object is read by one stream whatever is asked for."""
-MEMORY: Final = 32 * MIB
+MOST_USED: Final = 32
+"""Streams beyond which none are opened, whatever is asked for: at 25 MB/s each they bring more than is hashed."""
+MEMORY: Final = 36 * MIB
 """Bytes of all blocks of one object."""
-LARGEST_BLOCK: Final = 8 * MIB
-_STEP: Final = 64 * 1024
+WITH_CONNECTIONS: Final = 60 * MIB
+PER_CONNECTION: Final = 896 * 1024
+"""Bytes of the blocks and the connections together, and what TLS and the loop hold of each connection (measured)."""
+LARGEST_BLOCK: Final = 9 * MIB
+"""At 25 MB/s it takes 380 ms, so that 30 ms until its first byte cost 8 %."""
+BUFFER: Final = MIB
+"""Bytes that are read, and handed to the hasher, at a time, whatever larger chunk is asked for: larger ones leave the
+CPU's cache before they are hashed, and smaller ones are handed over more often (docs/performance.md)."""
+_STEP: Final = 4 * 1024
 WINDOW: Final = 0.4
 SETTLING: Final = 0.2
 """Seconds over which a rate is measured, and that are left out after a change."""
@@ -47,26 +56,32 @@ def core_share(environ: Mapping[str, str] = os.environ) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """block: bytes of one ranged GET. memory: bytes of all blocks that are read, or wait for being hashed."""
+    """block: bytes of one ranged GET, in buffers of `buffer` bytes. memory: bytes of all blocks that are read, or wait
+    for being hashed.
+    """
 
     block: int
+    buffer: int
     memory: int
-
-    def next(self, streams: int, left: int) -> int:
-        """Bytes of the next block: towards the end they become smaller, so that all streams end together."""
-        share = max(MIB, left // (2 * streams) // _STEP * _STEP)
-        return min(self.block, share, left)
 
 
 def layout(streams: int, left: int) -> Layout:
-    """For so many streams over the bytes that are left.
+    """For so many streams, MOST_USED at most, over the bytes that are left.
 
-    A few blocks more than streams: those that are ready wait while an earlier one is still being read.
+    Blocks are as large as the memory holds, one for each stream, since every block begins with a wait for S3; and there
+    are as many for each stream, so that all end together.
     """
-    blocks = streams + max(1, streams // 2)
-    block = min(LARGEST_BLOCK, MEMORY // blocks, max(MIB, left // streams))
-    block = max(_STEP, block // _STEP * _STEP)
-    return Layout(block, block * blocks)
+    memory = min(MEMORY, WITH_CONNECTIONS - PER_CONNECTION * streams)
+    largest = min(LARGEST_BLOCK, memory // streams // _STEP * _STEP, max(MIB, _rounded(-(-left // streams))))
+    turns = max(1, -(-left // (largest * streams)))
+    share = min(largest, max(MIB, -(-left // (turns * streams))))
+    buffers = -(-share // BUFFER)
+    buffer = min(largest // buffers // _STEP * _STEP, _rounded(-(-share // buffers)))
+    return Layout(buffer * buffers, buffer, largest * streams)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // _STEP) * _STEP
 
 
 class Tuner:
@@ -145,4 +160,4 @@ def make_tuner(streams: int | None, left: int, now: float) -> Tuner | Fixed:
         return Tuner(now)
     if streams is None or left < LEAST:
         return Fixed(1)
-    return Fixed(streams)
+    return Fixed(min(streams, MOST_USED))

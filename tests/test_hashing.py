@@ -13,6 +13,7 @@ import pytest
 from auditor.errors import CallFailed, CredentialsError
 from auditor.hashing import (
     ALGORITHMS,
+    MIB,
     Failed,
     Hashed,
     Permits,
@@ -213,8 +214,11 @@ async def test_object_larger_than_all_permits_passes_alone() -> None:
 
 async def test_large_object_weighs_the_buffers_of_one_stream() -> None:
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(6, 1000), Permits(100, 90), chunk_size=10)
+    await hash_many(gauge.hash_one, stream(6, 1000), Permits(100, 120), chunk_size=10)
     assert (gauge.done, gauge.most) == (6, 3)
+    gauge = Gauge()
+    await hash_many(gauge.hash_one, stream(30, 10**9), Permits(100, 40 * MIB), chunk_size=50 * MIB)
+    assert (gauge.done, gauge.most) == (30, 10), "no buffer is larger than 1 MiB"
 
 
 async def test_borrowed_bytes_are_free_ones_only_and_keep_others_waiting() -> None:

@@ -5,25 +5,33 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
-from benchmarks.meter import MIB, Meter
+from benchmarks.meter import MIB, Meter, peak_memory
 from benchmarks.server.objects import BUCKET, SIZED
 
 ALGORITHM: Final = "sha1"
 
 
 def ours(meter: Meter, *, url: str, size: int, chunk: int, streams: int | None = None) -> dict[str, Any]:
-    """Our hasher with the default engine, as the worker uses it. chunk: MiB. streams: None is auto."""
+    """Our hasher with the default engine, as the worker uses it. chunk: MiB. streams: None is auto. idle: peak MiB
+    before the object.
+    """
     from auditor import loops
     from auditor.engines import DEFAULT_ENGINE, ENGINES
     from auditor.engines.interface import Connection
     from auditor.hashing import BYTES_IN_FLIGHT, Hashed, Permits, hash_object, hash_threads
     from auditor.messages import HashTask
+    from auditor.streams import MOST
+
+    idle = 0.0
 
     async def measure() -> str:
-        connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=16)
+        nonlocal idle
+        most = 16 + (streams or MOST)
+        connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=most)
         async with ENGINES[DEFAULT_ENGINE](connection) as engine:
             with hash_threads() as threads:
                 for length in (1, size):
+                    idle = peak_memory()
                     task = HashTask(f"{SIZED}{length}", None, "5" * 32, length)
                     with meter.measuring():
                         found = await hash_object(
@@ -39,7 +47,7 @@ def ours(meter: Meter, *, url: str, size: int, chunk: int, streams: int | None =
             raise RuntimeError(f"not hashed: {found}")
         return found.digests[ALGORITHM]
 
-    return {"digest": loops.run(measure())}
+    return {"digest": loops.run(measure()), "idle": idle}
 
 
 def article(meter: Meter, *, url: str, size: int, chunk: int) -> dict[str, Any]:
