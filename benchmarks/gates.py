@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.engines import DEFAULT_ENGINE
-from benchmarks.parts import engines, memory, packing, shares, throttled
+from benchmarks.parts import engines, hashing, memory, packing, shares, throttled
 
 Results = dict[str, Any]
 
@@ -61,6 +61,15 @@ def _shares(results: Results) -> Iterator[Gate]:
     yield Gate(name, 4, shares.least_advantage(found, shares.KEPT), True)
 
 
+def _hashing(results: Results) -> Iterator[Gate]:
+    found = results.get("hashing", {"rows": []})
+    name = "hashing: MB per CPU s, the row where it is least: ours to the article's"
+    yield Gate(name, 0.95, hashing.least_per_cpu(found), True)
+    yield Gate("hashing: peak memory above idle, MiB", 64, hashing.most_above_idle(found))
+    name = "hashing: four streams to one, where a connection has 25 MB/s"
+    yield Gate(name, 3.5, hashing.times_one(found, 4), True)
+
+
 def _packing(results: Results) -> Iterator[Gate]:
     found = results.get("packing", {"rows": []})
     name = "small objects: requests to SQS and Lambda, one message for each to many in one"
@@ -89,7 +98,14 @@ def _throttled(results: Results) -> Iterator[Gate]:
     yield Gate("as a guest without a ceiling: share of the users' calls refused", 0.02, refused)
 
 
-SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (_engines, _shares, _packing, _memory, _throttled)
+SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (
+    _engines,
+    _shares,
+    _hashing,
+    _packing,
+    _memory,
+    _throttled,
+)
 
 
 def evaluate(results: Results) -> list[Gate]:

@@ -156,6 +156,25 @@ def test_hashers_that_do_not_agree_are_no_measurement() -> None:
         hashing.check([*rows, {"size": 2, "digest": "c"}])
 
 
+def test_hashing_is_judged_by_its_worst_row() -> None:
+    def found(chunk: int, hasher: str, per_cpu: float, above: float | None) -> dict[str, Any]:
+        labels = {"memory": 512, "chunk": chunk, "size": 100, "hasher": hasher}
+        return {**labels, "per_cpu": {"median": per_cpu}, "above": above}
+
+    rows = [found(1, "ours", 90.0, 4.0), found(1, "article", 100.0, None)]
+    rows += [found(20, "ours", 110.0, 7.0), found(20, "article", 100.0, None)]
+    streams = [
+        {"streams": number, "speed": {"median": speed}, "above": above}
+        for number, speed, above in ((1, 25.0, 4.0), (4, 90.0, 40.0), ("auto", 80.0, 41.0))
+    ]
+    judged = {gate.name.split(",")[0]: gate for gate in gates.evaluate({"hashing": {"rows": rows, "streams": streams}})}
+    per_cpu = judged["hashing: MB per CPU s"]
+    assert (per_cpu.measured, per_cpu.met) == (0.9, False)
+    assert judged["hashing: peak memory above idle"].measured == 41.0
+    times = judged["hashing: four streams to one"]
+    assert (times.measured, times.met) == (3.6, True)
+
+
 def test_unpacking_does_more_than_the_other_ways_and_does_not_compete() -> None:
     times = {"get_object, read": 20.0, "get_object, gunzip": 10.0, "download_fileobj": 30.0}
     rows = [{"way": way, "size": 1000, "warm": {"median": ms}} for way, ms in times.items()]

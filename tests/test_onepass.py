@@ -459,6 +459,22 @@ async def test_streams_with_shuffled_latencies_hash_in_order(seed: int, threads:
     assert all(etag == "etag" for _, etag in engine.calls)
 
 
+@pytest.mark.parametrize("streams", [2, 4])
+async def test_each_stream_has_one_body_open_and_asks_for_its_next_block_at_once(
+    streams: int, threads: ThreadPoolExecutor
+) -> None:
+    opened: list[int] = []
+
+    def pause() -> float:
+        opened.append(engine.now)
+        return 0.001
+
+    engine = Generated(120 * MIB, pause=pause)
+    hashed(await hash_object(engine, engine.task, ["sha1"], executor=threads, streams=streams), engine, "sha1")
+    assert max(opened) == streams
+    assert len(engine.calls) == -(-engine.size // layout(streams, engine.size).block)
+
+
 async def test_auto_adds_streams_where_each_brings_more_and_hashes_in_order(
     monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor
 ) -> None:

@@ -1,8 +1,8 @@
-"""How fast an object is hashed, by memory, chunk and size, beside the plain loop of old."""
+"""How fast an object is hashed, by memory, chunk and size, beside the plain loop of old; and by several streams."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any, Final
 
@@ -15,19 +15,24 @@ from benchmarks.tables import lines, table
 MB: Final = 1_000_000
 SETTINGS: Final = (
     *((128, 1), (128, 10), (256, 10), (256, 20), (256, 50), (512, 1), (512, 5), (512, 20), (512, 50)),
-    *((1024, 20), (1024, 50), (1769, 1), (1769, 20), (2048, 20)),
+    *((1024, 20), (1024, 50), (1769, 1), (1769, 20), (2048, 1), (2048, 20)),
 )
 """Memory in MB and chunk in MiB; those of the published table, and some small chunks."""
-QUICK: Final = ((512, 1), (512, 20))
+QUICK: Final = ((512, 1), (512, 20), (2048, 1))
 SIZES: Final = (100, 500, 1000)
 HUGE: Final = 5000
 """MB; measured once, with the default chunk."""
 HASHERS: Final = {"ours": "hash", "article": "hash-article"}
+STREAMS: Final = (1, 2, 4, 8, None)
+"""None: auto."""
+BANDWIDTH: Final = 25 * MB
+"""Bytes a second of one connection."""
+LATENCY: Final = 0.015
 
 
 def _rows(bench: Bench) -> Iterator[Row]:
     for memory, chunk in bench.choose(QUICK, SETTINGS):
-        sizes = bench.choose((30,), SIZES)
+        sizes = bench.choose((100,), SIZES)
         if not bench.quick and chunk == CHUNK_SIZE // MIB:
             sizes = (*SIZES, HUGE)
         for size in sizes:
@@ -40,25 +45,41 @@ def _rows(bench: Bench) -> Iterator[Row]:
                 )
 
 
+def _streams(bench: Bench) -> Iterator[Row]:
+    size = bench.choose(200, 500)
+    for streams in STREAMS:
+        yield Row(
+            labels={"streams": "auto" if streams is None else streams, "size": size, "hasher": "ours"},
+            job={"job": HASHERS["ours"], "url": bench.server.tls, "size": size * MB, "chunk": 1, "streams": streams},
+            server={"latency": LATENCY, "bandwidth": BANDWIDTH},
+        )
+
+
 def figures(measured: Measured) -> dict[str, Any]:
-    """A row of the results. speed: MB a second. per_cpu: MB a second of CPU. peak: MiB."""
+    """A row of the results. speed: MB a second. per_cpu: MB a second of CPU. peak: MiB. above: MiB of it that came
+    after the client was ready, where that was measured.
+    """
     size, laps = measured.labels["size"], [run["laps"][-1] for run in measured.runs]
     return {
         **measured.labels,
         "speed": summarised([size / lap["wall"] for lap in laps]),
         "per_cpu": summarised([size / lap["cpu"] for lap in laps]),
         "peak": round(median(run["peak"] for run in measured.runs)),
+        "above": median(run["peak"] - run["idle"] for run in measured.runs) if "idle" in measured.runs[0] else None,
         "digest": measured.runs[0]["digest"],
     }
 
 
 def measure(bench: Bench) -> Results:
+    streams = [figures(measured) for measured in bench.measure(list(_streams(bench)))]
+    check(streams)
     try:
         rows = [figures(measured) for measured in bench.measure(list(_rows(bench)))]
     except OSError as error:
-        return {"rows": [], "missing": f"no control group for the CPU can be made here ({error.strerror})"}
+        missing = f"no control group for the CPU can be made here ({error.strerror})"
+        return {"rows": [], "streams": streams, "missing": missing}
     check(rows)
-    return {"rows": rows}
+    return {"rows": rows, "streams": streams}
 
 
 def check(rows: list[dict[str, Any]]) -> None:
@@ -68,7 +89,51 @@ def check(rows: list[dict[str, Any]]) -> None:
             raise RuntimeError(f"the hashers do not agree about {size} MB")
 
 
+def least_per_cpu(results: Mapping[str, Any]) -> float | None:
+    """MB per CPU second, ours to the article's, in the row where it is least."""
+    found = {(row["memory"], row["chunk"], row["size"], row["hasher"]): row["per_cpu"] for row in results["rows"]}
+    ratios = [
+        figure["median"] / found[(*key, "article")]["median"]
+        for (*key, hasher), figure in found.items()
+        if hasher == "ours" and (*key, "article") in found
+    ]
+    return min(ratios, default=None)
+
+
+def most_above_idle(results: Mapping[str, Any]) -> float | None:
+    """MiB, in the row where it is most."""
+    rows = [*results["rows"], *results.get("streams", [])]
+    return max((row["above"] for row in rows if row.get("above") is not None), default=None)
+
+
+def times_one(results: Mapping[str, Any], streams: int | str) -> float | None:
+    """How many times as fast as one stream so many are."""
+    found = {row["streams"]: float(row["speed"]["median"]) for row in results.get("streams", [])}
+    return found[streams] / found[1] if streams in found and 1 in found else None
+
+
 def page(results: Results) -> str:
+    parts = [_page_of_rows(results)]
+    if results.get("streams"):
+        parts.append(_page_of_streams(results))
+    return "\n\n".join(parts)
+
+
+def _page_of_streams(results: Results) -> str:
+    rows = [
+        (str(row["streams"]), row["speed"]["median"], times, row["per_cpu"]["median"], row["peak"], row["above"])
+        for row in results["streams"]
+        for times in (times_one(results, row["streams"]),)
+    ]
+    columns = ("streams", "MB/s", "times one", "MB per CPU s", "peak MiB", "above idle MiB")
+    said = (
+        f"An object of {results['streams'][0]['size']} MB by several streams, each limited to {BANDWIDTH // MB} MB/s,"
+        f" {1000 * LATENCY:.0f} ms latency:\n\n"
+    )
+    return said + table(columns, rows)
+
+
+def _page_of_rows(results: Results) -> str:
     if not results["rows"]:
         return f"Not measured: {results['missing']}."
     cells = {(row["memory"], row["chunk"], row["size"], row["hasher"]): row for row in results["rows"]}

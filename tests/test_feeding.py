@@ -1,0 +1,111 @@
+"""Feeding a digester: in order, on one thread, in memory that is promised to one block after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from auditor.digesting import Digester, make_digester
+from auditor.feeding import Buffers, Feed, OnTheLoop, Room
+
+
+class Noting(Digester):
+    """Notes the threads that it was called in."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.threads: set[int] = set()
+
+    def update(self, data: memoryview) -> None:
+        self.threads.add(threading.get_ident())
+        super().update(data)
+
+
+def nothing() -> None:
+    """What is called when a buffer is free again, where none is wanted again."""
+
+
+async def test_views_are_hashed_in_order_by_a_thread_while_buffers_come_back() -> None:
+    digester, whole = make_digester(["sha256"]), hashlib.sha256()
+    with ThreadPoolExecutor(1) as threads:
+        feed, buffers = Feed(digester, threads), Buffers(1000, 4)
+        taken: set[int] = set()
+        for number in range(500):
+            buffer = await buffers.take()
+            taken.add(id(buffer))
+            buffer[:] = number.to_bytes(2, "big") * 500
+            whole.update(buffer)
+            feed.put(memoryview(buffer), partial(buffers.give, buffer))
+        await feed.empty()
+        feed.abandon()
+    assert digester.hexdigests() == {"sha256": whole.hexdigest()}
+    assert len(taken) <= 4
+
+
+@pytest.mark.parametrize(
+    ("make", "elsewhere"), [(lambda: ThreadPoolExecutor(4), True), (OnTheLoop, False), (lambda: None, False)]
+)
+async def test_one_object_has_one_thread_or_none(
+    make: Callable[[], ThreadPoolExecutor | OnTheLoop | None], elsewhere: bool
+) -> None:
+    digester, executor = Noting(), make()
+    feed = Feed(digester, executor)
+    for _ in range(50):
+        feed.put(memoryview(b"x"), nothing)
+        await asyncio.sleep(0)
+    await feed.empty()
+    feed.abandon()
+    if executor is not None:
+        executor.shutdown()
+    assert digester.count == 50
+    assert len(digester.threads) == 1
+    assert (threading.get_ident() not in digester.threads) is elsewhere
+
+
+async def test_abandoned_feeds_let_go_of_their_thread_for_the_next() -> None:
+    with ThreadPoolExecutor(1) as threads:
+        for _ in range(3):
+            digester = make_digester(["md5"])
+            feed = Feed(digester, threads)
+            feed.put(memoryview(b"abc"), nothing)
+            await asyncio.wait_for(feed.empty(), 30)
+            assert digester.hexdigests() == {"md5": hashlib.md5(b"abc").hexdigest()}
+            feed.abandon()
+
+
+async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -> None:
+    room = Room()
+    room.change(100, 10)
+    first, second, third = room.ask(60), room.ask(60), room.ask(10)
+    assert [one.done() for one in (first, second, third)] == [True, False, False]
+    for _ in range(2):
+        room.give(room.take(), 10)
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [one.done() for one in (first, second, third)] == [True, True, False]
+
+
+async def test_block_larger_than_all_memory_gets_it_alone() -> None:
+    room = Room()
+    room.change(100, 10)
+    small, large = room.ask(10), room.ask(500)
+    assert (small.done(), large.done()) == (True, False)
+    room.give(room.take(), 10)
+    await asyncio.wait_for(large, 30)
+
+
+async def test_memory_given_back_in_another_thread_wakes_who_waits_for_it() -> None:
+    room = Room()
+    room.change(10, 10)
+    assert room.ask(10).done()
+    waiting = room.ask(10)
+    buffer = room.take()
+    await asyncio.to_thread(room.give, buffer, 10)
+    await asyncio.wait_for(waiting, 30)
+    assert room.take() is buffer
