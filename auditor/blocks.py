@@ -97,9 +97,10 @@ class Blocks:
 
     async def _read(self, block: Block) -> None:
         reader, self._reader = self._reader or Reader(self._source, block.first, block.end), None
+        # Memory first: who waits for it with a connection in hand could keep the first block from one, for ever.
+        await block.granted
         async with reader:
             await reader.ready()
-            await block.granted
             while reader.position < block.end:
                 buffer = self._room.take()
                 view = memoryview(buffer)[: block.end - reader.position]
