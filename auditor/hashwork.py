@@ -44,6 +44,7 @@ from auditor.notifications import EVENT_RUN
 from auditor.outcomes import classify
 from auditor.recording import Recording
 from auditor.stop import Stop
+from auditor.text import harmless
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +131,7 @@ class MessageHasher:
         except (BucketError, CallFailed) as error:
             # The bucket cannot be opened: that dooms its own objects, not the messages of other buckets.
             code = error.code if isinstance(error, CallFailed) else "BucketError"
+            log.warning("run %s: %s", worked.message.run, harmless(str(error)))
             worked.failed += [Failed(task, code, retryable=False) for task in todo]
 
     async def _hash_one(self, worked: Worked, engine: Engine, stop: Stop, cutoff: Cutoff, task: HashTask) -> None:

@@ -60,6 +60,20 @@ async def test_report_and_summary_go_to_different_streams(stub: StubServer, tmp_
     assert "1  MISSING" in err
 
 
+async def test_table_names_the_damaged_and_gone(stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path, "a\nb", "z", *(f"gone-{number:02}" for number in range(11)))
+    for key in ("a\nb", "z"):
+        stub.world.buckets[BUCKET].objects.versions(key)[0].body = b"flopped"
+    for number in range(11):
+        stub.world.buckets[BUCKET].objects.remove(f"gone-{number:02}")
+    with verify(stub, tmp_path, f"s3://{BUCKET}", "--combined", "lines.txt") as child:
+        out, _ = child.communicate(timeout=60)
+    assert child.returncode == 3
+    named = ["* a\\nb", "* z", *(f"- gone-{number:02}" for number in range(8)), "and 3 more: see the report"]
+    assert [line.strip() for line in out.splitlines()[-11:]] == named
+    assert len((tmp_path / "lines.txt").read_text().splitlines()) == 13
+
+
 async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Path) -> None:
     await fill(stub, tmp_path, "key", "denied")
     stub.world.buckets[BUCKET].objects.versions("denied")[0].deny = {"get"}
@@ -172,7 +186,7 @@ def test_second_signal_while_the_ledger_is_opened_is_one_sentence(command: str, 
         (["--ledger", "sqlite:x", "--percent", "0"], "--percent"),
         (["--ledger", "sqlite:x", "--algorithm", "crc99"], "--algorithm"),
         (["--ledger", "sqlite:x", "--combined", "-", "--format", "json"], "--combined"),
-        ([], "AUDITOR_LEDGER"),
+        ([], "give sqlite:PATH or dynamodb:TABLE with it, set AUDITOR_LEDGER"),
     ],
 )
 def test_wrong_usage_is_one_sentence(

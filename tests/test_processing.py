@@ -258,10 +258,11 @@ async def test_dead_letter_queue_that_refuses_leaves_the_message_and_resends_not
 
 
 async def test_bucket_that_does_not_exist_fails_its_own_objects_only(
-    processor: Processor, queue: MemoryQueue, store: Store
+    processor: Processor, queue: MemoryQueue, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     done = await processor.process(queue.put(message_of(store, "key-1", bucket="no-such")))
     assert (done.counts, done.doom) == (Counts(messages=1, resent=1), None)
+    assert "run run: there is no bucket named 'no-such'" in caplog.messages
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert done.counts == Counts(messages=1, hashed=1)
 

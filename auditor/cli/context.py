@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from auditor.config import load
 from auditor.errors import UsageError
@@ -41,12 +41,17 @@ def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
     return list(dict.fromkeys(targets))
 
 
+_FORMS: Final = {"ledger": "sqlite:PATH or dynamodb:TABLE", "queue": "the URL of an SQS queue"}
+
+
 def check_needed(settings: Settings, *names: str) -> None:
     """Raises UsageError for the first of these settings that nothing names."""
     for name in names:
         if getattr(settings, name) is None:
             flag, variable = _flag(name), f"{ENV_PREFIX}{name.upper()}"
-            raise UsageError(f"{flag} is missing: give it, set {variable}, or write {name} in auditor.toml")
+            raise UsageError(
+                f"{flag} is missing: give {_FORMS[name]} with it, set {variable}, or write {name} in auditor.toml"
+            )
 
 
 def check_ledger(settings: Settings) -> None:

@@ -16,7 +16,8 @@ def make_parser() -> argparse.ArgumentParser:
         prog="auditor",
         description="Who can read each object of an S3 bucket, how it is protected, and the digests of its bytes. "
         "It only ever reads the audited bucket.",
-        epilog="Exit codes: 0 complete and clean; 1 failed; 2 wrong usage; 3 findings at or above --fail-on; "
+        epilog="Exit codes: 0 complete and clean; 1 failed; 2 wrong usage; 3 findings at or above --fail-on, or "
+        "digests that do not match or objects that are missing; "
         "4 something could not be looked at.",
     )
     parser.add_argument("--version", action="version", version=f"auditor {__version__}")
@@ -256,7 +257,7 @@ def _verify(add: Add) -> None:
     due.add_argument("--max-age", metavar="TIME", help="read only what was not for so long (90d), spread over the runs")
     due.add_argument("--percent", metavar="P", help="read another share of the objects in each run")
     parser.add_argument(
-        "--every", metavar="TIME", help="from one run to the next (1d): --max-age and --percent need it"
+        "--every", metavar="TIME", help="time between two runs (1d), by which --max-age and --percent count"
     )
     parser.add_argument("--grace", metavar="TIME", help="what is younger may be on its way to the ledger (15m)")
     parser.add_argument(

@@ -27,6 +27,7 @@ from auditor.stop import Stop
 from auditor.target import Target
 from auditor.text import harmless, visible
 from auditor.values import algorithms
+from auditor.verification.named import Named
 from auditor.verification.running import Verification
 from auditor.verification.summary import exit_code, printed
 from auditor.verification.surroundings import Surroundings, surroundings
@@ -107,6 +108,7 @@ class _Verifying:
         if self._stop:
             sys.stderr.write(f"auditor: {visible(target.uri)} was not verified: {self._stop.reason}\n")
             return 4
+        named = Named(self._combined)
         try:
             summary = await Verification(
                 target,
@@ -114,7 +116,7 @@ class _Verifying:
                 around,
                 self._stop,
                 compared=self._compared,
-                combined=self._combined,
+                combined=named,
                 watch=progress.update,
             ).run()
         except RunError as error:
@@ -123,10 +125,12 @@ class _Verifying:
         except asyncio.CancelledError:
             sys.stderr.write(f"auditor: {visible(target.uri)}: given up; the ledger has noted what was verified\n")
             return 4
-        self._print(summary)
+        self._print(summary, named)
         return exit_code(summary)
 
-    def _print(self, summary: dict[str, Any]) -> None:
+    def _print(self, summary: dict[str, Any], named: Named) -> None:
         stream = sys.stderr if self._combined is sys.stdout else sys.stdout
         stream.write(printed(summary, self._output))
+        if self._output == "table" and self._combined is not sys.stdout:
+            stream.writelines(named.table(summary))
         stream.flush()

@@ -51,7 +51,9 @@ def read(source: Source) -> Iterator[Record]:
         match = _LINE.fullmatch(text)
         if match is None:
             raise source.error(
-                number, "this is not a line of a BagIt manifest: a digest, spaces, and a path that begins with data/"
+                number,
+                "this is not a line of a BagIt manifest: a digest, spaces, and a path that begins with data/;"
+                " if sha256sum or its like wrote the file, say --manifest sha256sum",
             )
         algorithm = algorithm_of(match[1], source, number)
         if expected not in (None, algorithm):

@@ -63,7 +63,7 @@ class OlderThan:
 
     @property
     def words(self) -> str:
-        return f"not looked at for {self.limit / DAY:g} days, a run each {self.every / DAY:g} days"
+        return f"not looked at for {_days(self.limit)}, with a run every {_days(self.every, one='day')}"
 
 
 @record()
@@ -81,7 +81,7 @@ class Share:
 
     @property
     def words(self) -> str:
-        return f"{self.percent:g} percent, a run each {self.every / DAY:g} days"
+        return f"{self.percent:g} percent, with a run every {_days(self.every, one='day')}"
 
 
 def due_of(max_age: float | None, percent: float | None, every: float) -> Due:
@@ -91,6 +91,10 @@ def due_of(max_age: float | None, percent: float | None, every: float) -> Due:
     if percent is not None:
         return Share(percent, every)
     return Everything()
+
+
+def _days(seconds: float, one: str = "1 day") -> str:
+    return one if seconds == DAY else f"{seconds / DAY:g} days"
 
 
 def _slot(key: str, version_id: str | None, slots: int, every: float, now: datetime) -> bool:

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from auditor.calls import Caller, RetryPolicy
 from auditor.dates import seconds_in_utc
@@ -34,6 +34,7 @@ from auditor.verification.due import due_of
 from auditor.verification.folder import VerifyFolder
 from auditor.verification.judging import Judge, Question
 from auditor.verification.merging import Pair, merged
+from auditor.verification.named import Lines
 from auditor.verification.noting import Notes
 from auditor.verification.outcomes import Outcome, Verified
 from auditor.verification.reading import Answer, Reader
@@ -75,7 +76,7 @@ class Verification:
         stop: Stop,
         *,
         compared: Collection[str] | None = None,
-        combined: TextIO | None = None,
+        combined: Lines | None = None,
         watch: Callable[[Snapshot], None] | None = None,
         hop: Hop | None = None,
     ) -> None:

@@ -13,11 +13,11 @@ from auditor.verification.tally import Tally
 
 _WORDS: Final[Mapping[Outcome, str]] = {
     Outcome.MATCH: "match: read, and the bytes are what they were",
-    Outcome.MISMATCH: "MISMATCH: the bytes are not those that were recorded",
+    Outcome.MISMATCH: "MISMATCH: the bytes are not those that were recorded or expected",
     Outcome.CHANGED: "changed: another version or ETag than the ledger's last",
     Outcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification said that it was deleted",
     Outcome.DELETED: "deleted, as a notification said",
-    Outcome.NEW: "new: not in the ledger",
+    Outcome.NEW: "new: the ledger has no digest of it",
     Outcome.UNREADABLE: "UNREADABLE",
     Outcome.ARCHIVED: "archived: to be restored before they can be read",
     Outcome.IN_FLIGHT: "in flight: written so lately that the ledger may not know yet",

@@ -161,7 +161,7 @@ def test_path_of_a_bag_means_this_name(tmp_path: Path, path: str, name: str) -> 
 @pytest.mark.parametrize(
     ("line", "name", "sentence"),
     [
-        (f"{SHA}  a", "manifest-sha256.txt", "a path that begins with data/"),
+        (f"{SHA}  a", "manifest-sha256.txt", "a path that begins with data/; if sha256sum"),
         (f"{SHA}  data/", "manifest-sha256.txt", "a path that begins with data/"),
         (f"{MD5}  data/a", "manifest-sha256.txt", "is that of md5, the file's name says sha256"),
         (f"{'ab' * 64}  data/a", "manifest-sha512.txt", "a digest of 128 hexadecimal digits"),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from auditor.verification.due import DAY, Everything, OlderThan, Share, due_of
+from auditor.verification.due import DAY, Due, Everything, OlderThan, Share, due_of
 from tests.odd_keys import ODD_KEYS
 
 DAYS = timedelta(days=1)
@@ -100,6 +100,18 @@ def test_settings_choose() -> None:
     assert due_of(5 * DAY, None, DAY) == OlderThan(5 * DAY, DAY)
     assert due_of(None, 5.0, 7 * DAY) == Share(5.0, 7 * DAY)
     assert Everything().due("key", None, written(START), START)
+
+
+@pytest.mark.parametrize(
+    ("due", "words"),
+    [
+        (OlderThan(90 * DAY), "not looked at for 90 days, with a run every day"),
+        (OlderThan(DAY, DAY / 2), "not looked at for 1 day, with a run every 0.5 days"),
+        (Share(5, 7 * DAY), "5 percent, with a run every 7 days"),
+    ],
+)
+def test_summary_says_what_is_due(due: Due, words: str) -> None:
+    assert due.words == words
 
 
 def test_slots_never_change() -> None:
