@@ -130,8 +130,11 @@ def test_what_an_export_leaves_out_is_said_on_stderr(run: Run) -> None:
     assert (code, out) == (0, "")
     assert err.splitlines() == [
         "auditor: 1 key left out: without a md5 digest of the last version",
-        "auditor: nothing of s3://bucket/a is in the manifest: check the bucket and the prefix",
+        "auditor: nothing of s3://bucket/a is in the manifest",
     ]
+    code, out, err = run("digests", "export", "s3://bucket/none/", *LEDGER)
+    assert (code, out) == (0, "")
+    assert err == "auditor: nothing of s3://bucket/none/ is in the manifest: check the bucket and the prefix\n"
 
 
 def test_failed_export_leaves_the_file_as_it_was(run: Run, tmp_path: Path) -> None:

@@ -102,7 +102,8 @@ def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[st
     if not counts.complete:
         yield "stopped: the manifest is not whole"
     elif not counts.keys:
-        yield f"nothing of {visible(target.uri)} is in the manifest: check the bucket and the prefix"
+        fix = "" if counts.deleted or counts.without or counts.unnameable else ": check the bucket and the prefix"
+        yield f"nothing of {visible(target.uri)} is in the manifest{fix}"
 
 
 def _import(options: argparse.Namespace) -> int:

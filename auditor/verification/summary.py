@@ -26,6 +26,9 @@ _WORDS: Final[Mapping[Outcome, str]] = {
 }
 
 
+_UNKNOWN: Final = (Outcome.NEW, Outcome.IN_FLIGHT)
+
+
 def counts_of(tally: Tally) -> dict[str, Any]:
     """The counted part of the summary; `outcomes` sums to listed + ledger_only."""
     return {
@@ -61,12 +64,20 @@ def lines_of(summary: Mapping[str, Any]) -> Iterator[str]:
     for name, left in summary["left_for_cost"].items():
         yield f"{'':16}{visible(name)}: {counted(left['objects'], 'object')}, {counted(left['bytes'], 'byte')}"
     yield f"read {counted(read['objects'], 'object')}, {counted(read['bytes'], 'byte')}; due: {summary['due']}"
+    if not any(outcomes[outcome.value] for outcome in Outcome if outcome not in _UNKNOWN):
+        yield f"nothing was compared: {_why_nothing(sum(outcomes.values()))}"
     if summary["recorded"]:
         yield f"recorded as new evidence: {counted(summary['recorded'], 'object')}"
     if not summary["complete"]:
         reason = summary["resume"]["reason"]
         yield f"complete: NO ({harmless(reason)}); the rest was not looked at"
     yield f"report: {harmless(summary['out'])}"
+
+
+def _why_nothing(objects: int) -> str:
+    if not objects:
+        return "there is nothing; check the bucket and the prefix"
+    return "the ledger knows none of these objects; check --ledger, or record their digests with `auditor hash`"
 
 
 def printed(summary: Mapping[str, Any], output: str) -> str:
