@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-real soak test-package test-deploy test-e2e check docs format lock bench bench-memory clean \
+.PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e check docs format lock bench bench-memory clean \
 	deploy remove invoke invoke-local logs local-aws package template check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -36,9 +36,15 @@ else
 	@$(BIN)/auditor demo --engine $(ENGINE) $(ARGS)
 endif
 
-test: install ## the tests that need no server but our own
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy --ignore=tests/e2e \
-		--ignore=tests/soak $(ARGS)
+# Four workers on two cores: the tests of retries and deadlines mostly wait.
+QUICK := $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy \
+	--ignore=tests/e2e --ignore=tests/soak
+
+test: install ## the tests that need no server but our own, within minutes
+	@$(QUICK) -m 'not slow' $(ARGS)
+
+test-slow: install ## the tests of the same kind that take longest
+	@$(QUICK) -m slow $(ARGS)
 
 test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
 	@$(BIN)/python -m pytest -q tests/real $(ARGS)

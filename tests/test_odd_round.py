@@ -14,6 +14,7 @@ from tests.servers.stub import StubServer
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.slow
 async def test_every_odd_key_comes_through_unchanged(
     stub: StubServer, moto_url: str, tmp_path: Path, engine: str
 ) -> None:

@@ -210,6 +210,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         "kinds", [(SLOW_DOWN,), (RESET,), (INTERNAL_ERROR,), TRANSIENT], ids=["503", "reset", "500", "all"]
     )
+    @pytest.mark.slow
     async def test_thirty_percent_of_the_calls_fail_and_nothing_is_lost(
         self, stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str, kinds: tuple[Fault, ...]
     ) -> None:

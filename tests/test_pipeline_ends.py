@@ -69,6 +69,7 @@ def same(one: Result, other: Result) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("flags", [(), ("--versions",)], ids=["current", "versions"])
+@pytest.mark.slow
 def test_killed_and_resumed_each_object_is_there_once(
     stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str, flags: tuple[str, ...]
 ) -> None:

@@ -83,6 +83,7 @@ def sdk_authorization(auth: Any, request: AWSRequest, credentials: Credentials, 
     SERVICES,
     MOMENTS,
 )
+@pytest.mark.slow
 def test_every_signature_is_the_sdks(
     credentials: Credentials,
     method: str,

@@ -174,6 +174,7 @@ async def test_the_table_may_answer_under_either_of_its_names(called: str) -> No
     assert [one.operation for one in client.asked] == ["BatchGetItem", "BatchGetItem"]
 
 
+@pytest.mark.slow
 async def test_throttled_and_nothing_is_lost(moto_url: str) -> None:
     await create_table("throttled", endpoint_url=moto_url)
     await everything_is_there_and_once(moto_url, "throttled")

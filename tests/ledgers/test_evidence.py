@@ -310,6 +310,7 @@ async def test_subjects_below_a_prefix(ledger: Ledger, prefix: str) -> None:
     assert [one.key for one in await all_subjects(ledger, prefix)] == wanted
 
 
+@pytest.mark.slow
 async def test_501_subjects_are_read_in_pages_and_each_comes_once(ledger: Ledger) -> None:
     entries: list[Entry] = [replace(ENTRY, key=f"{number:04}") for number in range(501)]
     random.Random(3).shuffle(entries)
