@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from auditor.errors import OutputError
+from auditor.loops import trim
 from auditor.stores import Store
 from auditor.stores.local import output_errors
 
@@ -62,10 +63,11 @@ class PartFile:
             self._file.write(self._deflate.compress(data))
 
     def close(self) -> None:
-        """It is whole now."""
+        """It is whole now; what its lines took goes back to the system."""
         with output_errors(self.path):
             self._file.write(self._deflate.flush())
             self._file.close()
+        trim()
 
     def discard(self) -> None:
         """Away with it, whatever state it is in."""

@@ -58,3 +58,24 @@ print(first <= ctypes.addressof(held) < last)
 def test_a_large_buffer_lies_outside_the_heap_and_goes_back_when_it_is_freed() -> None:
     found = subprocess.run([sys.executable, "-c", _WHERE], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+_TRIMMED = """
+import gc, pathlib
+from auditor.loops import new_loop, trim
+def resident():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
+new_loop().close()
+held = [bytearray(64 * 1024) for _ in range(800)]  # below what is taken from the system one by one
+last = bytearray(64 * 1024)  # above them in the heap: without trimming all of it stays
+held.clear()
+before = resident()
+trim()
+print(before - resident() > 800 * 64 * 1024 // 2)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library's heap")
+def test_what_was_freed_in_the_middle_of_the_heap_goes_back() -> None:
+    found = subprocess.run([sys.executable, "-c", _TRIMMED], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "True"
