@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypedDict, Unpack
 
+from auditor.backoff import backoff
 from auditor.engines.interface import Engine
 from auditor.feeding import OnTheLoop
 from auditor.messages import ALGORITHMS as ALGORITHMS
@@ -131,7 +131,7 @@ async def hash_patiently(
         result = await hash_object(engine, task, algorithms, sleep=sleep, **options)
         if not (isinstance(result, Failed) and result.retryable) or attempt == attempts:
             break
-        await sleep(0.2 * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries, guards nothing
+        await sleep(backoff(attempt, 0.2, 15.0))
     return result
 
 

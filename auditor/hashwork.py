@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from uuid import uuid4
 
 from auditor.costs import charged
@@ -25,6 +25,7 @@ from auditor.hashing import (
     Failed,
     Hashed,
     Mismatch,
+    Options,
     Paused,
     Permits,
     Result,
@@ -169,20 +170,7 @@ class MessageHasher:
         return True
 
     async def _hash_small(self, message: HashMessage, engine: Engine, cutoff: Cutoff, task: HashTask) -> Result:
-        settings = self._settings
-        hashing = hash_patiently(
-            engine,
-            task,
-            message.algorithms,
-            attempts=settings.in_place_attempts,
-            bucket=message.bucket,
-            chunk_size=settings.chunk_size,
-            streams=settings.streams,
-            executor=self._executor,
-            memory=self._permits,
-            sleep=self._sleep,
-        )
-        result = await cutoff.of(hashing)
+        result = await cutoff.of(self._read(message, engine, task))
         if result is None:  # it begins anew: what stalls each time must come to an end
             return Failed(task, OUT_OF_TIME, retryable=False)
         return await self._record(message.bucket, result) if isinstance(result, Hashed) else result
@@ -191,21 +179,14 @@ class MessageHasher:
         settings = self._settings
 
         async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-            result = await hash_patiently(
+            result = await self._read(
+                message,
                 engine,
                 task,
-                message.algorithms,
-                attempts=settings.in_place_attempts,
-                bucket=message.bucket,
-                chunk_size=settings.chunk_size,
-                streams=settings.streams,
-                executor=self._executor,
-                memory=self._permits,
                 stop=stop.__bool__,
                 checkpoint=checkpoint,
                 save=save,
                 save_seconds=settings.save_seconds,
-                sleep=self._sleep,
             )
             if isinstance(result, Paused) and settings.limited and not result.gained:
                 return Failed(task, OUT_OF_TIME, retryable=False)
@@ -219,6 +200,19 @@ class MessageHasher:
             algorithms=message.algorithms,
         )
         return await self._leased.hash(work, task, read, partial(self._record, message.bucket))
+
+    async def _read(self, message: HashMessage, engine: Engine, task: HashTask, **further: Unpack[Options]) -> Result:
+        settings = self._settings
+        options: Options = {
+            "bucket": message.bucket,
+            "chunk_size": settings.chunk_size,
+            "streams": settings.streams,
+            "executor": self._executor,
+            "memory": self._permits,
+        }
+        options.update(further)
+        attempts = settings.in_place_attempts
+        return await hash_patiently(engine, task, message.algorithms, attempts=attempts, sleep=self._sleep, **options)
 
     async def _record(self, bucket: str, hashed: Hashed) -> Result:
         conflict = await self._recording.record(bucket, hashed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from auditor.alerts import SnsTopic, Topic, alert, failure_message, hole_message
 from auditor.config import load
+from auditor.deadline import DEADLINE, short_of
 from auditor.engines import open_engine
 from auditor.errors import AuditorError, RunComplete, RunError, RunTaken, UsageError
 from auditor.handover import OwnFunction, Successor, next_event
@@ -43,14 +43,9 @@ EVENT_SETTINGS: Final = frozenset(
 """What an event may set. Where results go is the deployment's to say, not the invoker's."""
 
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
-DEADLINE: Final = "the deadline is near"
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
 
 log = logging.getLogger(__name__)
-
-MARGIN_SECONDS: Final = 45.0
-MARGIN_SHARE: Final = 0.25
-"""Listing stops this long before the deadline, or a quarter of the time left at the start where that is less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +162,8 @@ class AuditService:
         with bound(requestId=around.request):
             try:
                 invocation = read_event(event, self._environ)
-                stop = Stop()
-                margin = min(MARGIN_SECONDS, around.seconds_left * MARGIN_SHARE)
-                timer = asyncio.get_running_loop().call_later(around.seconds_left - margin, stop.set, DEADLINE)
-                try:
+                with short_of(around.seconds_left) as stop:
                     return await self._audit(event, invocation, stop, around)
-                finally:
-                    timer.cancel()
             except AuditorError as error:
                 log.error("the invocation failed: %s", error)
                 self._measure(around, {"RunsFailed": 1})

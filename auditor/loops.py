@@ -49,10 +49,7 @@ def trim() -> None:
 
     A connection that comes and goes leaves holes, and each new one touches others: in hours that would add up.
     """
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        return  # another C library
+    _ask_glibc("malloc_trim", 0)
 
 
 def _give_back() -> None:
@@ -61,7 +58,11 @@ def _give_back() -> None:
     Left to itself it soon keeps them in its heap, where small objects settle in the holes: the quarter of a mebibyte
     that uvloop takes for each TLS connection would be touched in ever other places as connections come and go.
     """
+    _ask_glibc("mallopt", _M_MMAP_THRESHOLD, LARGE)
+
+
+def _ask_glibc(function: str, *arguments: int) -> None:
     try:
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE)
+        getattr(ctypes.CDLL(None), function)(*arguments)
     except (AttributeError, OSError, TypeError):
         return  # another C library

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
-from typing import Any, Final
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
 
 from auditor.config import load
+from auditor.deadline import short_of
 from auditor.errors import AuditorError, UsageError
 from auditor.logs import bound
 from auditor.processing import Processor, leave
@@ -19,10 +19,6 @@ from auditor.tasks import together
 from auditor.worker import processor_of
 
 log = logging.getLogger(__name__)
-
-MARGIN_SECONDS: Final = 45.0
-MARGIN_SHARE: Final = 0.25
-"""Work is left this long before the deadline, or a quarter of the time left at the start where that is less."""
 
 
 class HashingService:
@@ -40,7 +36,7 @@ class HashingService:
 
         request: the invocation's ID, for the logs. seconds_left: until its deadline; None: there is none.
         """
-        with bound(requestId=request), _short_of(seconds_left) as stop:
+        with bound(requestId=request), short_of(seconds_left) as stop:
             try:
                 records = event.get("Records") if isinstance(event, Mapping) else None
                 if not isinstance(records, list):
@@ -62,21 +58,6 @@ class HashingService:
 
     async def _open(self) -> Processor:
         return await self._stack.enter_async_context(processor_of(read_settings(self._environ), limited=True))
-
-
-@contextmanager
-def _short_of(seconds_left: float | None) -> Iterator[Stop]:
-    """A stop that is set at the margin before the deadline."""
-    stop = Stop()
-    if seconds_left is None:
-        yield stop
-        return
-    margin = min(MARGIN_SECONDS, max(0.0, seconds_left) * MARGIN_SHARE)
-    timer = asyncio.get_running_loop().call_later(seconds_left - margin, stop.set, "the deadline is near")
-    try:
-        yield stop
-    finally:
-        timer.cancel()
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import time
@@ -10,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from auditor.alerts import alert
+from auditor.deadline import DEADLINE, short_of
 from auditor.errors import AuditorError, RunError, RunTaken, UsageError
 from auditor.handover import next_event
-from auditor.invocation import DEADLINE, MARGIN_SECONDS, MARGIN_SHARE, Invocation, Surroundings, read_event
+from auditor.invocation import Invocation, Surroundings, read_event
 from auditor.logs import bound, labels
 from auditor.metrics import emf
 from auditor.stop import Stop
@@ -62,13 +62,8 @@ class VerifyService:
                 invocation = read_event(event, self._environ, EVENT_SETTINGS)
                 if invocation.settings.ledger is None:
                     raise UsageError("AUDITOR_LEDGER is not set: the verifying function needs it")
-                stop = Stop()
-                margin = min(MARGIN_SECONDS, around.seconds_left * MARGIN_SHARE)
-                timer = asyncio.get_running_loop().call_later(around.seconds_left - margin, stop.set, DEADLINE)
-                try:
+                with short_of(around.seconds_left) as stop:
                     return await self._verify(event, invocation, stop, around)
-                finally:
-                    timer.cancel()
             except AuditorError as error:
                 log.error("the invocation failed: %s", error)
                 self._measure(around, {"VerificationsFailed": 1})
