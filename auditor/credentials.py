@@ -118,15 +118,16 @@ class CredentialSource:
         self._answered = 0
         self._afresh = self._failing = False
 
+    def at_hand(self) -> Credentials | None:
+        """The credentials of this moment, where no look at the source is due; nearly every request has them so."""
+        return self._held if self._clock() < self._look_at else None
+
     async def current(self) -> Credentials:
         """The credentials of this moment: at once, but for the first time, and when none are left that are valid.
 
         Raises CredentialsError then, when the source has none, fails, or does not answer.
         """
-        held = self._held
-        if held is not None and self._clock() < self._look_at:
-            return held
-        return await self._looked()
+        return self.at_hand() or await self._looked()
 
     async def renewed(self) -> bool:
         """After S3 said that they have expired: others are there, so that a request signed anew is worth it.

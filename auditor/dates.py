@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Final
 
 _NAMES: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTHS: Final = {name: month for month, name in enumerate(_NAMES, 1)}
+_CLOCK: Final = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]").fullmatch
 
 
 def http_date(text: str) -> datetime:
@@ -17,6 +20,19 @@ def http_date(text: str) -> datetime:
         return parsedate_to_datetime(text)
     hour, minute, second = text[17:25].split(":")
     return datetime(int(text[12:16]), month, int(text[5:7]), int(hour), int(minute), int(second), tzinfo=UTC)
+
+
+def http_date_in_utc(text: str) -> str:
+    """The same as ISO 8601, UTC, seconds; raises ValueError. The days of a bucket are few: each is read once."""
+    clock = text[17:25]
+    if len(text) != 29 or not text.endswith(" GMT") or not _CLOCK(clock):
+        return seconds_in_utc(http_date(text))
+    return f"{_day(text[:16])}T{clock}Z"
+
+
+@lru_cache(maxsize=1024)
+def _day(text: str) -> str:
+    return seconds_in_utc(http_date(f"{text} 00:00:00 GMT"))[:10]
 
 
 def iso_date(text: str) -> datetime:

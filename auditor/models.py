@@ -82,7 +82,7 @@ class Acl:
     grants: tuple[Grant, ...]
 
 
-@record(kw_only=True)
+@record()
 class Head:
     """HeadObject's members that describe the object; None where S3 said nothing, which is not "no".
 

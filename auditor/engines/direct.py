@@ -23,7 +23,7 @@ from auditor.errors import CallFailed
 from auditor.faults import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
 from auditor.models import Acl, Head
 from auditor.origin import Origin, proxy_for, resolve_origin, tls_context
-from auditor.signing import Signer, UnsignableError, encode_key, encode_query
+from auditor.signing import Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.wire.aiohttp import AiohttpTransport
 from auditor.wire.interface import (
     Answer,
@@ -126,7 +126,8 @@ class DirectEngine:
         if span is not None:
             extra.append(("range", span.header()))
         asked = _version("GetObject", version_id)
-        request, behind = await self._signed("GetObject", "GET", key, asked, tuple(sorted(extra)))
+        credentials = await self._credentials.current()
+        request, behind = self._signed(credentials, "GetObject", "GET", key, asked, tuple(sorted(extra)))
         opening = self._large.stream(request)
         with transport_errors("GetObject"):
             stream = await opening.__aenter__()
@@ -140,7 +141,8 @@ class DirectEngine:
     async def _send(
         self, action: str, method: str, key: str, query: str, extra: Pairs, transport: Transport | None = None
     ) -> Answer:
-        request, behind = await self._signed(action, method, key, query, extra)
+        credentials = self._credentials.at_hand() or await self._credentials.current()
+        request, behind = self._signed(credentials, action, method, key, query, extra)
         try:
             answer = await (transport or self._small).send(request)
         except TransportError as error:
@@ -149,9 +151,10 @@ class DirectEngine:
             raise await self._set_right(_failure(action, answer), behind)
         return answer
 
-    async def _signed(self, action: str, method: str, key: str, query: str, extra: Pairs) -> tuple[Request, float]:
+    def _signed(
+        self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs
+    ) -> tuple[Request, float]:
         """The request, and by how many seconds its time was set right."""
-        credentials = await self._credentials.current()
         try:
             path = self._bucket_path + encode_key(key)
             behind = self._behind

@@ -199,7 +199,7 @@ def _bracketed(host: str) -> str:
 def _joined(raw: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
     joined: dict[bytes, bytes] = {}
     for name, value in raw:
-        name = name.lower()
+        name, value = name.lower(), value.strip(b" \t")
         joined[name] = joined[name] + b", " + value if name in joined else value
     return joined
 

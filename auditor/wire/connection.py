@@ -31,16 +31,14 @@ class Connection(KeptConnection, asyncio.BufferedProtocol):
         return self._received
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.take_in(self._received[:nbytes])
-
-    def take_in(self, data: bytes | memoryview) -> None:
         future = self._future
         if future is None:
             # Nothing was asked, so this answers nothing that will be.
             self.close()
             return
+        reader = self._reader
         try:
-            answer = self._reader.feed(data)
+            answer = reader.feed(self._received[:nbytes])
         except BrokenAnswerError as error:
             self.close(error)
             return
@@ -50,7 +48,7 @@ class Connection(KeptConnection, asyncio.BufferedProtocol):
         self._future = None
         if not future.done():
             future.set_result(answer)
-        if self._reader.reusable:
+        if reader.reusable:
             self._free()
         else:
             self.close()

@@ -93,8 +93,8 @@ class Request:
 
 @record()
 class Answer:
-    """An answer, whole. headers: lower-case names; the values of a repeated name are joined with ", ". reason: its
-    phrase. body: b"" for a HEAD.
+    """An answer, whole. headers: lower-case names; values without blanks around them, those of a repeated name joined
+    with ", ". reason: its phrase. body: b"" for a HEAD.
     """
 
     status: int

@@ -132,7 +132,7 @@ class Pool(Generic[K]):
             self._no_socket.set_result(None)
 
     def freed(self, connection: K) -> None:
-        if not self._hand_on(connection):
+        if not self._waiting or not self._hand_on(connection):
             self._idle.append(connection)
 
     def gone(self, connection: K) -> None:

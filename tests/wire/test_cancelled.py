@@ -156,6 +156,12 @@ def connected(pool: Pool[Connection]) -> tuple[Connection, Wire]:
     return connection, wire
 
 
+def fed(connection: Connection, data: bytes) -> None:
+    """As the loop does when bytes have come."""
+    connection.get_buffer(-1)[: len(data)] = data
+    connection.buffer_updated(len(data))
+
+
 def one() -> Pool[Connection]:
     return Pool(Server(host="nowhere.test", port=1, connections=1), Connection)
 
@@ -201,7 +207,7 @@ async def test_cancelled_at_the_moment_of_the_answer() -> None:
     pool = one()
     connection, wire = connected(pool)
     future = connection.begin(b"GET / HTTP/1.1\r\n\r\n", head_only=False)
-    connection.take_in(OK)
+    fed(connection, OK)
     connection.abandon(future)
     assert not wire.aborted
     assert pool.take_idle() is connection
@@ -213,7 +219,7 @@ async def test_answer_at_the_moment_of_cancellation() -> None:
     connection, wire = connected(pool)
     future = connection.begin(b"GET / HTTP/1.1\r\n\r\n", head_only=False)
     future.cancel()
-    connection.take_in(OK)
+    fed(connection, OK)
     connection.abandon(future)
     assert not wire.aborted
     connection.close()
@@ -224,7 +230,7 @@ async def test_half_an_answer_at_the_moment_of_cancellation() -> None:
     connection, wire = connected(pool)
     future = connection.begin(b"GET / HTTP/1.1\r\n\r\n", head_only=False)
     future.cancel()
-    connection.take_in(OK[:9])
+    fed(connection, OK[:9])
     connection.abandon(future)
     assert wire.aborted
     assert pool.statistics().open == 0
