@@ -74,12 +74,21 @@ class Grant:
     permission: str
 
 
-@record()
+@dataclass(slots=True)
 class Acl:
-    """An object's or a bucket's ACL, effective as S3 returns it. owner: canonical ID."""
+    """An object's or a bucket's ACL, effective as S3 returns it. owner: canonical ID.
+
+    It is looked up in several tables for each object that has it, so its hash is kept.
+    """
 
     owner: str
     grants: tuple[Grant, ...]
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.owner, self.grants))
+        return self._hash
 
 
 @record()
