@@ -15,7 +15,7 @@ from tests.wire.conftest import Opening, get
 from tests.wire.raw_server import OK, Peer, RawServer, answering, once, serving
 
 
-async def test_connection_used_last_is_used_first(thin: Opening) -> None:
+async def test_connections_are_used_in_turns(thin: Opening) -> None:
     together = asyncio.Barrier(3)
     served: list[int] = []
 
@@ -29,9 +29,10 @@ async def test_connection_used_last_is_used_first(thin: Opening) -> None:
 
     async with serving(script) as server, thin(server) as transport:
         await asyncio.gather(*(transport.send(get()) for _ in range(3)))
-        for _ in range(5):
+        for _ in range(6):
             await transport.send(get())
-        assert len(set(served)) == 1
+        assert sorted(served[:3]) == [1, 2, 3]
+        assert served[3:] == served[:3]
         statistics = transport.statistics()
         assert (statistics.open, statistics.idle, statistics.in_use, statistics.peak) == (3, 3, 0, 3)
 
