@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree
@@ -157,12 +157,12 @@ def test_hashers_that_do_not_agree_are_no_measurement() -> None:
 
 
 def test_hashing_is_judged_by_its_worst_row() -> None:
-    def found(chunk: int, hasher: str, per_cpu: float, above: float | None) -> dict[str, Any]:
-        labels = {"memory": 512, "chunk": chunk, "size": 100, "hasher": hasher}
-        return {**labels, "per_cpu": {"median": per_cpu}, "above": above}
-
-    rows = [found(1, "ours", 90.0, 4.0), found(1, "article", 100.0, None)]
-    rows += [found(20, "ours", 110.0, 7.0), found(20, "article", 100.0, None)]
+    rows: list[dict[str, Any]] = [
+        {"beside": {"median": 0.9}, "above": 4.0},
+        {"above": None},
+        {"beside": {"median": 1.1}, "above": 7.0},
+        {"above": None},
+    ]
     streams = [
         {"streams": number, "speed": {"median": speed}, "above": above}
         for number, speed, above in ((1, 25.0, 4.0), (4, 90.0, 40.0), ("auto", 80.0, 41.0))
@@ -173,6 +173,25 @@ def test_hashing_is_judged_by_its_worst_row() -> None:
     assert judged["hashing: peak memory above idle"].measured == 41.0
     times = judged["hashing: four streams to one"]
     assert (times.measured, times.met) == (3.6, True)
+
+
+def test_hashers_are_compared_within_a_repetition() -> None:
+    """The machine was twice as slow from the second one on: medians of each by itself would say 0.7."""
+
+    def of(hasher: str, *seconds: float) -> Measured:
+        runs = tuple(
+            {"laps": [{"cpu": cpu, "wall": cpu}], "peak": 50.0, "idle": 40.0, "digest": "d"} for cpu in seconds
+        )
+        return Measured({"memory": 512, "chunk": 1, "size": 100, "hasher": hasher}, runs)
+
+    class Told(Bench):
+        def measure(self, rows: Sequence[Row]) -> list[Measured]:
+            return [of("ours", 1.0, 2.2, 2.0), of("article", 1.1, 2.0, 2.2)] if rows[0].memory else []
+
+    results = hashing.measure(Told(Server("", "", ""), 3, True))
+    assert results["rows"][0]["beside"] == {"median": 1.1, "least": 0.909, "most": 1.1}
+    assert hashing.least_per_cpu(results) == 1.1
+    assert hashing.page({**results, "streams": []}).endswith("| 1.10 |")
 
 
 def test_unpacking_does_more_than_the_other_ways_and_does_not_compete() -> None:
