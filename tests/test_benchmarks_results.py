@@ -180,7 +180,8 @@ def test_hashers_are_compared_within_a_repetition() -> None:
 
     def of(hasher: str, *seconds: float) -> Measured:
         runs = tuple(
-            {"laps": [{"cpu": cpu, "wall": cpu}], "peak": 50.0, "idle": 40.0, "digest": "d"} for cpu in seconds
+            {"laps": [{"cpu": one, "wall": one} for one in (9.0, cpu, cpu)], "peak": 50.0, "idle": 40.0, "digest": "d"}
+            for cpu in seconds
         )
         return Measured({"memory": 512, "chunk": 1, "size": 100, "hasher": hasher}, runs)
 

@@ -11,9 +11,11 @@ from benchmarks.server.objects import BUCKET, SIZED
 ALGORITHM: Final = "sha1"
 
 
-def ours(meter: Meter, *, url: str, size: int, chunk: int, streams: int | None = None) -> dict[str, Any]:
-    """Our hasher with the default engine, as the worker uses it. chunk: MiB. streams: None is auto. idle: peak MiB
-    before the object.
+def ours(
+    meter: Meter, *, url: str, size: int, chunk: int, times: int = 1, streams: int | None = None
+) -> dict[str, Any]:
+    """Our hasher with the default engine, as the worker uses it. chunk: MiB. times: how often the object is hashed,
+    after one of a byte; a lap each. streams: None is auto. idle: peak MiB before the object.
     """
     from auditor import loops
     from auditor.engines import DEFAULT_ENGINE, ENGINES
@@ -30,8 +32,9 @@ def ours(meter: Meter, *, url: str, size: int, chunk: int, streams: int | None =
         connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=most)
         async with ENGINES[DEFAULT_ENGINE](connection) as engine:
             with hash_threads() as threads:
-                for length in (1, size):
-                    idle = peak_memory()
+                for lap, length in enumerate((1, *[size] * times)):
+                    if lap < 2:
+                        idle = peak_memory()
                     task = HashTask(f"{SIZED}{length}", None, "5" * 32, length)
                     with meter.measuring():
                         found = await hash_object(
@@ -50,12 +53,12 @@ def ours(meter: Meter, *, url: str, size: int, chunk: int, streams: int | None =
     return {"digest": loops.run(measure()), "idle": idle}
 
 
-def article(meter: Meter, *, url: str, size: int, chunk: int) -> dict[str, Any]:
+def article(meter: Meter, *, url: str, size: int, chunk: int, times: int = 1) -> dict[str, Any]:
     """get_object, then read a chunk, update, forget it, until there is no more."""
     import boto3
 
     client = boto3.client("s3", endpoint_url=url)
-    for length in (1, size):
+    for length in (1, *[size] * times):
         with meter.measuring():
             body = client.get_object(Bucket=BUCKET, Key=f"{SIZED}{length}")["Body"]
             digest = hashlib.new(ALGORITHM)
