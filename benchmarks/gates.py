@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,21 +36,19 @@ class Gate:
         return self.name, limit, "-" if self.measured is None else f"{self.measured:.3g}", word
 
 
-def _ratio(upper: Mapping[str, Any] | None, lower: Mapping[str, Any] | None) -> float | None:
-    return None if upper is None or lower is None else float(upper["cpu"]["median"]) / float(lower["cpu"]["median"])
-
-
 def _engines(results: Results) -> Iterator[Gate]:
     found = results.get("engines", {"rows": []})
     direct, bare = (engines.find(found, name) for name in ("direct", "bare aiohttp"))
-    yield Gate("CPU of a call: direct to bare aiohttp", 0.35, _ratio(direct, bare))
+    yield Gate("CPU of a call: direct to bare aiohttp", 0.35, engines.ratio(direct, bare))
     for way, limit in (("executor", 20), ("aioboto3", 12)):
         article = engines.find(found, f"article: {way}", "both", "as written")
-        yield Gate(f"CPU of a call: the article's {way} function to direct", limit, _ratio(article, direct), True)
+        yield Gate(
+            f"CPU of a call: the article's {way} function to direct", limit, engines.ratio(article, direct), True
+        )
     yield Gate(
         "CPU of a call: the whole audit with direct to bare aiohttp",
         0.7,
-        _ratio(engines.find(found, "whole audit: direct"), bare),
+        engines.ratio(engines.find(found, "whole audit: direct"), bare),
     )
 
 

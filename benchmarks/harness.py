@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -15,6 +16,7 @@ from benchmarks.launch import Server, run_client
 class Row:
     """What is measured. labels: how the results name it. job: for the child. server: its behaviour. memory: MB of a
     function whose share of a CPU the client gets. most: repetitions at most; None: as many as all others.
+    with_next: it runs at the same time as the row after it, of which the same server behaviour is wanted.
     """
 
     labels: Mapping[str, Any]
@@ -22,6 +24,7 @@ class Row:
     server: Mapping[str, Any] = field(default_factory=dict)
     memory: int | None = None
     most: int | None = None
+    with_next: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,36 @@ class Bench:
         """Every row once, then every row again; a row that fails ends all."""
         runs: list[list[Mapping[str, Any]]] = [[] for _ in rows]
         for turn in range(self.repeat):
-            for number, row in enumerate(rows):
-                if row.most is not None and turn >= row.most:
-                    continue
-                self.say(f"{turn + 1}/{self.repeat} {' '.join(str(value) for value in row.labels.values())}")
-                self.server.set(**{**DEFAULTS, **row.server})
-                runs[number].append(self.run(self.server, row.job, memory=row.memory))
+            for together in _together(rows):
+                due = [number for number in together if turn < (rows[number].most or self.repeat)]
+                for number, run in zip(due, self._run(turn, [rows[number] for number in due]), strict=True):
+                    runs[number].append(run)
         return [Measured(row.labels, tuple(found)) for row, found in zip(rows, runs, strict=True)]
+
+    def _run(self, turn: int, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+        """All of these at once."""
+        if not rows:
+            return []
+        for row in rows:
+            self.say(f"{turn + 1}/{self.repeat} {' '.join(str(value) for value in row.labels.values())}")
+        self.server.set(**{**DEFAULTS, **rows[0].server})
+        with ThreadPoolExecutor(len(rows)) as threads:
+            return list(threads.map(lambda row: self.run(self.server, row.job, memory=row.memory), rows))
 
     @staticmethod
     def say(line: str) -> None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
+
+
+def _together(rows: Sequence[Row]) -> Iterator[list[int]]:
+    """The places of rows that run at the same time."""
+    together: list[int] = []
+    for number, row in enumerate(rows):
+        together.append(number)
+        if not row.with_next:
+            yield together
+            together = []
 
 
 DEFAULTS: Mapping[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,6 +36,7 @@ def row(client: str, cpu: float, operation: str = "both", concurrency: Any = 64,
         "operation": operation,
         "concurrency": concurrency,
         "cpu": {"median": cpu, "least": cpu, "most": cpu},
+        "each": [cpu, cpu, cpu],
         "rate": {"median": 1e6 / cpu, "least": 0, "most": 0},
         "server_cpu": {"median": 20.0, "least": 0, "most": 0},
         "busy": 0.5,
@@ -76,6 +78,26 @@ def test_rows_take_turns_and_one_that_is_dear_has_fewer() -> None:
     assert order == ["a", "b", "a", "a"]
     assert [len(measured.runs) for measured in found] == [3, 1]
     assert [fields["latency"] for fields in RecordingServer.settings] == [0.015, 0.0, 0.015, 0.015]
+
+
+def test_rows_that_belong_together_run_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def run(server: Server, job: Mapping[str, Any], memory: int | None) -> dict[str, Any]:
+        if job["job"] != "alone":
+            both.wait()
+        return {"job": job["job"]}
+
+    rows = [Row(labels={"client": name}, job={"job": name}, with_next=name == "a") for name in ("a", "b", "alone")]
+    found = Bench(RecordingServer("", "", ""), 2, False, run).measure(rows)
+    assert [[run["job"] for run in measured.runs] for measured in found] == [["a"] * 2, ["b"] * 2, ["alone"] * 2]
+
+
+def test_calls_are_compared_within_a_repetition() -> None:
+    ours, theirs = row("direct", 50.0), row("bare aiohttp", 200.0)
+    ours["each"], theirs["each"] = [50.0, 120.0, 90.0], [200.0, 400.0, 300.0]
+    assert engines.ratio(ours, theirs) == 0.3
+    assert engines.ratio(ours, None) is None
 
 
 def test_a_table_has_numbers_on_the_right_with_commas() -> None:

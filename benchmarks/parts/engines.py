@@ -33,7 +33,11 @@ def _rows(bench: Bench) -> Iterator[Row]:
         if bench.quick and operation != "both":
             continue
         for concurrency in levels:
-            for client in (*ENGINES, "bare aiohttp", "floor"):
+            for client in CHEAP:
+                yield _row(bench, client, operation, calls, concurrency)
+            if (operation, concurrency) == ("both", AT):
+                yield _audit(bench, DEFAULT_ENGINE)
+            for client in (name for name in ENGINES if name not in CHEAP):
                 yield _row(bench, client, operation, calls, concurrency)
         for way in ARTICLES:
             yield Row(
@@ -53,21 +57,24 @@ def _rows(bench: Bench) -> Iterator[Row]:
 
 
 def _audits(bench: Bench) -> Iterator[Row]:
+    for engine in ENGINES:
+        if engine != DEFAULT_ENGINE:
+            yield _audit(bench, engine)
+    yield _audit(bench, DEFAULT_ENGINE, DIFFERENT, ALL_DIFFERENT)
+
+
+def _audit(bench: Bench, engine: str, operation: str = "both", strangers: int = 0) -> Row:
     server = bench.server
-    for engine, operation, strangers in (
-        *((name, "both", 0) for name in ENGINES),
-        (DEFAULT_ENGINE, DIFFERENT, ALL_DIFFERENT),
-    ):
-        objects = bench.choose((500, 12_000), (2000, 20_000))[engine in CHEAP]
-        yield Row(
-            labels={"client": f"whole audit: {engine}", "operation": operation, "concurrency": AT},
-            job={"job": "audit", "counters": server.plain, "url": server.tls, "engine": engine, "concurrency": str(AT)},
-            server={"objects": objects, "strangers": strangers},
-        )
+    objects = bench.choose((500, 12_000), (2000, 20_000))[engine in CHEAP]
+    return Row(
+        labels={"client": f"whole audit: {engine}", "operation": operation, "concurrency": AT},
+        job={"job": "audit", "counters": server.plain, "url": server.tls, "engine": engine, "concurrency": str(AT)},
+        server={"objects": objects, "strangers": strangers},
+    )
 
 
 def _row(bench: Bench, client: str, operation: str, calls: Sequence[str], concurrency: int) -> Row:
-    wanted = bench.choose((600, 4000), (2000, 20_000))[client in CHEAP]
+    wanted = bench.choose((600, 20_000), (2000, 20_000))[client in CHEAP]
     job: dict[str, Any] = {
         "counters": bench.server.plain,
         "url": bench.server.tls,
@@ -83,11 +90,15 @@ def _row(bench: Bench, client: str, operation: str, calls: Sequence[str], concur
 
 
 def figures(measured: Measured) -> dict[str, Any]:
-    """A row of the results. cpu: microseconds a call. busy: the server's share of a core meanwhile."""
+    """A row of the results. cpu: microseconds a call; each: of each repetition. busy: the server's share of a core
+    meanwhile.
+    """
     laps = [(run["laps"][-1], run["calls"]) for run in measured.runs]
+    each = [1e6 * lap["cpu"] / calls for lap, calls in laps]
     return {
         **measured.labels,
-        "cpu": summarised([1e6 * lap["cpu"] / calls for lap, calls in laps]),
+        "cpu": summarised(each),
+        "each": [round(cpu, 1) for cpu in each],
         "rate": summarised([calls / lap["wall"] for lap, calls in laps], 0),
         "server_cpu": summarised([1e6 * lap["server"] / calls for lap, calls in laps]),
         "busy": round(median(lap["server"] / lap["wall"] for lap, _ in laps), 2),
@@ -104,6 +115,13 @@ def find(results: Results, client: str, operation: str = "both", concurrency: An
     return next(
         (row for row in results["rows"] if (row["client"], row["operation"], row["concurrency"]) == wanted), None
     )
+
+
+def ratio(upper: Mapping[str, Any] | None, lower: Mapping[str, Any] | None) -> float | None:
+    """CPU of a call, a row's to another's: the median of each repetition's, for what slows one down slows both."""
+    if upper is None or lower is None or "each" not in upper or "each" not in lower:
+        return None
+    return median([float(a) / float(b) for a, b in zip(upper["each"], lower["each"], strict=True)])
 
 
 def ceiling(results: Results) -> float:
