@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.aws import parse_date
-from auditor.dates import any_date, http_date, iso_date, seconds_in_utc
+from auditor.dates import any_date, http_date, http_date_in_utc, iso_date, seconds_in_utc
 
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9998, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -21,6 +22,7 @@ ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(mi
 def test_both_forms_of_any_moment(moment: datetime) -> None:
     whole = moment.replace(microsecond=0)
     assert http_date(format_datetime(whole, usegmt=True)) == whole
+    assert http_date_in_utc(format_datetime(whole, usegmt=True)) == seconds_in_utc(moment)
     assert iso_date(moment.isoformat().replace("+00:00", "Z")) == moment
     assert seconds_in_utc(moment) == whole.strftime(f"{whole.year:04}-%m-%dT%H:%M:%SZ")
 
@@ -29,7 +31,7 @@ def test_both_forms_of_any_moment(moment: datetime) -> None:
 def test_any_zone_is_the_same_moment(moment: datetime, zone: timezone) -> None:
     there = moment.replace(microsecond=0).astimezone(zone)
     assert iso_date(there.isoformat()) == http_date(format_datetime(there)) == there
-    assert seconds_in_utc(there) == seconds_in_utc(moment)
+    assert http_date_in_utc(format_datetime(there)) == seconds_in_utc(there) == seconds_in_utc(moment)
 
 
 @given(st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001 - bounds
@@ -58,3 +60,27 @@ def test_forms_that_only_the_sdk_knows_are_left_to_it() -> None:
 def test_no_date(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever it says, it is the server's words
         any_date(text)
+    with pytest.raises(ValueError):  # noqa: PT011
+        http_date_in_utc(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fri, 02 Jan 2026 24:00:00 GMT",
+        "Fri, 02 Jan 2026 23:59:60 GMT",
+        "Fri, 02 Jan 2026 2\u0663:04:05 GMT",
+        "Fri, 02 Jan 2026 +3:04:05 GMT",
+        "Fri, 2  Jan 2026 03:04:05 GMT",
+        "Fri, 02 Jan 2026T03:04:05 GMT",
+        "Fri, 02 jan 2026 03:04:05 GMT",
+    ],
+)
+def test_an_odd_date_is_the_same_with_and_without_a_calendar(text: str) -> None:
+    def read(way: Callable[[str], str]) -> str:
+        try:
+            return way(text)
+        except ValueError:
+            return "none"
+
+    assert read(http_date_in_utc) == read(lambda text: seconds_in_utc(http_date(text)))

@@ -92,7 +92,7 @@ def head(headers: Headers) -> Head:
 
 
 def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
-    """Those of Head's fields, in their order: a name for each of thirty would cost as much as all the rest."""
+    """Those of Head's fields, in their order: thirty arguments take half as long without their names."""
     metadata: dict[str, str] = {}
     values: list[Any] = [None] * len(_PLACES)
     values[_METADATA] = metadata
