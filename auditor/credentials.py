@@ -119,7 +119,9 @@ class CredentialSource:
         self._afresh = self._failing = False
 
     def at_hand(self) -> Credentials | None:
-        """The credentials of this moment, where no look at the source is due; nearly every request has them so."""
+        """The credentials of this moment; None: ask current(), for a look at the source is due. It saves nearly every
+        request a coroutine.
+        """
         return self._held if self._clock() < self._look_at else None
 
     async def current(self) -> Credentials:

@@ -25,7 +25,7 @@ def http_date(text: str) -> datetime:
 def http_date_in_utc(text: str) -> str:
     """The same as ISO 8601, UTC, seconds; raises ValueError. The days of a bucket are few: each is read once."""
     clock = text[17:25]
-    if len(text) != 29 or not text.endswith(" GMT") or not _CLOCK(clock):
+    if len(text) != 29 or text[8:11] not in _MONTHS or not text.endswith(" GMT") or not _CLOCK(clock):
         return seconds_in_utc(http_date(text))
     return f"{_day(text[:16])}T{clock}Z"
 

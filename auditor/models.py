@@ -74,7 +74,7 @@ class Grant:
     permission: str
 
 
-@dataclass(slots=True)
+@record(hashed=False)
 class Acl:
     """An object's or a bucket's ACL, effective as S3 returns it. owner: canonical ID.
 
@@ -86,9 +86,11 @@ class Acl:
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash((self.owner, self.grants))
-        return self._hash
+        kept = self._hash
+        if kept is None:
+            kept = hash((self.owner, self.grants))
+            object.__setattr__(self, "_hash", kept)
+        return kept
 
 
 @record()

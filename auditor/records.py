@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True)
-def record(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
+def record(*, kw_only: bool = False, hashed: bool = True) -> Callable[[type[T]], type[T]]:
     """A slotted dataclass with a hash, frozen for the type checker alone.
 
     What is frozen at run time too sets each field through object.__setattr__ (dataclasses, "Frozen instances"), and
-    takes several times as long to make.
+    takes several times as long to make. hashed: False for a class with a hash of its own.
     """
 
     def wrap(cls: type[T]) -> type[T]:
-        return dataclass(slots=True, unsafe_hash=True, kw_only=kw_only)(cls)
+        return dataclass(slots=True, unsafe_hash=hashed, kw_only=kw_only)(cls)
 
     return wrap

@@ -52,7 +52,7 @@ class Bench:
         runs: list[list[Mapping[str, Any]]] = [[] for _ in rows]
         for turn in range(self.repeat):
             for together in _together(rows):
-                due = [number for number in together if turn < (rows[number].most or self.repeat)]
+                due = [number for number in together if (most := rows[number].most) is None or turn < most]
                 for number, run in zip(due, self._run(turn, [rows[number] for number in due]), strict=True):
                     runs[number].append(run)
         return [Measured(row.labels, tuple(found)) for row, found in zip(rows, runs, strict=True)]
@@ -81,6 +81,8 @@ def _together(rows: Sequence[Row]) -> Iterator[list[int]]:
         if not row.with_next:
             yield together
             together = []
+    if together:
+        raise ValueError("the last row has none after it to run with")
 
 
 DEFAULTS: Mapping[str, Any] = {

@@ -74,6 +74,8 @@ def test_no_date(text: str) -> None:
         "Fri, 2  Jan 2026 03:04:05 GMT",
         "Fri, 02 Jan 2026T03:04:05 GMT",
         "Fri, 02 jan 2026 03:04:05 GMT",
+        "Fri, 02 jan 2026T03:04:05 GMT",
+        "Jan 02 2026 03:0 18:18:53 GMT",
     ],
 )
 def test_an_odd_date_is_the_same_with_and_without_a_calendar(text: str) -> None:

@@ -93,7 +93,7 @@ class Request:
 
 @record()
 class Answer:
-    """An answer, whole. headers: lower-case names; values without blanks around them, those of a repeated name joined
+    """An answer, whole. headers: lower-case names; each value without blanks around it, those of a repeated name joined
     with ", ". reason: its phrase. body: b"" for a HEAD.
     """
 

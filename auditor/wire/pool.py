@@ -75,9 +75,10 @@ class Pool(Generic[K]):
     def take_idle(self) -> K | None:
         """The connection that was idle longest; those that were idle for too long are closed.
 
-        So all that are open stay in use. Were it the one used last, those at the bottom would idle out whenever fewer
-        calls are in flight for some seconds, to be made anew soon after: a handshake costs the CPU of ten calls, and
-        each connection that comes and goes leaves holes in the memory.
+        So all that are open stay in use, as long as each has its turn within `idle_seconds`; fewer calls than that
+        close some. Were it the one used last, those at the bottom would idle out whenever fewer calls are in flight for
+        some seconds, to be made anew soon after: a handshake costs the CPU of ten calls, and each connection that comes
+        and goes leaves holes in the memory.
         """
         while self._idle:
             connection = self._idle.popleft()

@@ -10,7 +10,7 @@ from auditor.wire.connection import RECEIVED, Connection
 from auditor.wire.interface import Answer, Request, Server
 from auditor.wire.pool import Pool, Statistics
 from auditor.wire.streaming import StreamingConnection
-from auditor.wire.writing import request_bytes
+from auditor.wire.writing import CommonLines, request_bytes
 
 
 class ThinTransport:
@@ -20,16 +20,18 @@ class ThinTransport:
     rest.
     """
 
-    __slots__ = ("_pool",)
+    __slots__ = ("_lines", "_pool")
 
     def __init__(self, server: Server) -> None:
         """Raises ValueError for a server behind a proxy."""
         _check(server)
+        self._lines = CommonLines()
         self._pool: Pool[Connection] = Pool(server, partial(Connection, received=memoryview(bytearray(RECEIVED))))
 
     async def send(self, request: Request) -> Answer:
         """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
-        _, answer = await self._pool.exchange(request_bytes(request), head_only=request.method == "HEAD")
+        written = request_bytes(request, self._lines)
+        _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
         return answer
 
     async def close(self) -> None:

@@ -182,6 +182,8 @@ def test_head_of_http_1_0_is_not_reusable(rest: bytes) -> None:
     [
         pytest.param((b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",), id="rtsp"),
         pytest.param((b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n",), id="http-2"),
+        pytest.param(tuple(bytes([byte]) for byte in b"HTTP/2.0 200 OK\r\nX: y\r\n\r\n"), id="http-2-byte-by-byte"),
+        pytest.param((b"HTTP/1.1 100 C\r\n\r\nHTTP/2.0 200 OK\r\nX: y\r\n\r\n",), id="http-2-after-interim"),
         pytest.param((b"HTTP/0.9 200 OK\r\nContent-Length: 0\r\n\r\n",), id="http-0.9"),
         pytest.param((b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",), id="blank-line-first"),
         pytest.param((b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",), id="line-feeds"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.signing import Credentials, Signer
 from auditor.wire.interface import Request
-from auditor.wire.writing import request_bytes
+from auditor.wire.writing import CommonLines, request_bytes
 
 
 def test_bytes_of_a_request() -> None:
@@ -32,3 +33,26 @@ def test_character_that_ends_a_line_or_is_not_ascii(where: str, character: str) 
     fields[where] += character + "x"
     with pytest.raises(ValueError, match=r"line break|ascii"):
         request_bytes(Request("GET", "/" + fields["target"], ((fields["name"], fields["value"]), ("Host", "h"))))
+
+
+@pytest.mark.parametrize("character", ["\r", "\n", "\0", "é"])
+def test_header_that_many_requests_share_is_refused_each_time(character: str) -> None:
+    lines = CommonLines()
+    request = Request("GET", "/", (("Host", f"h{character}x"), ("x-amz-date", "d"), ("authorization", "a")))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"line break|ascii"):
+            request_bytes(request, lines)
+
+
+def test_lines_that_are_shared_are_the_same_and_few_are_kept() -> None:
+    lines = CommonLines()
+    for number in (*range(9), *range(9)):
+        request = Request("GET", "/", (("Host", f"h{number}"), ("x-amz-date", str(number)), ("authorization", "a")))
+        assert request_bytes(request, lines) == request_bytes(request)
+    assert len(lines._kept) <= 4
+
+
+def test_signed_requests_end_in_what_is_their_own() -> None:
+    """What stands before may be kept for the next request; a signature must not be."""
+    signed = Signer("us-east-1").sign(Credentials("a", "b", "t"), "GET", "h", "/", "", (("range", "bytes=0-1"),), 1e9)
+    assert [name for name, _ in signed[-2:]] == ["x-amz-date", "authorization"]
