@@ -92,8 +92,11 @@ class StubServer:
             yield self.url
         finally:
             await runner.cleanup()
-            # A thread's call cannot be cancelled: it may connect in the very moment of the end.
+            # A thread's call cannot be cancelled: it may connect in the very moment of the end. What was accepted is a
+            # connection some turns of the loop later, and on a busy machine the first turn may take all the time.
             await asyncio.sleep(0.02)
+            for _ in range(5):
+                await asyncio.sleep(0)
             await server.shutdown(0.1)
 
     def _run(self) -> None:
