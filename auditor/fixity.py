@@ -11,7 +11,8 @@ from auditor.costs import charged
 from auditor.dates import now_in_utc
 from auditor.errors import DigestConflict
 from auditor.hashers import Hasher, State, Taken
-from auditor.ledgers.interface import S3, Entry, Event, Ledger
+from auditor.ledgers.interface import S3, Entry, Ledger
+from auditor.ledgers.lines import disagreed
 from auditor.models import ARCHIVED_CLASSES, Digests, Evidence, Head, ObjectRef, Unread
 from auditor.s3digests import promised, s3_digests
 
@@ -156,19 +157,10 @@ class Fixity:
             if name not in other or other[name] == digest:
                 continue
             detail = {"algorithm": name, "digest": digest, word: other[name], "source": "s3"}
-            event = Event(
-                key=ref.key,
-                at=now_in_utc(),
-                what="mismatch",
-                version_id=ref.version_id,
-                etag=ref.etag,
-                size=ref.size,
-                detail=detail,
-            )
             history = await self._ledger.history(self._bucket, ref.key)
             latest = takewhile(lambda one: one.what == "mismatch", reversed(history))
             if not any(dict(one.detail) == detail for one in latest):
-                await self._ledger.note(self._bucket, [event])
+                await self._ledger.note(self._bucket, [disagreed(ref, detail)])
 
 
 def unhashable(evidence: Evidence) -> bool:

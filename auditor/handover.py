@@ -1,4 +1,4 @@
-"""Handing on: an audit that its function's deadline ended goes on in the next invocation, same run, same folder."""
+"""Handing on: what a function's deadline ended goes on in the next invocation, same run, same folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OwnFunction:
                 await client.call("Invoke", FunctionName=self._arn, InvocationType="Event", Payload=payload)
         except CallFailed as failure:
             raise RunError(
-                f"the audit could not be handed on to {self._arn} ({failure.code}): allow lambda:InvokeFunction"
+                f"the rest could not be handed on to {self._arn} ({failure.code}): allow lambda:InvokeFunction"
             ) from failure
 
 
@@ -52,7 +52,7 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, run: Mapping[
     Raises RunError past MOST_HOPS: something keeps the run from moving on.
     """
     if hop >= MOST_HOPS:
-        raise RunError(f"the audit of {target.uri} was handed on {hop} times and is still not complete: it stops here")
+        raise RunError(f"the work on {target.uri} was handed on {hop} times and is still not complete: it stops here")
     following = {name: value for name, value in event.items() if name not in ("run", "start_after", "detail")}
     following |= {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions, "hop": hop + 1}
     if target.stop_at is not None:

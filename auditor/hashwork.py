@@ -17,7 +17,6 @@ from uuid import uuid4
 from auditor.costs import charged
 from auditor.counts import Counts
 from auditor.cutoff import Cutoff
-from auditor.dates import now_in_utc
 from auditor.enginepool import EnginePool
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, CallFailed
@@ -37,7 +36,8 @@ from auditor.hashing import (
 )
 from auditor.hashsettings import HashSettings as HashSettings
 from auditor.leased import LeasedHasher, Waiting
-from auditor.ledgers.interface import Event, Ledger, Work
+from auditor.ledgers.interface import Ledger, Work
+from auditor.ledgers.lines import disagreed
 from auditor.letters import log_mismatch
 from auditor.messages import HashMessage, HashTask
 from auditor.models import ObjectRef
@@ -243,16 +243,8 @@ class MessageHasher:
         """S3's own checksum is of other bytes than those it gave us."""
         message, task = worked.message, found.task
         log_mismatch(message, found)
-        event = Event(
-            key=task.key,
-            at=now_in_utc(),
-            what="mismatch",
-            version_id=task.version_id,
-            etag=task.etag,
-            size=task.size,
-            detail={"algorithm": found.algorithm, "digest": found.ours, "stored": found.stored, "source": "s3"},
-        )
-        await self._ledger.note(message.bucket, [event])
+        detail = {"algorithm": found.algorithm, "digest": found.ours, "stored": found.stored, "source": "s3"}
+        await self._ledger.note(message.bucket, [disagreed(task, detail)])
         worked.counts += Counts(mismatched=1)
         worked.failed.append(Failed(task, "ChecksumMismatch", retryable=False))
 

@@ -1,29 +1,19 @@
-"""The audit as a function: a schedule's or a person's event in, summaries out; settings: event, environment, file."""
+"""What a function is invoked with: a schedule's or a person's event, read, and what the function has around it."""
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.alerts import SnsTopic, Topic, alert, failure_message, hole_message
+from auditor.alerts import SnsTopic, Topic
 from auditor.config import load
-from auditor.deadline import DEADLINE, short_of
-from auditor.engines import open_engine
-from auditor.errors import AuditorError, RunComplete, RunError, RunTaken, UsageError
-from auditor.handover import OwnFunction, Successor, next_event
-from auditor.logs import bound, labels
-from auditor.metrics import emf, of_run
-from auditor.pipeline import Audit
-from auditor.places import OpenChoice, Places, open_places
+from auditor.errors import UsageError
+from auditor.handover import OwnFunction, Successor
 from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
-from auditor.stop import Stop
 from auditor.target import Target, parse_target
-from auditor.text import visible
 
 EVENT_SETTINGS: Final = frozenset(
     {
@@ -44,8 +34,6 @@ EVENT_SETTINGS: Final = frozenset(
 
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,122 +128,3 @@ class Surroundings:
             topic=SnsTopic(topic) if topic else None,
             request=getattr(context, "aws_request_id", None),
         )
-
-
-class AuditService:
-    """Lives as long as its process. engines: opens one for each run, or lends one that is kept for the next event."""
-
-    def __init__(self, environ: Mapping[str, str] = os.environ, *, engines: OpenChoice = open_engine) -> None:
-        self._environ = environ
-        self._engines = engines
-
-    async def handle(self, event: Mapping[str, Any], around: Surroundings) -> dict[str, Any]:
-        """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be run: a target that
-        fails keeps no other from its audit, and is raised at the end.
-
-        Short of the deadline a run stops listing, finishes what is in flight, saves its parts and is handed on; so is
-        each target that was not reached. Without a successor its summary says how to go on.
-
-        A run that another invocation writes, or has ended, is left to that one: of an event that came twice one copy
-        does the work, and the other answers with a sentence in `left`.
-        """
-        with bound(requestId=around.request):
-            try:
-                invocation = read_event(event, self._environ)
-                with short_of(around.seconds_left) as stop:
-                    return await self._audit(event, invocation, stop, around)
-            except AuditorError as error:
-                log.error("the invocation failed: %s", error)
-                self._measure(around, {"RunsFailed": 1})
-                await alert(around.topic, failure_message(str(error)))
-                raise
-
-    async def _audit(
-        self, event: Mapping[str, Any], invocation: Invocation, stop: Stop, around: Surroundings
-    ) -> dict[str, Any]:
-        summaries: list[dict[str, Any]] = []
-        failures: list[RunError] = []
-        left: list[str] = []
-        async with open_places(invocation.settings, invocation.targets, self._engines) as places:
-            for target in invocation.targets:
-                with bound(bucket=target.bucket, hop=invocation.hop):
-                    try:
-                        summary = None
-                        if not stop:
-                            summary = await self._audit_one(target, invocation, places, stop, around)
-                            summaries.append(summary)
-                        if stop and (summary is None or not summary["complete"]):
-                            await self._hand_on(event, target, invocation.hop, summary, around)
-                    except (RunTaken, RunComplete) as other:
-                        left.append(str(other))
-                    except RunError as error:
-                        failures.append(error)
-        if len(failures) > 1:
-            raise RunError("; ".join(map(str, failures)))
-        if failures:
-            raise failures[0]
-        return {"runs": summaries, **({"left": left} if left else {})}
-
-    async def _audit_one(
-        self, target: Target, invocation: Invocation, places: Places, stop: Stop, around: Surroundings
-    ) -> dict[str, Any]:
-        hands_on = around.successor is not None
-        audit = Audit(
-            target,
-            invocation.settings,
-            places,
-            stop,
-            run_id=invocation.run,
-            hop=invocation.hop,
-            hands_on=hands_on,
-        )
-        with bound(run=audit.run_id):
-            log.info("the audit of %s %s", visible(target.uri), "begins" if invocation.run is None else "goes on")
-            summary = await _run(audit)
-            goes_on = hands_on and bool(stop) and not summary["complete"]
-            log.info("%s", _outcome(summary, stop if goes_on else None))
-            self._measure(around, of_run(summary, handed_on=goes_on))
-        if not goes_on:
-            await alert(around.topic, hole_message(summary))
-        return summary
-
-    @staticmethod
-    async def _hand_on(
-        event: Mapping[str, Any], target: Target, hop: int, summary: Mapping[str, Any] | None, around: Surroundings
-    ) -> None:
-        if around.successor is None:
-            if summary is None:
-                raise RunError(f"{target.uri} was not audited: {DEADLINE}")
-            return
-        settings = {name: value for name, value in event.items() if name in EVENT_SETTINGS}
-        await around.successor.invoke(next_event(settings, target, hop, summary and summary["resume"]))
-        with bound(run=summary["run"] if summary else None):
-            log.info("the audit of %s is handed on to hop %d", visible(target.uri), hop + 1)
-
-    def _measure(self, around: Surroundings, values: Mapping[str, float]) -> None:
-        """The line's properties are the labels that the logs have."""
-        service = self._environ.get("AUDITOR_SERVICE") or "s3-auditor"
-        around.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))
-
-
-async def _run(audit: Audit) -> dict[str, Any]:
-    """The audit's summary; how it failed is logged while the line can still name the run."""
-    try:
-        return await audit.run()
-    except (RunTaken, RunComplete) as other:
-        log.warning("%s", other)
-        raise
-    except RunError as error:
-        log.error("the audit failed: %s", error)
-        raise
-
-
-def _outcome(summary: Mapping[str, Any], stop: Stop | None) -> str:
-    """Counts in a sentence. stop: what the run is handed on for, if it is."""
-    coverage, findings = summary["coverage"], sum(summary["findings"].values())
-    end = "complete" if summary["complete"] else f"not complete ({summary['resume']['reason']})"
-    return (
-        f"{end if stop is None else f'saved, {stop.reason}'}: listed {coverage['listed']}, audited"
-        f" {coverage['audited']}, vanished {coverage['vanished']}, undecided {coverage['undecided']}, exposed"
-        f" {summary['verdicts']['exposed']}, findings {findings}"
-    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,6 +35,10 @@ from auditor.values import (
 )
 
 ENV_PREFIX: Final = "AUDITOR_"
+NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE", "TOPIC"))
+"""Variables that are read elsewhere: by the command line and the functions, or by the functions alone."""
+_ALIKE: Final = 0.8
+"""Of difflib's measure, 0 to 1: AUDITOR_MAXRATE and AUDITOR_BUCKET are mistyped, AUDITOR_BIN is somebody's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +165,24 @@ class Layer:
 
 
 def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
-    """AUDITOR_ENGINE and so on, one for each setting of PARSERS; an empty variable is no variable."""
+    """AUDITOR_ENGINE and so on, one for each setting of PARSERS; an empty variable is no variable.
+
+    Raises UsageError for a variable whose name is almost that of one of ours; one that is like none is somebody else's.
+    """
     names = {name: f"{ENV_PREFIX}{name.upper()}" for name in PARSERS}
+    known = {*names.values(), *NO_SETTINGS}
+    for variable in sorted(environ):
+        if variable.startswith(ENV_PREFIX) and variable not in known and environ[variable]:
+            _check_spelling(variable, known)
     return Layer({name: environ[var] for name, var in names.items() if environ.get(var)}, names.__getitem__)
+
+
+def _check_spelling(variable: str, known: Iterable[str]) -> None:
+    names = [name.removeprefix(ENV_PREFIX) for name in known]
+    if meant := difflib.get_close_matches(variable.removeprefix(ENV_PREFIX), names, 1, _ALIKE):
+        raise UsageError(
+            f"the variable {variable[:100]!r} is unknown: write {ENV_PREFIX}{meant[0]} if that is meant, or unset it"
+        )
 
 
 def _heard(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:

@@ -7,9 +7,10 @@ import os
 from typing import Any
 
 from auditor import logs
+from auditor.auditing import AuditService
 from auditor.enginepool import EnginePool
 from auditor.engines import open_engine
-from auditor.invocation import AuditService, Surroundings
+from auditor.invocation import Surroundings
 from auditor.loops import new_loop
 
 # One loop, and the connections of the buckets audited last, for as long as the container lives.

@@ -26,11 +26,12 @@ from auditor.cli.demo import SHOWN, end
 from auditor.counts import Counts
 from auditor.demo.aws import demo_aws, own_environment
 from auditor.demo.compare import audit_differences, compare, hashing_differences
+from auditor.demo.damage import DAMAGED, MOST_VERIFIED, Verified, range_of
 from auditor.demo.files import ENOUGH_FILES, MOST_FILES, choose
 from auditor.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.demo.steps import Steps
 from auditor.demo.tour import run_tour
-from auditor.demo.world import BUCKET
+from auditor.demo.world import BUCKET, keys_of
 from auditor.engines import ENGINES
 from auditor.errors import UsageError
 from auditor.rules import RULES
@@ -97,6 +98,8 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found, no false alarm" in demo.out
     assert f"{OBJECTS} queued on SQS, {OBJECTS} read and hashed by the worker" in demo.out
     assert f"{OBJECTS} of {OBJECTS} known as hashed, 0 queued, 0 left to hash" in demo.out
+    assert f"{OBJECTS - 1} objects, the first, read again: {OBJECTS - len(DAMAGED)} match, " in demo.out
+    assert f"{len(DAMAGED)} of {len(DAMAGED)} damaged or lost objects named" in demo.out
     assert all(rule in demo.out for rule in NOT_PLANTED)
     assert {(line["key"], line["rule"]) for line in demo.findings} == {
         (plant.key, rule) for plant in PLANTED for rule in plant.rules
@@ -256,6 +259,65 @@ def test_all_that_can_be_hashed_is_hashed() -> None:
 )
 def test_what_is_left_to_hash_is_told(first: dict[str, Any], work: Counts, second: dict[str, Any], said: str) -> None:
     assert said in " ".join(hashing_differences(first, work, second))
+
+
+def verified(**changes: Any) -> Verified:
+    summary = {"verify": "20260102T030405Z-0a1b2c", "complete": True, "outcomes": {"match": 5}}
+    lines = {"* backups/customers.sql", "* board/minutes.txt", "- deploy/settings.yml"}
+    return Verified({**summary, **changes}, frozenset(changes.get("lines", lines)))
+
+
+def test_all_damage_is_found() -> None:
+    assert verified().lines == {damage.line for damage in DAMAGED}
+    assert verified().differences(5 + len(DAMAGED)) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (verified(complete=False), "the verification 20260102T030405Z-0a1b2c is not complete"),
+        (verified(outcomes={"match": 4}), "4 of 5 undamaged objects match"),
+        (verified(lines=[damage.line for damage in DAMAGED[1:]]), "backups/customers.sql: mismatch was missed"),
+        (verified(lines=[damage.line for damage in DAMAGED[:-1]]), "deploy/settings.yml: missing was missed"),
+        (
+            verified(lines=[*(damage.line for damage in DAMAGED), "! =cmd()"]),
+            "the verification says '! =cmd()', which is a false alarm",
+        ),
+    ],
+)
+def test_what_a_verification_gets_wrong_is_told(found: Verified, said: str) -> None:
+    assert found.differences(5 + len(DAMAGED)) == [said]
+
+
+def test_damage_befalls_planted_objects_and_shows_in_nothing_but_their_bytes() -> None:
+    planted = {plant.key: f"{plant.what}\n".encode() for plant in PLANTED}
+    for damage in DAMAGED:
+        body = planted[damage.key]
+        if damage.change is not None:
+            assert damage.change(body) != body
+            assert len(damage.change(body)) == len(body)
+
+
+def test_the_first_objects_are_verified_and_the_damage_is_among_them() -> None:
+    keys = keys_of(choose(None))
+    target = range_of(keys)
+
+    assert target.stop_at is not None
+    assert sum(key.encode() <= target.stop_at.encode() for key in keys) == MOST_VERIFIED
+    assert all(damage.key.encode() <= target.stop_at.encode() for damage in DAMAGED)
+
+
+def test_a_rotten_object_keeps_its_etag_size_and_date() -> None:
+    with demo_aws(BUCKET) as clients:
+        clients.s3.create_bucket(Bucket=BUCKET)
+        clients.s3.put_object(Bucket=BUCKET, Key="a", Body=b"whole")
+        before = clients.s3.head_object(Bucket=BUCKET, Key="a")
+        clients.rot("a", lambda body: b"W" + body[1:])
+        after = clients.s3.head_object(Bucket=BUCKET, Key="a")
+
+        assert [after[name] == before[name] for name in ("ETag", "ContentLength", "LastModified")] == [True] * 3
+        stored = clients.s3.get_object(Bucket=BUCKET, Key="a", Range="bytes=0-4")  # a range has no checksum to fail
+        assert stored["Body"].read() == b"Whole"
 
 
 def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

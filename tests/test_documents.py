@@ -8,6 +8,7 @@ import tomllib
 import pytest
 
 from auditor.config import read
+from auditor.demo.damage import DAMAGED
 from auditor.demo.plants import PLANTED
 from auditor.settings import PARSERS, resolve
 from tests.documents import PAGES, ROOT, cli_page
@@ -32,6 +33,6 @@ def test_the_configuration_page_shows_a_file_that_works() -> None:
 
 def test_the_readme_shows_the_problems_that_the_demo_plants() -> None:
     shown = (ROOT / "README.md").read_text(encoding="utf-8")
-    for planted in PLANTED:
+    for planted in (*PLANTED, *DAMAGED):
         assert planted.what in shown
     assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found" in shown

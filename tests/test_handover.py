@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from auditor.auditing import AuditService
 from auditor.errors import RunError, UsageError
 from auditor.handover import MOST_HOPS, next_event
-from auditor.invocation import AuditService, Surroundings
+from auditor.invocation import Surroundings
 from auditor.metrics import UNITS
 from auditor.runs import read_lines
 from auditor.stores import open_store

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.auditing import AuditService
 from auditor.enginepool import EnginePool
 from auditor.engines import Choice, open_engine
 from auditor.engines.interface import Engine
 from auditor.errors import BucketError, RunError, UsageError
-from auditor.invocation import EVENT_SETTINGS, EVENT_TARGET, AuditService, Surroundings, read_event
+from auditor.invocation import EVENT_SETTINGS, EVENT_TARGET, Surroundings, read_event
 from auditor.runs import last_listed, read_lines
 from auditor.stores import open_store
 from tests.log_lines import logged
@@ -182,7 +183,9 @@ async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer
         stub.put("audited", f"{number:03}", b"x")
     stub.faults = [latency(0.05)]
     more = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
-    with pytest.raises(RunError, match=r"s3://other-bucket was not audited: .*; s3://third-bucket was not audited: "):
+    with pytest.raises(
+        RunError, match=r"s3://other-bucket was not begun: .*; the audit of s3://third-bucket was not begun: "
+    ):
         await AuditService(environ(stub, tmp_path, **more)).handle({}, Surroundings(seconds_left=3.0))
 
 

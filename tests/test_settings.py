@@ -8,7 +8,7 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.models import Severity
-from auditor.settings import PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.settings import NO_SETTINGS, PARSERS, Layer, Settings, environment_layer, resolve
 
 
 def flags(**values: Any) -> Layer:
@@ -28,6 +28,33 @@ def test_the_flag_wins_over_the_variable_and_the_variable_over_the_file() -> Non
 
 def test_an_empty_variable_is_no_variable() -> None:
     assert environment_layer({"AUDITOR_ENGINE": ""}).values == {}
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("AUDITOR_MAXRATE", "AUDITOR_MAX_RATE"),
+        ("AUDITOR_CONCURENCY", "AUDITOR_CONCURRENCY"),
+        ("AUDITOR_ALGORITHM", "AUDITOR_ALGORITHMS"),
+        ("AUDITOR_BUCKET", "AUDITOR_BUCKETS"),
+        ("AUDITOR_LOGLEVEL", "AUDITOR_LOG_LEVEL"),
+    ],
+)
+def test_a_variable_that_is_mistyped_is_told_with_the_name_that_was_meant(variable: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"'{variable}' is unknown: write {meant} if"):
+        environment_layer({variable: "7"})
+
+
+def test_a_variable_of_somebody_else_is_ignored_and_so_is_a_mistyped_one_that_is_empty() -> None:
+    assert environment_layer({"AUDITOR_BIN": "/opt/bin", "AUDITOR_MAXRATE": "", "AUDIT": "1"}).values == {}
+
+
+def test_variables_that_are_no_settings_are_known() -> None:
+    assert environment_layer(dict.fromkeys(NO_SETTINGS, "x")).values == {}
+
+
+def test_every_variable_of_ours_is_known() -> None:
+    assert environment_layer({f"AUDITOR_{name.upper()}": "x" for name in PARSERS}).values.keys() == PARSERS.keys()
 
 
 def test_every_setting_has_a_parser_or_is_a_table() -> None:

@@ -13,7 +13,8 @@ from uuid import uuid4
 
 import pytest
 
-from auditor.invocation import AuditService, Surroundings
+from auditor.auditing import AuditService
+from auditor.invocation import Surroundings
 from auditor.parts import KINDS
 from auditor.pipeline import Audit
 from auditor.places import Places

@@ -98,7 +98,7 @@ PLANTED: Final = (
 )
 
 NOT_PLANTED: Final = ("I03", "O09", "O10", "O11")
-"""Rules about damaged bytes and foreign owners: the demo's AWS keeps what it was given, and has one owner for all."""
+"""Rules about S3's own checksums and foreign owners: the demo's AWS has neither; `verify` shows damaged bytes."""
 
 DECOYS: Final = (
     _object("decoys/wait...what..txt", "", "dots within a name"),

@@ -6,14 +6,16 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from auditor.counts import Counts
 from auditor.demo.compare import Comparison, Row, where
+from auditor.demo.damage import DAMAGED, Verified
 from auditor.demo.files import Choice
 from auditor.demo.plants import DECOYS, NOT_PLANTED, PLANTED
+from auditor.demo.seen import Seen
 from auditor.demo.world import BUCKET, Loaded
 from auditor.text import harmless, shorten, visible, width
 
@@ -23,15 +25,17 @@ _INDENT: Final = "    "
 _WIDTHS: Final = (7, 12, 9, 35)
 """Columns of found, rules, verdict and what; the key has the rest."""
 _HEADER: Final = ("found", "rules", "verdict", "what was planted", "where")
+_DAMAGE_WIDTHS: Final = (7, 21, 35)
+_DAMAGE_HEADER: Final = ("found", "outcome", "what befell it", "where")
 
 Summary = Mapping[str, Any]
 
 
 def opening(engine: str) -> str:
     text = (
-        "auditor audits every object of an S3 bucket: who can reach it, how it is protected, and the"
-        f" digest of its bytes. This is all of it on an AWS inside this process (moto), with the engine {engine}."
-        " No account is used, and nothing leaves this machine."
+        "auditor audits every object of an S3 bucket: who can reach it, how it is protected, and whether"
+        " its bytes are still what they were. This is all of it on an AWS inside this process (moto), with the engine"
+        f" {engine}. No account is used, and nothing leaves this machine."
     )
     return textwrap.fill(text, columns()) + "\n\n"
 
@@ -69,11 +73,9 @@ def comparing(comparison: Comparison) -> str:
     """The table of what was planted, and what was said of it."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
-        f"not planted: {', '.join(NOT_PLANTED)}, for this AWS damages no bytes and knows one owner only",
+        f"not planted: {', '.join(NOT_PLANTED)}, for this AWS has no checksums of its own and one owner",
     ]
-    rows = [_row(_HEADER), *(_row(_cells(row)) for row in comparison.rows)]
-    table = "".join(f"{_INDENT}{shorten(harmless(row), columns() - len(_INDENT))}\n" for row in rows)
-    return _section("3 Compare", lines) + table
+    return _section("3 Compare", lines) + _table((_HEADER, *map(_cells, comparison.rows)), _WIDTHS)
 
 
 def _found(comparison: Comparison) -> str:
@@ -95,8 +97,13 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _row(cells: Sequence[str]) -> str:
-    padded = [cell + " " * (size - width(cell)) for cell, size in zip(cells, _WIDTHS, strict=False)]
+def _table(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
+    """widths: of all columns but the last."""
+    return "".join(f"{_INDENT}{shorten(harmless(_row(row, widths)), columns() - len(_INDENT))}\n" for row in rows)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell + " " * (size - width(cell)) for cell, size in zip(cells, widths, strict=False)]
     return "".join(padded) + cells[-1]
 
 
@@ -117,13 +124,30 @@ def second_audit(summary: Summary) -> str:
     return _section("5 Again", [line])
 
 
-def closing(comparison: Comparison, second: Summary, seconds: float, *, right: bool) -> str:
-    """second: the audit whose report is shown. right: nothing differs from what must be."""
-    folder = str(second["out"])
-    left = second["hashing"]["pending"] + second["hashing"]["queued"]
-    result = f"{_found(comparison)}, {left or 'nothing'} left to hash, {seconds:,.0f} s in all"
+def verifying(verified: Verified) -> str:
+    """What befell the bytes, and what was said of it."""
+    summary = verified.summary
+    outcomes = ", ".join(f"{count:,} {name}" for name, count in summary["outcomes"].items() if count)
     lines = [
-        ("Result", result if right else f"NOT AS IT MUST BE (stderr says why): {result}"),
+        "meanwhile some bytes changed, under the same size, date and ETag, and an object went:",
+        f"{summary['read']['objects']:,} objects, the first, read again: {outcomes}, {summary['seconds']:,.1f} s",
+    ]
+    rows = [
+        ("yes" if verified.found(damage) else "MISSED", damage.outcome.value, damage.what, where(damage.key))
+        for damage in DAMAGED
+    ]
+    return _section("6 Verify", lines) + _table((_DAMAGE_HEADER, *rows), _DAMAGE_WIDTHS)
+
+
+def closing(seen: Seen, seconds: float, *, right: bool) -> str:
+    """Of the second audit the report is shown. right: nothing differs from what must be."""
+    folder = str(seen.second["out"])
+    left = seen.second["hashing"]["pending"] + seen.second["hashing"]["queued"]
+    named = sum(map(seen.verified.found, DAMAGED))
+    lines = [
+        *([] if right else [("Result", "NOT AS IT MUST BE: stderr says why")]),
+        ("Result" if right else "", f"{_found(seen.comparison)}, {left or 'nothing'} left to hash,"),
+        ("", f"{named} of {len(DAMAGED)} damaged or lost objects named, {seconds:,.0f} s in all"),
         ("Report", visible(str(Path(folder) / "report.html"))),
         ("Run folder", visible(folder)),
         ("Next", "a bucket of yours; it is only ever read, with your own credentials:"),

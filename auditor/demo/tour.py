@@ -1,4 +1,4 @@
-"""The demo from beginning to end: load, audit, compare, hash, audit again; each step is shown when it is done."""
+"""The demo from beginning to end: load, audit, compare, hash, audit, verify; each step is shown when it is done."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ import asyncio
 import importlib
 import sys
 import time
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from auditor import loops
 from auditor.counts import Counts
 from auditor.demo import report
 from auditor.demo.aws import REGION, Clients, Import, demo_aws, make_queue
-from auditor.demo.compare import Comparison, audit_differences, compare, hashing_differences
+from auditor.demo.compare import Comparison, compare
+from auditor.demo.damage import DAMAGED, Differing, Verified, do_damage, range_of
 from auditor.demo.files import Choice, choose
 from auditor.demo.plants import METADATA, PLANTED
+from auditor.demo.seen import Seen
 from auditor.demo.steps import Steps
-from auditor.demo.world import BUCKET, load
+from auditor.demo.world import BUCKET, keys_of, load
 from auditor.engines import ENGINES
 from auditor.engines.interface import Connection, Engine
 from auditor.hashwork import HashSettings
@@ -31,6 +35,8 @@ from auditor.settings import Settings
 from auditor.stop import Stop
 from auditor.stores import Store, open_store
 from auditor.target import Target
+from auditor.verification.running import Verification
+from auditor.verification.surroundings import surroundings
 from auditor.worker import Pace, Worker, open_processor
 
 NAME: Final = "auditor-demo"
@@ -61,15 +67,19 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
             region=REGION,
             rules={"M01": {"required": [METADATA]}},
         )
-        seen = loops.run(_Tour(settings).run())
+        seen = loops.run(_Tour(settings, range_of(keys_of(choice)), partial(_damage, clients)).run())
     differences = seen.differences(objects)
-    _show(report.closing(seen.comparison, seen.second, time.monotonic() - started, right=not differences))
+    _show(report.closing(seen, time.monotonic() - started, right=not differences))
     return differences
 
 
 def _show(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _damage(clients: Clients) -> None:
+    do_damage(DAMAGED, clients.rot, lambda key: clients.s3.delete_object(Bucket=BUCKET, Key=key))
 
 
 def _load(clients: Clients, choice: Choice) -> int:
@@ -80,28 +90,13 @@ def _load(clients: Clients, choice: Choice) -> int:
     return loaded.objects
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the tour came to: the two summaries, what the worker did in between, planted against found."""
-
-    first: dict[str, Any]
-    comparison: Comparison
-    work: Counts
-    second: dict[str, Any]
-
-    def differences(self, objects: int) -> list[str]:
-        """objects: how many were loaded."""
-        return [
-            *audit_differences(self.first, objects),
-            *self.comparison.differences,
-            *hashing_differences(self.first["hashing"], self.work, self.second["hashing"]),
-            *audit_differences(self.second, objects),
-        ]
-
-
 class _Tour:
-    def __init__(self, settings: Settings) -> None:
+    """verified: what is read again at the end. damage: befalls it before."""
+
+    def __init__(self, settings: Settings, verified: Target, damage: Callable[[], None]) -> None:
         self._settings = settings
+        self._verified = verified
+        self._damage = damage
         self._target = Target(BUCKET)
 
     async def run(self) -> Seen:
@@ -114,12 +109,27 @@ class _Tour:
             work = await self._work(first)
             second = await self._audit(places)
             _show(report.second_audit(second))
-        return Seen(first, comparison, work, second)
+            await asyncio.to_thread(self._damage)
+            verified = await self._verify()
+            _show(report.verifying(verified))
+        return Seen(first, comparison, work, second, verified)
 
     async def _audit(self, places: Places) -> dict[str, Any]:
         progress = make_progress()
         try:
             return await Audit(self._target, self._settings, places, Stop(), watch=progress.update).run()
+        finally:
+            progress.close()
+
+    async def _verify(self) -> Verified:
+        differing, progress = Differing(), make_progress()
+        settings = replace(self._settings, grace=0.0)  # what was recorded a minute ago is no excuse here
+        try:
+            async with surroundings(settings, [self._verified]) as around:
+                verification = Verification(
+                    self._verified, settings, around, Stop(), combined=differing, watch=progress.update
+                )
+                return Verified(await verification.run(), frozenset(differing.lines))
         finally:
             progress.close()
 

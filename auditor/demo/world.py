@@ -51,6 +51,11 @@ class Upload:
     arguments: Mapping[str, Any]
 
 
+def keys_of(choice: Choice) -> list[str]:
+    """Of all that load() puts into the bucket."""
+    return [plant.key for plant in (*PLANTED, *DECOYS) if plant.key is not None] + [one.key for one in choice.sources]
+
+
 def load(s3: Any, choice: Choice, report: Report) -> Loaded:
     """Make the bucket and fill it.
 

@@ -1,4 +1,4 @@
-"""The lines that a ledger itself writes into a key's history, and what makes two lines one."""
+"""Lines of a key's history, those that a ledger itself writes among them, and what makes two lines one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from auditor.dates import now_in_utc
 from auditor.ledgers.interface import Entry, Event, Expectation, Notice
+from auditor.messages import HashTask
+from auditor.models import ObjectRef
 
 LONGEST: Final = 1000
 """Characters of one text of a line's detail; what is longer is cut there."""
@@ -34,6 +37,19 @@ def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
         version_id=entry.version_id,
         etag=entry.etag,
         size=entry.size,
+        detail=detail,
+    )
+
+
+def disagreed(one: ObjectRef | HashTask, detail: Mapping[str, str]) -> Event:
+    """Two digests of this very object differ: detail names the algorithm, both, and who says so. Told of now."""
+    return Event(
+        key=one.key,
+        at=now_in_utc(),
+        what="mismatch",
+        version_id=one.version_id,
+        etag=one.etag,
+        size=one.size,
         detail=detail,
     )
 

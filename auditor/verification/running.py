@@ -248,7 +248,8 @@ class Verification:
 
     def _summary(self, ended: bool) -> dict[str, Any]:
         settings = self._settings
-        resume = None if ended else {"reason": self._stop.reason, "start_after": self._at.start_after}
+        begun = {"run": self.verify_id, "start_after": self._at.start_after}
+        resume = None if ended else {"reason": self._stop.reason, **begun}
         return {
             "verify": self.verify_id,
             "out": self._folder.uri,

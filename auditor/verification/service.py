@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
 from auditor.alerts import alert
-from auditor.deadline import DEADLINE, short_of
-from auditor.errors import AuditorError, RunError, RunTaken, UsageError
-from auditor.handover import next_event
+from auditor.deadline import short_of
+from auditor.errors import RunError, UsageError
 from auditor.invocation import Invocation, Surroundings, read_event
-from auditor.logs import bound, labels
-from auditor.metrics import emf
+from auditor.logs import bound
 from auditor.stop import Stop
 from auditor.target import Target
 from auditor.text import visible
+from auditor.turns import Turns, failures_told, measure
 from auditor.verification.running import Hop, Verification
 from auditor.verification.surroundings import Surroundings as Places
 from auditor.verification.surroundings import surroundings
@@ -57,42 +55,21 @@ class VerifyService:
         Events are those of an audit (auditor.invocation). Short of the deadline a verification stops, objects in
         mid-read too, and is handed on with what it has; of an event that came twice one copy does the work.
         """
-        with bound(requestId=around.request):
-            try:
-                invocation = read_event(event, self._environ, EVENT_SETTINGS)
-                if invocation.settings.ledger is None:
-                    raise UsageError("AUDITOR_LEDGER is not set: the verifying function needs it")
-                with short_of(around.seconds_left) as stop:
-                    return await self._verify(event, invocation, stop, around)
-            except AuditorError as error:
-                log.error("the invocation failed: %s", error)
-                self._measure(around, {"VerificationsFailed": 1})
-                await alert(around.topic, f"A verification failed: {visible(str(error))[:_LONGEST]}")
-                raise
-
-    async def _verify(
-        self, event: Mapping[str, Any], invocation: Invocation, stop: Stop, around: Surroundings
-    ) -> dict[str, Any]:
-        summaries: list[dict[str, Any]] = []
-        failures: list[str] = []
-        left: list[str] = []
-        async with surroundings(invocation.settings, invocation.targets) as places:
-            for target in invocation.targets:
-                with bound(bucket=target.bucket, hop=invocation.hop):
-                    try:
-                        summary = None
-                        if not stop:
-                            summary = await self._one(target, invocation, places, stop, around)
-                            summaries.append(summary)
-                        if stop and (summary is None or not summary["complete"]):
-                            await _hand_on(event, target, invocation.hop, summary, around)
-                    except RunTaken as other:
-                        left.append(str(other))
-                    except RunError as error:
-                        failures.append(str(error))
-        if failures:
-            raise RunError("; ".join(failures))
-        return {"runs": summaries, **({"left": left} if left else {})}
+        async with failures_told(self._environ, around, "VerificationsFailed", _failure):
+            invocation = read_event(event, self._environ, EVENT_SETTINGS)
+            if invocation.settings.ledger is None:
+                raise UsageError("AUDITOR_LEDGER is not set: the verifying function needs it")
+            with short_of(around.seconds_left) as stop:
+                turns = Turns(
+                    what="verification",
+                    event=event,
+                    invocation=invocation,
+                    stop=stop,
+                    around=around,
+                    kept=EVENT_SETTINGS,
+                )
+                async with surroundings(invocation.settings, invocation.targets) as places:
+                    return await turns.all(lambda target: self._one(target, invocation, places, stop, around))
 
     async def _one(
         self, target: Target, invocation: Invocation, places: Places, stop: Stop, around: Surroundings
@@ -104,7 +81,7 @@ class VerifyService:
             summary = await verification.run()
             goes_on = around.successor is not None and bool(stop) and not summary["complete"]
             log.info("%s", _sentence(summary))
-            self._measure(around, _metrics(summary, handed_on=goes_on))
+            measure(self._environ, around, _metrics(summary, handed_on=goes_on))
             if goes_on and not verification.advanced:
                 raise RunError(
                     f"the verification of {target.uri} came no further in a whole invocation: give the function more"
@@ -114,22 +91,9 @@ class VerifyService:
             await alert(around.topic, message(summary))
         return summary
 
-    def _measure(self, around: Surroundings, values: Mapping[str, float]) -> None:
-        service = self._environ.get("AUDITOR_SERVICE") or "s3-auditor"
-        around.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))
 
-
-async def _hand_on(
-    event: Mapping[str, Any], target: Target, hop: int, summary: Mapping[str, Any] | None, around: Surroundings
-) -> None:
-    if around.successor is None:
-        if summary is None:
-            raise RunError(f"{target.uri} was not verified: {DEADLINE}")
-        return
-    settings = {name: value for name, value in event.items() if name in EVENT_SETTINGS}
-    run = summary and {"run": summary["verify"], "start_after": summary["resume"]["start_after"]}
-    await around.successor.invoke(next_event(settings, target, hop, run))
-    log.info("the verification of %s is handed on to hop %d", visible(target.uri), hop + 1)
+def _failure(sentence: str) -> str:
+    return f"A verification failed: {visible(sentence)[:_LONGEST]}"
 
 
 def message(summary: Mapping[str, Any]) -> str | None:

@@ -18,8 +18,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from auditor.alerts import SnsTopic, alert
+from auditor.auditing import AuditService
 from auditor.errors import OutputError
-from auditor.invocation import AuditService, Surroundings
+from auditor.invocation import Surroundings
 from auditor.ledgers.dynamodb import create_table
 from auditor.service import HashingService
 from tests.deploy.checks.packaged import needs_osls, template

@@ -11,9 +11,10 @@ import boto3
 import pytest
 
 from auditor.alerts import SnsTopic, alert
+from auditor.auditing import AuditService
 from auditor.errors import RunError
 from auditor.handover import OwnFunction
-from auditor.invocation import AuditService, Surroundings
+from auditor.invocation import Surroundings
 from auditor.ledgers.dynamodb import create_table
 from auditor.service import HashingService
 from auditor.verification.service import VerifyService
