@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any, Final
 
-import aiohttp
 from botocore import exceptions as sdk
 from botocore.parsers import ResponseParserError
 from urllib3 import exceptions as http
@@ -103,7 +102,6 @@ _LOST = (
     sdk.ConnectionError,  # base of closed, refused, unreachable, TLS and proxy errors
     sdk.HTTPClientError,
     sdk.IncompleteReadError,
-    aiohttp.ClientError,
     http.HTTPError,  # the body of an error answer is read outside of botocore's own net
     OSError,
 )
@@ -133,8 +131,12 @@ def from_client_error(action: str, error: Any) -> CallFailed:
     )
 
 
-def translate(action: str, error: Exception) -> Exception:
-    """Any exception of an SDK as one of ours; ours, and what is a bug, come back as they are."""
+def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
+    """Any exception of an SDK as one of ours; ours, and what is a bug, come back as they are.
+
+    lost: what else the SDK's own transport raises where no whole answer came. It is named by whoever uses it, for
+    importing aiohttp takes as long as all of us.
+    """
     if isinstance(error, (AuditorError, CallFailed)):
         return error
     if isinstance(error, sdk.ClientError):
@@ -148,7 +150,7 @@ def translate(action: str, error: Exception) -> Exception:
         return CallFailed(action, "Timeout", message=str(error)[:500])
     if isinstance(error, ResponseParserError):
         return CallFailed(action, "BrokenReply", message=str(error)[:500])
-    if isinstance(error, _LOST):
+    if isinstance(error, (*_LOST, *lost)):
         return CallFailed(action, "ConnectionError", message=str(error)[:500])
     if any(frame.f_globals.get("__name__") in _PARSERS for frame, _ in walk_tb(error.__traceback__)):
         # A date or a number that is none, an element that is not where it should be: the server's words, not ours.
@@ -159,12 +161,12 @@ def translate(action: str, error: Exception) -> Exception:
 
 
 @contextmanager
-def sdk_errors(action: str) -> Iterator[None]:
-    """Run one SDK call; what it raises leaves as ours, from its cause."""
+def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Run one SDK call; what it raises leaves as ours, from its cause. lost: as translate() has it."""
     try:
         yield
     except Exception as error:
-        ours = translate(action, error)
+        ours = translate(action, error, lost)
         if ours is error:
             raise
         raise ours from error

@@ -180,6 +180,17 @@ class Permits:
     def in_use(self) -> int:
         return self._in_use
 
+    def begin_with(self, open_connections: int) -> None:
+        """Connections that an earlier run left need no handshake: where the number is automatic, begin with that many.
+
+        And with some more, for handshakes that are worth it at once; in the smallest function none is. Where that is
+        more than `first`, rise by one a round: what the earlier run found is not found anew. For a run that has not
+        begun.
+        """
+        if self._auto and open_connections >= self._first:
+            self._limit = min(self._ceiling, open_connections + max(0, self._first - FEWEST_AT_FIRST))
+            self._climbing = False
+
     def statistics(self) -> PermitStatistics:
         return PermitStatistics(self._limit, self._in_use, self._peak, len(self._waiters))
 

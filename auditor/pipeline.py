@@ -177,6 +177,7 @@ class Audit:
             stack.push_async_callback(self._io, folder.close)
             await self._io(folder.prepare)
             engine = await stack.enter_async_context(self._places.engines((settings.engine, self._connection)))
+            self._caller.permits.begin_with(engine.open_connections)
             dispatcher = self._dispatcher()
             fixity = open_fixity(
                 target.bucket, settings, self._places, engine, stack, rate=self._rate, concurrency=self._ceiling

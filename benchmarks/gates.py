@@ -57,6 +57,8 @@ def _shares(results: Results) -> Iterator[Gate]:
     found = results.get("shares", {"rows": []})
     name = "a hundred ACLs, the memory size where it is least: the best article to ours, the engine kept open"
     yield Gate(name, 4, shares.least_advantage(found, shares.KEPT), True)
+    name = "the same, the fastest of all others, bare aiohttp too, to ours"
+    yield Gate(name, 1, shares.least_advantage(found, shares.KEPT, (*shares.ARTICLES, shares.BARE)), True)
 
 
 def _hashing(results: Results) -> Iterator[Gate]:

@@ -39,7 +39,8 @@ from auditor.stop import Stop
 from auditor.stores.local import LocalStore
 from auditor.tally import Tally
 from auditor.target import Target
-from benchmarks.in_process import BUCKET, FACTS, NAME, PARTNER, InProcessEngine, Objects, OfflineAudit, engine
+from benchmarks.facts import BUCKET, FACTS
+from benchmarks.in_process import NAME, PARTNER, InProcessEngine, Objects, OfflineAudit, engine
 
 PERMITS: Final = 64
 BATCH: Final = 200

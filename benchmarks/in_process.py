@@ -8,35 +8,18 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Final
 
-from auditor.bucket import BucketFacts, Encryption, PublicAccessBlock
+from auditor.bucket import BucketFacts
 from auditor.engines import ENGINES
 from auditor.engines.interface import Body, Connection, Engine, ListQuery, Page, Position, Span
-from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef, Skipped
+from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef
 from auditor.pipeline import Audit
+from benchmarks.facts import FACTS, OWNER
 
 NAME: Final = "in-process"
-BUCKET: Final = "audited"
-OWNER: Final = "a0" * 32
 PARTNER: Final = "b1" * 32
 """An account that the configuration trusts."""
 
 PAGE: Final = 1000
-FACTS: Final = BucketFacts(
-    bucket=BUCKET,
-    region="us-east-1",
-    owner=OWNER,
-    own_id=OWNER,
-    account="111122223333",
-    ownership="ObjectWriter",
-    public_access_block=PublicAccessBlock(),
-    account_public_access_block=Skipped("there is none"),
-    acl=Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),)),
-    policy_is_public=False,
-    policy="",
-    versioning="Never",
-    encryption=Encryption("AES256"),
-    request_payer="BucketOwner",
-)
 
 
 class Objects:
@@ -93,6 +76,8 @@ def _number(key: str) -> int:
 
 class InProcessEngine:
     """Answers each call after one turn of the event loop, the least that a call over a network waits."""
+
+    open_connections = 0
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects

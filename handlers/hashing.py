@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Any
 
+import auditor.engines.direct  # noqa: F401 - engines are imported when they are opened; the default one is needed anyway
 from auditor import logs
 from auditor.loops import new_loop
 from auditor.service import HashingService

@@ -52,6 +52,8 @@ class Bytes:
 class GetOnly:
     """An engine whose GetObject is all that is ever called."""
 
+    open_connections = 0
+
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         raise NotImplementedError
 

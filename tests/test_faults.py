@@ -43,8 +43,6 @@ def failed(code: str, status: int = 0, **headers: str) -> CallFailed:
         (sdk.ResponseStreamingError(error="x"), "ConnectionError"),
         (sdk.IncompleteReadError(actual_bytes=1, expected_bytes=2), "ConnectionError"),
         (urllib3.exceptions.ProtocolError("x", http.client.IncompleteRead(b"")), "ConnectionError"),
-        (aiohttp.ClientPayloadError("x"), "ConnectionError"),
-        (aiohttp.ServerDisconnectedError(), "ConnectionError"),
         (ConnectionResetError(), "ConnectionError"),
         (ResponseParserError("x"), "BrokenReply"),
     ],
@@ -55,6 +53,14 @@ def test_failure_of_one_call_is_tried_again(error: Exception, code: str) -> None
     assert isinstance(failure, CallFailed)
     assert (failure.action, failure.code, failure.status) == ("GetObjectAcl", code, 0)
     assert is_transient(failure)
+
+
+@pytest.mark.parametrize("error", [aiohttp.ClientPayloadError("x"), aiohttp.ServerDisconnectedError()])
+def test_what_a_transport_raises_is_lost_for_the_engine_that_names_it(error: Exception) -> None:
+    failure = translate("GetObjectAcl", error, (aiohttp.ClientError,))
+    assert isinstance(failure, CallFailed)
+    assert (failure.code, failure.status) == ("ConnectionError", 0)
+    assert translate("GetObjectAcl", error) is error
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,40 @@ class TestFirstInFlight:
         assert limit(Permits(3, auto=True, first=32)) == 3
 
 
+class TestOpenConnections:
+    @pytest.mark.parametrize(
+        ("first", "connections", "begins", "then"),
+        [
+            (16, 0, 16, 32),  # nothing stands open: it climbs
+            (16, 15, 16, 32),  # nor as many as it would begin with
+            (48, 48, 92, 93),
+            (28, 56, 80, 81),
+            (4, 40, 40, 41),  # no handshake is worth it in the smallest function
+            (48, 120, 128, 128),
+        ],
+    )
+    def test_it_begins_with_those_and_the_handshakes_that_are_worth_it(
+        self, first: int, connections: int, begins: int, then: int
+    ) -> None:
+        permits = Permits(128, auto=True, first=first)
+        permits.begin_with(connections)
+        assert limit(permits) == begins
+        a_round(permits)
+        assert limit(permits) == then
+
+    def test_latency_lowers_it_as_ever(self) -> None:
+        permits = Permits(128, auto=True, first=16)
+        permits.begin_with(64)
+        a_round(permits, 0.01)
+        a_round(permits, 0.03)
+        assert limit(permits) < 64 + 16
+
+    def test_a_number_that_was_given_stays(self) -> None:
+        permits = Permits(10)
+        permits.begin_with(64)
+        assert limit(permits) == 10
+
+
 def test_a_thousand_quick_rounds_do_not_make_a_doubled_latency_the_usual_one() -> None:
     """On a fast server a round takes milliseconds: what was the best a moment ago still is."""
     time = FakeTime()

@@ -5,14 +5,29 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from auditor.engines import aioboto3, boto3, direct
 from auditor.engines.interface import Connection, Engine, EngineFactory
 
-ENGINES: Final[dict[str, EngineFactory]] = {
-    "direct": direct.open_engine,
-    "aioboto3": aioboto3.open_engine,
-    "boto3": boto3.open_engine,
-}
+
+def _direct(connection: Connection) -> AbstractAsyncContextManager[Engine]:
+    from auditor.engines import direct
+
+    return direct.open_engine(connection)
+
+
+def _aioboto3(connection: Connection) -> AbstractAsyncContextManager[Engine]:
+    from auditor.engines import aioboto3
+
+    return aioboto3.open_engine(connection)
+
+
+def _boto3(connection: Connection) -> AbstractAsyncContextManager[Engine]:
+    from auditor.engines import boto3
+
+    return boto3.open_engine(connection)
+
+
+# Each is imported when it is opened: a function's cold start does not pay for the SDK that it does not use.
+ENGINES: Final[dict[str, EngineFactory]] = {"direct": _direct, "aioboto3": _aioboto3, "boto3": _boto3}
 DEFAULT_ENGINE: Final = "direct"
 
 

@@ -6,9 +6,10 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import aioboto3
+import aiohttp
 from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
@@ -23,6 +24,8 @@ from auditor.errors import CallFailed, UsageError
 from auditor.faults import sdk_errors
 from auditor.models import Acl, Head
 from auditor.origin import tls_context
+
+_LOST: Final = (aiohttp.ClientError,)
 
 
 class _OneHop:
@@ -60,7 +63,7 @@ class Aioboto3Body:
         count, size = 0, len(buffer)
         try:
             while count < size:
-                with sdk_errors("GetObject"):
+                with sdk_errors("GetObject", _LOST):
                     piece = await self._stream.content.read(size - count)
                 if not piece:
                     break
@@ -81,8 +84,12 @@ class Aioboto3Engine:
 
     @staticmethod
     async def _run(action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        with sdk_errors(action):
+        with sdk_errors(action, _LOST):
             return await call(**arguments)
+
+    @property
+    def open_connections(self) -> int:
+        return 0  # the SDK does not tell
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         method, arguments = self._requests.listing(query, position)

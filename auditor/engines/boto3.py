@@ -61,6 +61,10 @@ class Boto3Engine:
 
         return await asyncio.get_running_loop().run_in_executor(self._pool, attempt)
 
+    @property
+    def open_connections(self) -> int:
+        return 0  # the SDK does not tell
+
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         method, arguments = self._requests.listing(query, position)
         reply = await self._run(LISTING_ACTIONS[method], getattr(self._client, method), **arguments)

@@ -24,7 +24,6 @@ from auditor.faults import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
 from auditor.models import Acl, Head
 from auditor.origin import Origin, proxy_for, resolve_origin, tls_context
 from auditor.signing import Credentials, Signer, UnsignableError, encode_key, encode_query
-from auditor.wire.aiohttp import AiohttpTransport
 from auditor.wire.interface import (
     Answer,
     Request,
@@ -99,6 +98,10 @@ class DirectEngine:
         self._common: Pairs = tuple(common)
         self._with_checksum: Pairs = tuple(sorted([*common, CHECKSUM_MODE]))
         self._listing: Pairs = tuple(sorted([*common, ("x-amz-optional-object-attributes", "RestoreStatus")]))
+
+    @property
+    def open_connections(self) -> int:
+        return self._small.open_connections
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         action = "ListObjectVersions" if query.versions else "ListObjectsV2"
@@ -242,6 +245,8 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
     pages: Transport
     large: StreamingTransport
     if server.proxy is not None:
+        from auditor.wire.aiohttp import AiohttpTransport  # slow to import
+
         small = pages = large = AiohttpTransport(server)
     else:
         # Many at once: an ACL is no larger, and a server that says otherwise shall not fill the memory.

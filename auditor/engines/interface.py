@@ -102,6 +102,11 @@ class Engine(Protocol):
     GetObject.
     """
 
+    @property
+    def open_connections(self) -> int:
+        """That stand open for ACLs and HEADs, and need no handshake; 0 where that cannot be told."""
+        ...
+
     async def list_page(self, query: ListQuery, position: Position | None) -> Page: ...
 
     async def get_acl(self, key: str, version_id: str | None) -> Acl: ...

@@ -72,6 +72,10 @@ class AiohttpTransport:
             trace_configs=[watch],
         )
 
+    @property
+    def open_connections(self) -> int:
+        return 0  # aiohttp does not tell
+
     async def send(self, request: Request) -> Answer:
         """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
         async with self.stream(request) as stream:

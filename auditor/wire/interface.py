@@ -110,6 +110,11 @@ class Transport(Protocol):
         """Raises TransportError."""
         ...
 
+    @property
+    def open_connections(self) -> int:
+        """That can take a request at once; 0 where that cannot be told."""
+        ...
+
     async def close(self) -> None: ...
 
 

@@ -118,6 +118,11 @@ class Pool(Generic[K]):
                 self._no_socket = asyncio.get_running_loop().create_future()
             await asyncio.wait((self._no_socket,), timeout=_LONGEST_CLOSE)
 
+    @property
+    def usable(self) -> int:
+        """Connections that are idle, and not for too long."""
+        return sum(connection.idle_for() <= self._server.idle_seconds for connection in self._idle)
+
     def statistics(self) -> Statistics:
         return Statistics(
             open=len(self._all),

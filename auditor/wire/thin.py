@@ -34,6 +34,10 @@ class ThinTransport:
         _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
         return answer
 
+    @property
+    def open_connections(self) -> int:
+        return self._pool.usable
+
     async def close(self) -> None:
         """Close every connection; requests under way and waiting fail with ConnectionLostError."""
         await self._pool.close()

@@ -16,7 +16,7 @@ from auditor.rules import RULES
 from auditor.settings import Settings
 from auditor.stop import Stop
 from auditor.target import Target
-from benchmarks.in_process import FACTS
+from benchmarks.facts import FACTS
 from benchmarks.server.objects import BUCKET
 
 
@@ -32,6 +32,7 @@ async def gathered(engine: Engine) -> int:
     caller = Caller(
         BUCKET, rate=Rate(settings.max_rate), permits=Permits(AUTO_CEILING, auto=True, first=first_in_flight())
     )
+    caller.permits.begin_with(engine.open_connections)
     plan = make_plan(select(RULES, {}, (), (), "exposure"), FACTS)
 
     async def sink(batch: list[Gathered]) -> None:

@@ -94,6 +94,7 @@ class FakeEngine:
         self.hook = hook
         self.heads: dict[str, Head] = {}
         self.acls: dict[str, Acl] = {}
+        self.open_connections = 0
         self.asked: list[tuple[str, str]] = []
         self.checksums: list[bool] = []
         self.in_flight = 0

@@ -298,6 +298,14 @@ async def test_calls_run_side_by_side_up_to_the_concurrency(
     assert stub.count("GetObjectAcl") == 12
 
 
+async def test_engine_that_signs_by_itself_knows_its_open_connections(opening: Opening, bucket: StubBucket) -> None:
+    bucket.put("key", b"x")
+    async with opening(concurrency=6) as engine:
+        assert engine.open_connections == 0
+        await asyncio.gather(*(engine.get_acl("key", None) for _ in range(3)))
+        assert engine.open_connections == (3 if type(engine).__name__ == "DirectEngine" else 0)
+
+
 async def test_engines_agree_on_a_bucket_of_everything(stub: StubServer, bucket: StubBucket) -> None:
     """The facts of one object, whatever it is like, are the same by every engine."""
     put_everything(bucket)

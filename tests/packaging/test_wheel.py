@@ -75,6 +75,16 @@ def test_the_demo_says_which_extra_it_needs(python: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])
+def test_a_handler_loads_its_engine_before_the_first_event_and_no_other(
+    python: Path, tmp_path: Path, module: str
+) -> None:
+    names = ("auditor.engines.direct", "auditor.engines.aioboto3", "auditor.engines.boto3", "aiohttp", "aioboto3")
+    code = f"import {module}, sys; print(*(name for name in {names} if name in sys.modules))"
+    done = run(python, "-c", code, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("auditor.engines.direct\n", "")
+
+
+@pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])
 def test_a_handler_loads_nothing_that_is_for_the_command_line(python: Path, tmp_path: Path, module: str) -> None:
     code = f"import {module}, sys; print([m for m in ('rich', 'moto', 'argparse', 'auditor.cli') if m in sys.modules])"
     done = run(python, "-c", code, cwd=tmp_path)

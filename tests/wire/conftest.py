@@ -38,6 +38,10 @@ class Whole:
         self.streams = ThinStreams(server)
         self._limit = server.answer_timeout
 
+    @property
+    def open_connections(self) -> int:
+        return self.streams.statistics().idle
+
     async def send(self, request: Request) -> Answer:
         async with self.streams.stream(request) as stream:
             held = []

@@ -37,6 +37,20 @@ async def test_connections_are_used_in_turns(thin: Opening) -> None:
         assert (statistics.open, statistics.idle, statistics.in_use, statistics.peak) == (3, 3, 0, 3)
 
 
+async def test_open_connections_are_those_that_can_be_used_at_once(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server, idle_seconds=60.0) as transport:
+        assert transport.open_connections == 0
+        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
+        assert transport.open_connections == 3
+    assert transport.open_connections == 0
+
+
+async def test_connections_that_were_idle_for_too_long_are_not_open(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server, idle_seconds=-1.0) as transport:
+        await transport.send(get())
+        assert (transport.statistics().idle, transport.open_connections) == (1, 0)
+
+
 async def test_who_waits_longest_is_served_first(thin: Opening) -> None:
     async with serving(answering(OK)) as server, thin(server, connections=1) as transport:
         await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(9)))
