@@ -181,15 +181,14 @@ class Permits:
         return self._in_use
 
     def begin_with(self, open_connections: int) -> None:
-        """Connections that an earlier run left need no handshake: where the number is automatic, begin with that many.
+        """Connections that an earlier run left open need no handshake: where the number is automatic, begin with them.
 
-        And with some more, for handshakes that are worth it at once; in the smallest function none is. Where that is
-        more than `first`, rise by one a round: what the earlier run found is not found anew. For a run that has not
-        begun.
+        And with some more, for handshakes that are worth it at once; in the smallest function none is. Not where this
+        run was refused already, or became slower, nor where it has more in flight by now.
         """
-        if self._auto and open_connections >= self._first:
-            self._limit = min(self._ceiling, open_connections + max(0, self._first - FEWEST_AT_FIRST))
-            self._climbing = False
+        if self._climbing and open_connections >= self._first:
+            more = max(0, self._first - FEWEST_AT_FIRST)
+            self._limit = max(self._limit, min(self._ceiling, open_connections + more))
 
     def statistics(self) -> PermitStatistics:
         return PermitStatistics(self._limit, self._in_use, self._peak, len(self._waiters))

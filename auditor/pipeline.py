@@ -192,6 +192,7 @@ class Audit:
                 if dispatcher is not None:
                     await dispatcher.close()
                     recorder.count_queued()
+                engine.keep(self._caller.permits.statistics().limit)  # where S3 refused, the next run begins with fewer
             except BaseException:
                 # What was gathered is kept. Of the last key there may be more versions to come.
                 await self._io(lambda: folder.save(whole_key=not target.versions))

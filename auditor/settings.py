@@ -37,6 +37,8 @@ from auditor.values import (
 ENV_PREFIX: Final = "AUDITOR_"
 NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE", "TOPIC"))
 """Variables that are read elsewhere: by the command line and the functions, or by the functions alone."""
+_NOT_OURS: Final = f"{ENV_PREFIX}VERSION"
+"""What a pipeline is likely to call the version that it installs."""
 _ALIKE: Final = 0.8
 """Of difflib's measure, 0 to 1: AUDITOR_MAXRATE and AUDITOR_BUCKET are mistyped, AUDITOR_BIN is somebody's own."""
 
@@ -170,10 +172,10 @@ def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
     Raises UsageError for a variable whose name is almost that of one of ours; one that is like none is somebody else's.
     """
     names = {name: f"{ENV_PREFIX}{name.upper()}" for name in PARSERS}
-    known = {*names.values(), *NO_SETTINGS}
+    known = {*names.values(), *NO_SETTINGS, _NOT_OURS}
     for variable in sorted(environ):
         if variable.startswith(ENV_PREFIX) and variable not in known and environ[variable]:
-            _check_spelling(variable, known)
+            _check_spelling(variable, known - {_NOT_OURS})
     return Layer({name: environ[var] for name, var in names.items() if environ.get(var)}, names.__getitem__)
 
 

@@ -67,13 +67,18 @@ class Turns:
             raise failures[0]
         return {"runs": summaries, **({"left": left} if left else {})}
 
+    @staticmethod
+    def _begun(summary: Summary) -> dict[str, Any]:
+        """Where whoever goes on finds the run; a verification's summary calls it `verify`."""
+        return {"run": summary.get("run") or summary["verify"], "start_after": summary["resume"]["start_after"]}
+
     async def _hand_on(self, target: Target, summary: Summary | None) -> None:
         if self.around.successor is None:
             if summary is None:
                 raise RunError(f"the {self.what} of {target.uri} was not begun: {DEADLINE}")
             return
         settings = {name: value for name, value in self.event.items() if name in self.kept}
-        run, hop = summary and summary["resume"], self.invocation.hop
+        run, hop = summary and self._begun(summary), self.invocation.hop
         await self.around.successor.invoke(next_event(settings, target, hop, run))
         with bound(run=run["run"] if run else None):
             log.info("the %s of %s is handed on to hop %d", self.what, visible(target.uri), hop + 1)

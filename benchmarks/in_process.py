@@ -79,6 +79,9 @@ class InProcessEngine:
 
     open_connections = 0
 
+    def keep(self, connections: int) -> None:
+        pass
+
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 

@@ -6,13 +6,14 @@ import asyncio
 import os
 from typing import Any
 
-import auditor.engines.direct  # noqa: F401 - engines are imported when they are opened; the default one is needed anyway
 from auditor import logs
 from auditor.auditing import AuditService
 from auditor.enginepool import EnginePool
-from auditor.engines import open_engine
+from auditor.engines import DEFAULT_ENGINE, load, open_engine
 from auditor.invocation import Surroundings
 from auditor.loops import new_loop
+
+load(os.environ.get("AUDITOR_ENGINE") or DEFAULT_ENGINE)
 
 # One loop, and the connections of the buckets audited last, for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)

@@ -6,11 +6,13 @@ import asyncio
 import os
 from typing import Any
 
-import auditor.engines.direct  # noqa: F401 - engines are imported when they are opened; the default one is needed anyway
 from auditor import logs
+from auditor.engines import DEFAULT_ENGINE, load
 from auditor.invocation import Surroundings
 from auditor.loops import new_loop
 from auditor.verification.service import VerifyService
+
+load(os.environ.get("AUDITOR_ENGINE") or DEFAULT_ENGINE)
 
 # One loop for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)

@@ -54,6 +54,9 @@ class GetOnly:
 
     open_connections = 0
 
+    def keep(self, connections: int) -> None:
+        raise NotImplementedError
+
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         raise NotImplementedError
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from auditor.errors import BucketError, RunError, UsageError
 from auditor.invocation import EVENT_SETTINGS, EVENT_TARGET, Surroundings, read_event
 from auditor.runs import last_listed, read_lines
 from auditor.stores import open_store
+from tests.engines.fakes import FakeEngine, ref
 from tests.log_lines import logged
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import latency
@@ -226,3 +228,28 @@ async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path
             done = await service.handle(event, Surroundings(seconds_left=600.0, emit=lines.append))
             assert done["runs"][0]["coverage"]["audited"] == 1
     assert [(name, connection.concurrency == 3) for name, connection in opened] == [("direct", False), ("direct", True)]
+
+
+async def test_a_run_begins_with_the_connections_that_an_earlier_one_left_open(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    stub.put("audited", "key")
+    together = asyncio.Barrier(70)
+
+    async def all_of_them(action: str, key: str) -> None:
+        if action == "acl":
+            await asyncio.wait_for(together.wait(), 20)
+
+    engine = FakeEngine([ref(f"{number:02}") for number in range(70)], hook=all_of_them)
+    engine.open_connections = 60
+
+    @asynccontextmanager
+    async def lent(choice: Choice) -> AsyncIterator[FakeEngine]:
+        yield engine
+
+    service = AuditService(environ(stub, tmp_path, AUDITOR_MAX_RATE="unlimited"), engines=lent)
+    done = await service.handle({}, Surroundings(seconds_left=600.0, emit=lambda line: None))
+
+    assert done["runs"][0]["coverage"]["audited"] == 70
+    assert engine.kept is not None
+    assert engine.kept >= 70

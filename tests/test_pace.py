@@ -215,31 +215,46 @@ class TestFirstInFlight:
 
 class TestOpenConnections:
     @pytest.mark.parametrize(
-        ("first", "connections", "begins", "then"),
+        ("first", "connections", "begins"),
         [
-            (16, 0, 16, 32),  # nothing stands open: it climbs
-            (16, 15, 16, 32),  # nor as many as it would begin with
-            (48, 48, 92, 93),
-            (28, 56, 80, 81),
-            (4, 40, 40, 41),  # no handshake is worth it in the smallest function
-            (48, 120, 128, 128),
+            (16, 0, 16),
+            (16, 15, 16),  # fewer than it would begin with
+            (48, 48, 92),
+            (28, 56, 80),
+            (4, 40, 40),  # no handshake is worth it in the smallest function
+            (48, 120, 128),
         ],
     )
     def test_it_begins_with_those_and_the_handshakes_that_are_worth_it(
-        self, first: int, connections: int, begins: int, then: int
+        self, first: int, connections: int, begins: int
     ) -> None:
         permits = Permits(128, auto=True, first=first)
         permits.begin_with(connections)
         assert limit(permits) == begins
         a_round(permits)
-        assert limit(permits) == then
+        assert limit(permits) == min(128, 2 * begins)
 
-    def test_latency_lowers_it_as_ever(self) -> None:
-        permits = Permits(128, auto=True, first=16)
+    def test_not_with_fewer_than_are_in_flight_already(self) -> None:
+        permits = Permits(128, auto=True, first=4)
+        a_round(permits)
+        a_round(permits)
+        permits.begin_with(5)
+        assert limit(permits) == 16
+
+    def test_not_where_this_run_was_refused(self) -> None:
+        time = FakeTime()
+        permits = Permits(128, auto=True, first=16, clock=time.clock)
+        permits.throttled()
         permits.begin_with(64)
+        assert limit(permits) == 12
+
+    def test_not_where_this_run_became_slower(self) -> None:
+        permits = Permits(128, auto=True, first=16)
         a_round(permits, 0.01)
-        a_round(permits, 0.03)
-        assert limit(permits) < 64 + 16
+        a_round(permits, 0.05)
+        settled = limit(permits)
+        permits.begin_with(100)
+        assert limit(permits) == settled < 32
 
     def test_a_number_that_was_given_stays(self) -> None:
         permits = Permits(10)

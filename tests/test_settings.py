@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from auditor.errors import UsageError
 from auditor.models import Severity
 from auditor.settings import NO_SETTINGS, PARSERS, Layer, Settings, environment_layer, resolve
+
+ROOT: Final = Path(__file__).parents[1]
+_VARIABLE: Final = re.compile(r"\bAUDITOR_[A-Z][A-Z_]*[A-Z]\b")
 
 
 def flags(**values: Any) -> Layer:
@@ -46,15 +51,19 @@ def test_a_variable_that_is_mistyped_is_told_with_the_name_that_was_meant(variab
 
 
 def test_a_variable_of_somebody_else_is_ignored_and_so_is_a_mistyped_one_that_is_empty() -> None:
-    assert environment_layer({"AUDITOR_BIN": "/opt/bin", "AUDITOR_MAXRATE": "", "AUDIT": "1"}).values == {}
+    assert (
+        environment_layer(
+            {"AUDITOR_BIN": "/opt/bin", "AUDITOR_VERSION": "1.2", "AUDITOR_MAXRATE": "", "AUDIT": "1"}
+        ).values
+        == {}
+    )
 
 
-def test_variables_that_are_no_settings_are_known() -> None:
-    assert environment_layer(dict.fromkeys(NO_SETTINGS, "x")).values == {}
-
-
-def test_every_variable_of_ours_is_known() -> None:
-    assert environment_layer({f"AUDITOR_{name.upper()}": "x" for name in PARSERS}).values.keys() == PARSERS.keys()
+def test_variables_that_are_read_elsewhere_are_those_that_are_known() -> None:
+    written = {name for path in ROOT.glob("auditor/**/*.py") for name in _VARIABLE.findall(path.read_text())}
+    settings = {f"AUDITOR_{name.upper()}" for name in PARSERS}
+    assert set(NO_SETTINGS) == written - settings - {"AUDITOR_MAXRATE", "AUDITOR_BUCKET", "AUDITOR_BIN"}
+    assert environment_layer(dict.fromkeys([*NO_SETTINGS, *settings], "x")).values.keys() == PARSERS.keys()
 
 
 def test_every_setting_has_a_parser_or_is_a_table() -> None:

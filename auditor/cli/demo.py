@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         differences = run_tour(options.source, name, out)
     except KeyboardInterrupt:
-        sys.stderr.write("auditor: the demo was interrupted; nothing of it is left but the run folder\n")
+        sys.stderr.write("auditor: the demo was interrupted; nothing of it is left but its folder of runs\n")
         return 4
     return end(differences)
 

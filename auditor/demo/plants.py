@@ -98,7 +98,7 @@ PLANTED: Final = (
 )
 
 NOT_PLANTED: Final = ("I03", "O09", "O10", "O11")
-"""Rules about S3's own checksums and foreign owners: the demo's AWS has neither; `verify` shows damaged bytes."""
+"""I03 needs a checksum that S3 keeps, the others foreign owners: the demo's AWS has neither."""
 
 DECOYS: Final = (
     _object("decoys/wait...what..txt", "", "dots within a name"),

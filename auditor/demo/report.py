@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from auditor.counts import Counts
 from auditor.demo.compare import Comparison, Row, where
-from auditor.demo.damage import DAMAGED, Verified
+from auditor.demo.damage import DAMAGED, MOST_VERIFIED, Verified
 from auditor.demo.files import Choice
 from auditor.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.demo.seen import Seen
@@ -73,7 +73,7 @@ def comparing(comparison: Comparison) -> str:
     """The table of what was planted, and what was said of it."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
-        f"not planted: {', '.join(NOT_PLANTED)}, for this AWS has no checksums of its own and one owner",
+        f"not planted: {', '.join(NOT_PLANTED)}, for this AWS keeps no checksums and knows one owner only",
     ]
     return _section("3 Compare", lines) + _table((_HEADER, *map(_cells, comparison.rows)), _WIDTHS)
 
@@ -128,9 +128,10 @@ def verifying(verified: Verified) -> str:
     """What befell the bytes, and what was said of it."""
     summary = verified.summary
     outcomes = ", ".join(f"{count:,} {name}" for name, count in summary["outcomes"].items() if count)
+    first = ", the first," if sum(summary["outcomes"].values()) == MOST_VERIFIED else ""
     lines = [
         "meanwhile some bytes changed, under the same size, date and ETag, and an object went:",
-        f"{summary['read']['objects']:,} objects, the first, read again: {outcomes}, {summary['seconds']:,.1f} s",
+        f"{summary['read']['objects']:,} objects{first} read again: {outcomes}, {summary['seconds']:,.1f} s",
     ]
     rows = [
         ("yes" if verified.found(damage) else "MISSED", damage.outcome.value, damage.what, where(damage.key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from typing import Final
 
 from auditor.engines.interface import Connection, Engine, EngineFactory
@@ -24,6 +25,15 @@ def _boto3(connection: Connection) -> AbstractAsyncContextManager[Engine]:
     from auditor.engines import boto3
 
     return boto3.open_engine(connection)
+
+
+def load(name: str) -> None:
+    """Import an engine's module, so that opening it later does not; a name that is none is for the settings to refuse.
+
+    For a function's start: Lambda gives it a whole CPU then, whatever its memory.
+    """
+    if name in ENGINES:
+        import_module(f"auditor.engines.{name}")
 
 
 # Each is imported when it is opened: a function's cold start does not pay for the SDK that it does not use.

@@ -91,6 +91,9 @@ class Aioboto3Engine:
     def open_connections(self) -> int:
         return 0  # the SDK does not tell
 
+    def keep(self, connections: int) -> None:
+        pass  # the SDK's pool is its own
+
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         method, arguments = self._requests.listing(query, position)
         return replies.page(query, await self._run(LISTING_ACTIONS[method], getattr(self._client, method), arguments))

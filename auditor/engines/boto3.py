@@ -65,6 +65,9 @@ class Boto3Engine:
     def open_connections(self) -> int:
         return 0  # the SDK does not tell
 
+    def keep(self, connections: int) -> None:
+        pass  # the SDK's pool is its own
+
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         method, arguments = self._requests.listing(query, position)
         reply = await self._run(LISTING_ACTIONS[method], getattr(self._client, method), **arguments)

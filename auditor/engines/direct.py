@@ -103,6 +103,9 @@ class DirectEngine:
     def open_connections(self) -> int:
         return self._small.open_connections
 
+    def keep(self, connections: int) -> None:
+        self._small.keep(connections)
+
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         action = "ListObjectVersions" if query.versions else "ListObjectsV2"
         asked = _query(action, listing_query(query, position))

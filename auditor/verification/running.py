@@ -248,8 +248,7 @@ class Verification:
 
     def _summary(self, ended: bool) -> dict[str, Any]:
         settings = self._settings
-        begun = {"run": self.verify_id, "start_after": self._at.start_after}
-        resume = None if ended else {"reason": self._stop.reason, **begun}
+        resume = None if ended else {"reason": self._stop.reason, "start_after": self._at.start_after}
         return {
             "verify": self.verify_id,
             "out": self._folder.uri,

@@ -76,6 +76,9 @@ class AiohttpTransport:
     def open_connections(self) -> int:
         return 0  # aiohttp does not tell
 
+    def keep(self, connections: int) -> None:
+        pass  # it closes them itself when they were idle for a time
+
     async def send(self, request: Request) -> Answer:
         """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
         async with self.stream(request) as stream:

@@ -115,6 +115,10 @@ class Transport(Protocol):
         """That can take a request at once; 0 where that cannot be told."""
         ...
 
+    def keep(self, connections: int) -> None:
+        """Close idle connections beyond so many, where that can be done."""
+        ...
+
     async def close(self) -> None: ...
 
 

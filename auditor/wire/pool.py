@@ -120,8 +120,13 @@ class Pool(Generic[K]):
 
     @property
     def usable(self) -> int:
-        """Connections that are idle, and not for too long."""
-        return sum(connection.idle_for() <= self._server.idle_seconds for connection in self._idle)
+        """Connections that are idle, and will not have been for too long when the next requests come."""
+        return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
+
+    def keep(self, most: int) -> None:
+        """Close the connections that were idle longest, but for so many."""
+        for _ in range(len(self._idle) - most):
+            self._idle[0].close()
 
     def statistics(self) -> Statistics:
         return Statistics(

@@ -38,6 +38,9 @@ class ThinTransport:
     def open_connections(self) -> int:
         return self._pool.usable
 
+    def keep(self, connections: int) -> None:
+        self._pool.keep(connections)
+
     async def close(self) -> None:
         """Close every connection; requests under way and waiting fail with ConnectionLostError."""
         await self._pool.close()

@@ -41,4 +41,5 @@ async def gathered(engine: Engine) -> int:
 
     reader = Reader(engine, caller, plan, settings.algorithms)
     await gather(pages(engine, caller, Target(BUCKET)), reader, caller, Stop(), sink, calls_per_object=1)
+    engine.keep(caller.permits.statistics().limit)
     return count

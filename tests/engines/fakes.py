@@ -95,11 +95,15 @@ class FakeEngine:
         self.heads: dict[str, Head] = {}
         self.acls: dict[str, Acl] = {}
         self.open_connections = 0
+        self.kept: int | None = None
         self.asked: list[tuple[str, str]] = []
         self.checksums: list[bool] = []
         self.in_flight = 0
         self.peak = 0
         self.tasks = 0
+
+    def keep(self, connections: int) -> None:
+        self.kept = connections
 
     def count(self, action: str) -> int:
         return sum(1 for asked, _ in self.asked if asked == action)

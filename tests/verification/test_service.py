@@ -117,6 +117,19 @@ async def test_target_that_was_not_reached_is_handed_on_too(service: Service, st
     assert summary["complete"]
 
 
+async def test_target_that_was_not_reached_and_has_no_successor_is_a_failure(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    stub.world.add("second")
+    stub.world.add("third")
+    stub.faults = [latency(0.05)]
+    account = Account(2.0)
+    with pytest.raises(RunError, match=r"verification of s3://second was not begun: .*; .*s3://third was not begun: "):
+        await service(AUDITOR_BUCKETS=f"{BUCKET},second,third").handle({}, account.around(hands_on=False))
+    assert account.metric("VerificationsFailed") == 1
+
+
 async def test_hop_that_comes_no_further_is_a_failure_not_a_loop(
     service: Service, stub: StubServer, tmp_path: Path
 ) -> None:

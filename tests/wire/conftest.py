@@ -42,6 +42,9 @@ class Whole:
     def open_connections(self) -> int:
         return self.streams.statistics().idle
 
+    def keep(self, connections: int) -> None:
+        raise NotImplementedError
+
     async def send(self, request: Request) -> Answer:
         async with self.streams.stream(request) as stream:
             held = []

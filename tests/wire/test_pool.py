@@ -51,6 +51,15 @@ async def test_connections_that_were_idle_for_too_long_are_not_open(thin: Openin
         assert (transport.statistics().idle, transport.open_connections) == (1, 0)
 
 
+@pytest.mark.parametrize(("most", "left"), [(0, 0), (2, 2), (3, 3), (9, 3)])
+async def test_no_more_connections_are_kept_than_are_wanted(thin: Opening, most: int, left: int) -> None:
+    async with serving(answering(OK)) as server, thin(server) as transport:
+        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
+        transport.keep(most)
+        assert transport.open_connections == transport.statistics().open == left
+        await transport.send(get())
+
+
 async def test_who_waits_longest_is_served_first(thin: Opening) -> None:
     async with serving(answering(OK)) as server, thin(server, connections=1) as transport:
         await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(9)))
