@@ -19,6 +19,7 @@ from botocore.utils import parse_timestamp
 
 from auditor.dates import any_date
 from auditor.errors import CredentialsError, UsageError
+from auditor.firstcall import first_call_alone
 
 if TYPE_CHECKING:  # the engines import this module
     from auditor.engines.interface import Connection
@@ -138,14 +139,13 @@ def make_client(service: str, connection: Connection, *, endpoint_url: str | Non
     session = make_session(connection.profile, connection.region)
     region = connection.region or session.region_name or "us-east-1"
     try:
-        return without_redirects(
-            session.client(
-                service,
-                region_name=region,
-                endpoint_url=endpoint_url,
-                config=Config(**client_options(connection, attempts=attempts)),
-            )
+        client = session.client(
+            service,
+            region_name=region,
+            endpoint_url=endpoint_url,
+            config=Config(**client_options(connection, attempts=attempts)),
         )
+        return first_call_alone(without_redirects(client))
     except (sdk.BotoCoreError, ValueError) as error:
         raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
 

@@ -14,6 +14,7 @@ from botocore.config import Config
 from auditor.aws import check_endpoint, custom_endpoint, make_session
 from auditor.errors import UsageError
 from auditor.faults import sdk_errors
+from auditor.firstcall import first_call_alone
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
@@ -100,7 +101,7 @@ def _make(service: str, config: Config, region: str | None, endpoint_url: str | 
     if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
         session = make_session(profile, "us-east-1")  # requests must be signed for some region
     try:
-        return session.client(service, endpoint_url=endpoint_url, config=config)
+        return first_call_alone(session.client(service, endpoint_url=endpoint_url, config=config))
     except sdk.NoRegionError as error:
         raise UsageError(f"no region is known for {service}: give --region, or set AWS_REGION") from error
     except (sdk.BotoCoreError, ValueError) as error:

@@ -1,0 +1,52 @@
+"""A client that several threads use makes its first call alone.
+
+urllib3 reads the trusted certificates into the client's one TLS context for each connection that it opens. Where two
+threads are the first to do so in the same moment, OpenSSL's list of certificate stores is damaged, and the process dies
+when the context is freed: seldom, but more often where a thread can lose its CPU at any point, as in a small function.
+Once they have been read, reading them again adds nothing to that list.
+OpenSSL: X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
+"""
+
+from __future__ import annotations
+
+from threading import Lock, get_ident
+from typing import Any, Final
+
+LONGEST: Final = 5.0
+"""Seconds that others wait: connecting takes no longer, and the certificates are read right after it."""
+
+
+class FirstCall:
+    """Handlers for botocore's events `before-send` and `response-received`, which come in the calling thread."""
+
+    def __init__(self, longest: float = LONGEST) -> None:
+        self._longest = longest
+        self._lock = Lock()
+        self._caller: int | None = None
+        self._answered = False
+
+    def before(self, **_: Any) -> None:
+        """Wait until another thread's first call has ended."""
+        if not self._answered and self._lock.acquire(timeout=self._longest):
+            self._caller = get_ident()
+            if self._is_answered():  # meanwhile
+                self._caller = None
+                self._lock.release()
+
+    def _is_answered(self) -> bool:
+        return self._answered
+
+    def after(self, exception: Exception | None = None, **_: Any) -> None:
+        """exception: no answer came, so perhaps no connection, and the next call is alone too."""
+        if self._caller == get_ident():
+            self._caller = None
+            self._answered = exception is None
+            self._lock.release()
+
+
+def first_call_alone(client: Any) -> Any:
+    """The boto3 client, with these handlers."""
+    first = FirstCall()
+    client.meta.events.register("before-send", first.before)
+    client.meta.events.register("response-received", first.after)
+    return client

@@ -1,0 +1,115 @@
+"""The first call of a client goes alone, whatever becomes of it; all others go together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+
+from auditor.aws import make_client
+from auditor.engines.interface import Connection
+from auditor.firstcall import FirstCall
+from auditor.sdk import _make
+
+THREADS = 4
+HERE = "http://127.0.0.1:9"
+
+
+def s3_client() -> Any:
+    return make_client("s3", Connection(bucket="bucket", endpoint_url=HERE), endpoint_url=HERE)
+
+
+def sqs_client() -> Any:
+    return _make("sqs", Config(retries={"total_max_attempts": 1}), "us-east-1", HERE, None)
+
+
+class Calls:
+    """Calls in threads, whose ends are decided here. most: most that were under way at once."""
+
+    def __init__(self, first: FirstCall) -> None:
+        self._first = first
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self.most = 0
+
+    def make(self, hold: threading.Event | None, error: Exception | None = None) -> None:
+        self._first.before(request=None)
+        with self._lock:
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+        if hold is not None:
+            hold.wait(20)
+        with self._lock:
+            self._under_way -= 1
+        self._first.after(exception=error, context={})
+
+
+def test_others_wait_until_the_first_is_answered_and_then_go_together() -> None:
+    calls, first_ends, others_end = Calls(FirstCall(longest=20)), threading.Event(), threading.Event()
+    with ThreadPoolExecutor(THREADS) as pool:
+        first = pool.submit(calls.make, first_ends)
+        others = [pool.submit(calls.make, others_end) for _ in range(THREADS - 1)]
+        assert not others_end.wait(0.2)
+        assert calls.most == 1
+        first_ends.set()
+        first.result(20)
+        while calls.most < THREADS - 1:
+            time.sleep(0.01)
+        others_end.set()
+        assert [other.result(20) for other in others] == [None] * (THREADS - 1)
+
+
+def test_after_a_call_without_an_answer_the_next_is_alone_too() -> None:
+    calls = Calls(FirstCall(longest=20))
+    with ThreadPoolExecutor(THREADS) as pool:
+        ended = [pool.submit(calls.make, None, ConnectionError()) for _ in range(20)]
+        assert [one.result(20) for one in ended] == [None] * 20
+    assert calls.most == 1
+
+
+def test_nobody_waits_for_ever() -> None:
+    calls, end = Calls(FirstCall(longest=0.05)), threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(calls.make, end)
+        second = pool.submit(calls.make, None)
+        second.result(20)
+        end.set()
+        first.result(20)
+    assert calls.most == 2
+
+
+class _Empty:
+    def stream(self) -> Iterator[bytes]:
+        return iter(())
+
+
+@pytest.mark.parametrize("made", [s3_client, sqs_client])
+def test_clients_make_their_first_call_alone(made: Callable[[], Any]) -> None:
+    first_ends, under_way, sent = threading.Event(), threading.Semaphore(0), list[int]()
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        sent.append(threading.get_ident())
+        under_way.release()
+        if len(sent) == 1:
+            first_ends.wait(20)
+        return AWSResponse(request.url, 200, {}, _Empty())
+
+    client = made()
+    client.meta.events.register_last("before-send", answer)
+    call = client.head_bucket if client.meta.service_model.service_name == "s3" else client.purge_queue
+    arguments = {"Bucket": "bucket"} if call.__name__ == "head_bucket" else {"QueueUrl": "http://127.0.0.1:9/1/q"}
+    with ThreadPoolExecutor(THREADS) as pool:
+        ended = [pool.submit(call, **arguments) for _ in range(THREADS)]
+        assert under_way.acquire(timeout=20)
+        assert not under_way.acquire(timeout=0.3)
+        first_ends.set()
+        for one in ended:
+            one.result(20)
+    client.close()
+    assert len(sent) == THREADS
