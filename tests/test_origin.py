@@ -20,6 +20,7 @@ from auditor.engines.interface import Connection
 from auditor.errors import CredentialsError, UsageError
 from auditor.origin import Origin, origin_of, proxy_for, resolve_origin, tls_context
 from auditor.signing import encode_key
+from tests.servers.ends import streams_served
 
 BUCKET = "a-bucket"
 KEY = "a folder//x+y"
@@ -345,12 +346,14 @@ async def agreed(
     offered.load_cert_chain(certificate)
     offered.set_alpn_protocols(["h2", "http/1.1"])
     offered.maximum_version = ssl.TLSVersion(newest)
-    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=offered)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
-        tls = writer.get_extra_info("ssl_object")
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
+
+    async with streams_served(hang_up, offered) as (host, port):
+        _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
+        tls = writer.get_extra_info("ssl_object")
+        writer.transport.abort()
         return tls.selected_alpn_protocol(), tls.version()
 
 

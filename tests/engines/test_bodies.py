@@ -13,6 +13,7 @@ from auditor.engines.interface import Connection, Span
 from auditor.errors import CallFailed
 from auditor.hashing import Failed, hash_object
 from auditor.messages import HashTask
+from tests.servers.ends import streams_served
 
 TAIL = b"\r\nConnection: close\r\n\r\n"
 WITHOUT = {
@@ -32,8 +33,7 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
         writer.close()
         await writer.wait_closed()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        host, port = server.sockets[0].getsockname()
+    async with streams_served(serve) as (host, port):
         yield f"http://{host}:{port}"
 
 

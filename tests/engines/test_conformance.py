@@ -17,6 +17,7 @@ from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef
 from tests.engines.common import CALLS, EVERYTHING, failure_of, list_all, pieces, put_everything, read
 from tests.engines.conftest import Opening
 from tests.odd_keys import ODD_KEYS
+from tests.servers.ends import streams_served
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import latency
 from tests.servers.world import OWNER, STRANGER, StubBucket
@@ -39,8 +40,8 @@ async def _server_of_latin_1() -> AsyncIterator[str]:
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with streams_served(answer) as (host, port):
+        yield f"http://{host}:{port}"
 
 
 class TestListing:

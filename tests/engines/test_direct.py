@@ -22,6 +22,7 @@ from auditor.faults import CLOCK_SET, CREDENTIALS_RENEWED, is_transient
 from tests.engines.common import CALLS, failure_of
 from tests.loop_blocking import free_loop as free_loop
 from tests.servers.clients import BUCKET
+from tests.servers.ends import streams_served
 from tests.servers.hooked import HookedServer
 from tests.servers.stub import StubServer, _send
 from tests.servers.stub_calls import Call, Refused, Reply
@@ -173,15 +174,16 @@ class TestProxy:
             asked.append(url.decode())
             host, _, target = url.removeprefix(b"http://").partition(b"/")
             there, back = await asyncio.open_connection("127.0.0.1", int(host.partition(b":")[2]))
-            back.write(b"%s /%s %s" % (method, target, rest.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)))
-            while data := await there.read(65536):
-                writer.write(data)
-            for one in (back, writer):
-                one.close()
+            try:
+                back.write(b"%s /%s %s" % (method, target, rest.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)))
+                while data := await there.read(65536):
+                    writer.write(data)
+            finally:
+                back.transport.abort()
+                writer.close()
 
-        async with await asyncio.start_server(forward, "127.0.0.1", 0) as proxy:
-            port = proxy.sockets[0].getsockname()[1]
-            monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        async with streams_served(forward) as (address, port):
+            monkeypatch.setenv("HTTP_PROXY", f"http://{address}:{port}")
             monkeypatch.setenv("NO_PROXY", "")
             with StubServer(filled()) as server:
                 async with engine_of(server.url) as engine:

@@ -15,6 +15,7 @@ from auditor.engines import ENGINES
 from auditor.engines.interface import Connection
 from tests.engines.common import CALLS, failure_of
 from tests.servers.clients import BUCKET
+from tests.servers.ends import streams_served
 from tests.servers.stub import StubServer
 from tests.servers.world import StubBucket
 from tests.wire.certificates import Tls, made
@@ -33,7 +34,10 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 async def _both_ways(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
     there, back = await asyncio.open_connection(host, port)
-    await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+    try:
+        await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+    finally:
+        back.transport.abort()
 
 
 @asynccontextmanager
@@ -44,8 +48,8 @@ async def tls_before(url: str, tls: ssl.SSLContext) -> AsyncIterator[str]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _both_ways(reader, writer, str(parts.hostname), int(parts.port or 0))
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as server:
-        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with streams_served(serve, tls) as (host, port):
+        yield f"https://{host}:{port}"
         await asyncio.sleep(0.2)  # until the ends of refused handshakes have come in, and their sockets are closed
 
 
@@ -61,8 +65,8 @@ async def connect_proxy(asked: list[str]) -> AsyncIterator[str]:
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         await _both_ways(reader, writer, host, int(port))
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with streams_served(serve) as (host, port):
+        yield f"http://{host}:{port}"
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from tests.servers.ends import all_ended
 from tests.servers.samples import generated_world
 from tests.servers.stub_answers import answer, spoilt, vanish
 from tests.servers.stub_calls import Call, Logged, Refused, Reply, understand
@@ -77,27 +78,39 @@ class StubServer:
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[str]:
         """Serve in this event loop; yields the URL."""
-        server = web.Server(
-            self._serve,
-            handler_cancellation=True,
-            access_log=None,
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_LINE,
+        loop = asyncio.get_running_loop()
+        transports: list[asyncio.BaseTransport] = []
+
+        class Handler(web.RequestHandler):
+            """aiohttp's, whose connection is remembered when it itself has forgotten it."""
+
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                transports.append(transport)
+                super().connection_made(transport)
+
+        requests = web.Server(self._serve, handler_cancellation=True)
+        server = await loop.create_server(
+            lambda: Handler(
+                requests,
+                loop=loop,
+                access_log=None,  # type: ignore[arg-type] # none is kept
+                max_line_size=LONGEST_LINE,
+                max_field_size=LONGEST_LINE,
+            ),
+            "127.0.0.1",
+            self._port,
+            backlog=1024,
         )
-        runner = web.ServerRunner(server, shutdown_timeout=0.1)
-        await runner.setup()
         try:
-            await web.TCPSite(runner, "127.0.0.1", self._port, backlog=1024).start()
-            self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             yield self.url
         finally:
-            await runner.cleanup()
-            # A thread's call cannot be cancelled: it may connect in the very moment of the end. What was accepted is a
-            # connection some turns of the loop later, and on a busy machine the first turn may take all the time.
-            await asyncio.sleep(0.02)
-            for _ in range(5):
-                await asyncio.sleep(0)
-            await server.shutdown(0.1)
+            server.close()
+            await requests.shutdown(0.1)
+            # A thread's call cannot be cancelled: it may connect in the very moment of the end.
+            await all_ended(transports)
+            await requests.shutdown(0.1)
+            await all_ended(transports)
 
     def _run(self) -> None:
         try:

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from tests.servers.ends import all_ended
+
 NO_LINGER: Final = struct.pack("ii", 1, 0)
 OK: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -124,11 +126,13 @@ async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIte
     """A running server; its scripts are ended with it."""
     raw = RawServer(script)
     scripts: set[asyncio.Task[None]] = set()
+    transports: list[asyncio.BaseTransport] = []
 
     async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         scripts.add(task)
+        transports.append(writer.transport)
         try:
             await raw.serve(reader, writer)
         except asyncio.CancelledError:
@@ -146,6 +150,7 @@ async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIte
             task.cancel()
         await asyncio.gather(*scripts, return_exceptions=True)
         await breath()
+        await all_ended(transports)
 
 
 def answering(*pieces: bytes) -> Script:

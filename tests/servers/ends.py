@@ -1,0 +1,60 @@
+"""The end of a test's server: no connection outlives its loop, whoever connected in the last moment.
+
+A transport that is left to the collector warns in whatever test is running by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from ssl import SSLContext
+
+TURNS = 5
+
+Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def all_ended(transports: Collection[asyncio.BaseTransport]) -> None:
+    """Abort them, and those that are still added meanwhile. Call it when nothing listens any more.
+
+    What was accepted is a connection some turns of the loop later, and on a busy machine one turn may take all the
+    time; an aborted transport closes its socket in the next turn.
+    """
+    await asyncio.sleep(0.02)
+    for _ in range(TURNS):
+        for transport in list(transports):
+            if isinstance(transport, asyncio.WriteTransport):
+                transport.abort()
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def streams_served(handle: Handle, tls: SSLContext | None = None) -> AsyncIterator[tuple[str, int]]:
+    """asyncio.start_server on a port of its own; yields host and port. Handlers are cancelled at the end."""
+    handlers: set[asyncio.Task[None]] = set()
+    transports: list[asyncio.BaseTransport] = []
+
+    async def tracked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        handlers.add(task)
+        transports.append(writer.transport)
+        try:
+            await handle(reader, writer)
+        except (OSError, asyncio.IncompleteReadError):
+            writer.transport.abort()
+        finally:
+            handlers.discard(task)
+
+    server = await asyncio.start_server(tracked, "127.0.0.1", 0, ssl=tls)
+    try:
+        host, port = server.sockets[0].getsockname()
+        yield host, port
+    finally:
+        server.close()
+        await asyncio.sleep(0.02)
+        for handler in list(handlers):
+            handler.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+        await all_ended(transports)
