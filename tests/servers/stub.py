@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from tests.servers.ends import all_ended
+from tests.servers.ends import all_ended, no_longer_listening
 from tests.servers.samples import generated_world
 from tests.servers.stub_answers import answer, spoilt, vanish
 from tests.servers.stub_calls import Call, Logged, Refused, Reply, understand
@@ -105,10 +105,7 @@ class StubServer:
             self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             yield self.url
         finally:
-            server.close()
-            await requests.shutdown(0.1)
-            # A thread's call cannot be cancelled: it may connect in the very moment of the end.
-            await all_ended(transports)
+            await no_longer_listening(server)
             await requests.shutdown(0.1)
             await all_ended(transports)
 

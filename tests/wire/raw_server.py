@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from tests.servers.ends import all_ended
+from tests.servers.ends import all_ended, no_longer_listening
 
 NO_LINGER: Final = struct.pack("ii", 1, 0)
 OK: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -145,7 +145,7 @@ async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIte
     try:
         yield raw
     finally:
-        listening.close()
+        await no_longer_listening(listening)
         for task in tuple(scripts):
             task.cancel()
         await asyncio.gather(*scripts, return_exceptions=True)
