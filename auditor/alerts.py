@@ -52,8 +52,9 @@ def hole_message(summary: Mapping[str, Any]) -> str | None:
     return "\n".join(lines)
 
 
-def failure_message(sentence: str) -> str:
-    return f"An audit failed: {visible(sentence)[:_LONGEST]}"
+def failure_message(what: str, sentence: str) -> str:
+    """what: "An audit"."""
+    return f"{what} failed: {visible(sentence)[:_LONGEST]}"
 
 
 async def alert(topic: Topic | None, message: str | None) -> None:

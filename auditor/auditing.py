@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.alerts import alert, failure_message, hole_message
+from auditor.alerts import alert, hole_message
 from auditor.deadline import short_of
 from auditor.engines import open_engine
 from auditor.errors import RunComplete, RunError, RunTaken
@@ -41,7 +41,7 @@ class AuditService:
         A run that another invocation writes, or has ended, is left to that one: of an event that came twice one copy
         does the work, and the other answers with a sentence in `left`.
         """
-        async with failures_told(self._environ, around, "RunsFailed", failure_message):
+        async with failures_told(self._environ, around, "RunsFailed", "An audit"):
             invocation = read_event(event, self._environ)
             with short_of(around.seconds_left) as stop:
                 turns = Turns(

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.alerts import alert
+from auditor.alerts import alert, failure_message
 from auditor.deadline import DEADLINE
 from auditor.errors import AuditorError, RunComplete, RunError, RunTaken
 from auditor.handover import next_event
@@ -92,14 +92,14 @@ def measure(environ: Mapping[str, str], around: Surroundings, values: Mapping[st
 
 @asynccontextmanager
 async def failures_told(
-    environ: Mapping[str, str], around: Surroundings, metric: str, message: Callable[[str], str]
+    environ: Mapping[str, str], around: Surroundings, metric: str, what: str
 ) -> AsyncIterator[None]:
-    """An AuditorError inside is logged, measured as one of `metric`, alerted with the message of it, and goes on."""
+    """An AuditorError inside is logged, measured as one of `metric`, alerted as the failure of `what`, and goes on."""
     with bound(requestId=around.request):
         try:
             yield
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
             measure(environ, around, {metric: 1})
-            await alert(around.topic, message(str(error)))
+            await alert(around.topic, failure_message(what, str(error)))
             raise

@@ -9,11 +9,11 @@ from typing import Any
 from auditor import logs
 from auditor.auditing import AuditService
 from auditor.enginepool import EnginePool
-from auditor.engines import DEFAULT_ENGINE, load, open_engine
+from auditor.engines import load, open_engine
 from auditor.invocation import Surroundings
 from auditor.loops import new_loop
 
-load(os.environ.get("AUDITOR_ENGINE") or DEFAULT_ENGINE)
+load(os.environ.get("AUDITOR_ENGINE"))
 
 # One loop, and the connections of the buckets audited last, for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)

@@ -7,11 +7,11 @@ import os
 from typing import Any
 
 from auditor import logs
-from auditor.engines import DEFAULT_ENGINE, load
+from auditor.engines import load
 from auditor.loops import new_loop
 from auditor.service import HashingService
 
-load(os.environ.get("AUDITOR_ENGINE") or DEFAULT_ENGINE)
+load(os.environ.get("AUDITOR_ENGINE"))
 
 # One loop and one set of clients, for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)

@@ -91,12 +91,3 @@ class Differing:
     def write(self, text: str, /) -> None:
         if not text.startswith(SIGNS[Outcome.MATCH]):
             self.lines.append(text.rstrip("\n"))
-
-
-def do_damage(damages: Iterable[Damage], change: Callable[[str, Change], None], delete: Callable[[str], None]) -> None:
-    """change: puts other bytes where an object's were, and nothing else. delete: removes the object."""
-    for damage in damages:
-        if damage.change is None:
-            delete(damage.key)
-        else:
-            change(damage.key, damage.change)

@@ -17,7 +17,7 @@ from auditor.counts import Counts
 from auditor.demo import report
 from auditor.demo.aws import REGION, Clients, Import, demo_aws, make_queue
 from auditor.demo.compare import Comparison, compare
-from auditor.demo.damage import DAMAGED, Differing, Verified, do_damage, range_of
+from auditor.demo.damage import DAMAGED, Differing, Verified, range_of
 from auditor.demo.files import Choice, choose
 from auditor.demo.plants import METADATA, PLANTED
 from auditor.demo.seen import Seen
@@ -79,7 +79,11 @@ def _show(text: str) -> None:
 
 
 def _damage(clients: Clients) -> None:
-    do_damage(DAMAGED, clients.rot, lambda key: clients.s3.delete_object(Bucket=BUCKET, Key=key))
+    for damage in DAMAGED:
+        if damage.change is None:
+            clients.s3.delete_object(Bucket=BUCKET, Key=damage.key)
+        else:
+            clients.rot(damage.key, damage.change)
 
 
 def _load(clients: Clients, choice: Choice) -> int:

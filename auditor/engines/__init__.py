@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 from auditor.engines.interface import Connection, Engine, EngineFactory
 
 
-def _direct(connection: Connection) -> AbstractAsyncContextManager[Engine]:
-    from auditor.engines import direct
-
-    return direct.open_engine(connection)
-
-
-def _aioboto3(connection: Connection) -> AbstractAsyncContextManager[Engine]:
-    from auditor.engines import aioboto3
-
-    return aioboto3.open_engine(connection)
+def _open(name: str, connection: Connection) -> AbstractAsyncContextManager[Engine]:
+    opening: AbstractAsyncContextManager[Engine] = _module(name).open_engine(connection)
+    return opening
 
 
-def _boto3(connection: Connection) -> AbstractAsyncContextManager[Engine]:
-    from auditor.engines import boto3
-
-    return boto3.open_engine(connection)
+def _module(name: str) -> ModuleType:
+    return import_module(f"auditor.engines.{name}")
 
 
-def load(name: str) -> None:
-    """Import an engine's module, so that opening it later does not; a name that is none is for the settings to refuse.
+def load(name: str | None) -> None:
+    """Import an engine's module, so that opening it later does not. None: the default one's; a name that is none is for
+    the settings to refuse.
 
     For a function's start: Lambda gives it a whole CPU then, whatever its memory.
     """
-    if name in ENGINES:
-        import_module(f"auditor.engines.{name}")
+    if (name or DEFAULT_ENGINE) in ENGINES:
+        _module(name or DEFAULT_ENGINE)
 
 
 # Each is imported when it is opened: a function's cold start does not pay for the SDK that it does not use.
-ENGINES: Final[dict[str, EngineFactory]] = {"direct": _direct, "aioboto3": _aioboto3, "boto3": _boto3}
+ENGINES: Final[dict[str, EngineFactory]] = {name: partial(_open, name) for name in ("direct", "aioboto3", "boto3")}
 DEFAULT_ENGINE: Final = "direct"
 
 

@@ -37,8 +37,6 @@ EVENT_SETTINGS: Final = frozenset(
 )
 """What an event may set. What is recorded, what may cost, and where reports go is the deployment's to say."""
 
-_LONGEST: Final = 1000
-
 log = logging.getLogger(__name__)
 
 
@@ -55,7 +53,7 @@ class VerifyService:
         Events are those of an audit (auditor.invocation). Short of the deadline a verification stops, objects in
         mid-read too, and is handed on with what it has; of an event that came twice one copy does the work.
         """
-        async with failures_told(self._environ, around, "VerificationsFailed", _failure):
+        async with failures_told(self._environ, around, "VerificationsFailed", "A verification"):
             invocation = read_event(event, self._environ, EVENT_SETTINGS)
             if invocation.settings.ledger is None:
                 raise UsageError("AUDITOR_LEDGER is not set: the verifying function needs it")
@@ -90,10 +88,6 @@ class VerifyService:
         if not goes_on:
             await alert(around.topic, message(summary))
         return summary
-
-
-def _failure(sentence: str) -> str:
-    return f"A verification failed: {visible(sentence)[:_LONGEST]}"
 
 
 def message(summary: Mapping[str, Any]) -> str | None:

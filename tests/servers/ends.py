@@ -49,7 +49,8 @@ async def streams_served(handle: Handle, tls: SSLContext | None = None) -> Async
         transports.append(writer.transport)
         try:
             await handle(reader, writer)
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            # Cancelled by the end below; until Python 3.12 asyncio takes a handler that ends so for one that failed.
             writer.transport.abort()
         finally:
             handlers.discard(task)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from tests.servers.ends import all_ended, no_longer_listening
+from tests.servers.ends import streams_served
 
 NO_LINGER: Final = struct.pack("ii", 1, 0)
 OK: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -125,32 +125,8 @@ class RawServer:
 async def serving(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """A running server; its scripts are ended with it."""
     raw = RawServer(script)
-    scripts: set[asyncio.Task[None]] = set()
-    transports: list[asyncio.BaseTransport] = []
-
-    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        scripts.add(task)
-        transports.append(writer.transport)
-        try:
-            await raw.serve(reader, writer)
-        except asyncio.CancelledError:
-            writer.transport.abort()
-        finally:
-            scripts.discard(task)
-
-    listening = await asyncio.start_server(play, "127.0.0.1", 0, ssl=tls)
-    raw.port = listening.sockets[0].getsockname()[1]
-    try:
+    async with streams_served(raw.serve, tls) as (_, raw.port):
         yield raw
-    finally:
-        await no_longer_listening(listening)
-        for task in tuple(scripts):
-            task.cancel()
-        await asyncio.gather(*scripts, return_exceptions=True)
-        await breath()
-        await all_ended(transports)
 
 
 def answering(*pieces: bytes) -> Script:
