@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from auditor import loops
 from auditor.cli import main
-from auditor.engines import ENGINES
+from auditor.engines import ENGINES, load
 from auditor.engines.interface import Connection, Engine
 from benchmarks.clients.workers import work_through
 from benchmarks.meter import Meter
@@ -58,6 +58,7 @@ def audit(
     options: Sequence[str] = ("--max-rate", "unlimited"),
 ) -> dict[str, Any]:
     """`auditor audit` from its first line to its last, imports aside; raises RuntimeError unless it is complete."""
+    load(engine)
     printed, said = io.StringIO(), io.StringIO()
     with tempfile.TemporaryDirectory() as out:
         arguments = ["audit", f"s3://{BUCKET}", "--endpoint-url", url, "--out", out, "--engine", engine]
