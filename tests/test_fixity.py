@@ -22,6 +22,7 @@ from tests.hash_fakes import Store, etag_of
 from tests.pipeline_runs import audit
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
+from tests.servers.stub_faults import Fault, latency
 
 NOT_ASKED = Skipped("not asked")
 
@@ -154,9 +155,11 @@ async def test_streams_of_one_object_have_connections_beyond_the_runs_concurrenc
     stub.put(BUCKET, "large", None, size=16 * MIB)
     at_once: list[int] = []
 
-    def watch(operation: str, key: str, nth: int) -> None:
-        if operation == "GetObject":
-            at_once.append(stub.in_flight)
+    def watch(operation: str, key: str, nth: int) -> Fault | None:
+        if operation != "GetObject":
+            return None
+        at_once.append(stub.in_flight)
+        return latency(0.5)  # or one range could be read before the next is asked for
 
     stub.faults = [watch]
     result = await audit(
