@@ -90,6 +90,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _text(error: BaseException) -> str:
+    """An error whose own words fail shall not cost the line either."""
     try:
         return str(error)
     except Exception:
