@@ -14,7 +14,7 @@ ARGS ?=
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/.installed: requirements-dev.txt
+$(VENV)/.installed: requirements-dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed: install it, or give PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "$(PYTHON) cannot make virtual environments: install python3-venv"; exit 1; }
@@ -55,10 +55,11 @@ soak: install ## minutes of kill -9 of the hashing worker, and objects of gigaby
 test-package: install ## the built wheel in an environment of its own
 	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
 
-check: install ## what CI runs: format, lint, types, documents in step, tests
+check: install ## what CI runs: format, lint, types, imports, documents in step, tests
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }
 	@$(BIN)/python -m tests.documents --check
 	@$(MAKE) --no-print-directory test
 
@@ -172,4 +173,4 @@ bench-memory: install ## peak memory alone, of whole audits of 10,000 to 1,000,0
 	@$(BIN)/python -m benchmarks --part memory $(if $(QUICK),--quick) $(ARGS)
 
 clean: ## remove what was set up
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

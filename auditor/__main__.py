@@ -2,7 +2,7 @@
 
 import sys
 
-from auditor.cli import main
+from auditor.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -60,3 +60,8 @@ def _columns(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me"}:
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 object`, `1,234 objects`. noun: one whose plural takes an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from auditor.bucket import BucketFacts, Encryption, PublicAccessBlock
-from auditor.models import Acl, Grant, Skipped
+from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
+from auditor.model.object import Acl, Grant, Skipped
 
 BUCKET: Final = "audited"
 OWNER: Final = "a0" * 32

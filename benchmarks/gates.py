@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.engines import DEFAULT_ENGINE
+from auditor.s3.engines import DEFAULT_ENGINE
 from benchmarks.parts import engines, hashing, memory, packing, shares, throttled
 
 Results = dict[str, Any]

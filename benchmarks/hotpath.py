@@ -21,24 +21,27 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from auditor import loops
-from auditor.calls import Caller
-from auditor.engines.interface import ListQuery, Position
-from auditor.gather import Gathered, Reader, gather
-from auditor.judge import Judge
-from auditor.listing import pages
-from auditor.models import Evidence
-from auditor.pace import Permits, Rate
-from auditor.parts import PartFile
-from auditor.places import Places
-from auditor.plan import make_plan, select
-from auditor.reports.encoded import encode_object
+from auditor.aio import loop as loops
+from auditor.aio.stop import Stop
+from auditor.config.resources import Places
+from auditor.config.settings import Settings
+from auditor.model.object import Evidence
+from auditor.model.target import Target
+from auditor.reports.fast_lines import encode_object
 from auditor.rules import RULES
-from auditor.settings import Settings
-from auditor.stop import Stop
-from auditor.stores.local import LocalStore
-from auditor.tally import Tally
-from auditor.target import Target
+from auditor.rules.judge import Judge
+from auditor.rules.plan import make_plan
+from auditor.rules.selection import select
+from auditor.runs.parts import PartFile
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import Permits
+from auditor.s3.engines.base import ListQuery, Position
+from auditor.s3.gather import Gathered, gather
+from auditor.s3.listing import pages
+from auditor.s3.object_reader import Reader
+from auditor.s3.rate import Rate
 from benchmarks.facts import BUCKET, FACTS
 from benchmarks.in_process import NAME, PARTNER, InProcessEngine, Objects, OfflineAudit, engine
 

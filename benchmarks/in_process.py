@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Final
 
-from auditor.bucket import BucketFacts
-from auditor.engines import ENGINES
-from auditor.engines.interface import Body, Connection, Engine, ListQuery, Page, Position, Span
-from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef
-from auditor.pipeline import Audit
+from auditor.audit.run import Audit
+from auditor.aws.connection import Connection
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Span
 from benchmarks.facts import FACTS, OWNER
 
 NAME: Final = "in-process"

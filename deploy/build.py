@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from auditor.aws import SERVICES
+from auditor.aws.session import SERVICES
 from deploy import budget, stamp
 from deploy.archive import pack, replace
 from deploy.config import config_files, outvoted

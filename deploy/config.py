@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-from auditor.config import DEFAULT_FILE, load
+from auditor.config.file import DEFAULT_FILE, load
+from auditor.config.settings import resolve
 from auditor.errors import UsageError
-from auditor.plan import select
 from auditor.rules import RULES
-from auditor.settings import resolve
+from auditor.rules.selection import select
 from deploy.cut import Files
 from deploy.errors import BuildError
 

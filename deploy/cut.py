@@ -31,7 +31,7 @@ def installed_files(folder: Path, services: Collection[str], architecture: str) 
     """What stays of the installed packages, native modules slimmed. services: whose API models are kept."""
     missing = sorted(name for name in services if not folder.joinpath(*DATA, name).is_dir())
     if missing:
-        raise BuildError(f"botocore has no service {missing[0]!r}, which auditor/aws.py declares in SERVICES")
+        raise BuildError(f"botocore has no service {missing[0]!r}, which auditor/aws/session.py declares in SERVICES")
     files: Files = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

@@ -8,7 +8,7 @@ from typing import Final
 from deploy.cut import Files
 
 PACKAGES: Final = ("auditor", "handlers")
-LEFT_OUT: Final = ("auditor/__main__.py", "auditor/cli", "auditor/demo")
+LEFT_OUT: Final = ("auditor/__main__.py", "auditor/cli")
 """For people at a terminal; the demo makes buckets, which nothing in a read-only function needs to be able to."""
 
 

@@ -6,12 +6,12 @@ import asyncio
 import os
 from typing import Any
 
-from auditor import logs
-from auditor.auditing import AuditService
-from auditor.enginepool import EnginePool
-from auditor.engines import load, open_engine
-from auditor.invocation import Surroundings
-from auditor.loops import new_loop
+from auditor.aio.loop import new_loop
+from auditor.lambdas import logs
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.s3.engines import load, open_engine
+from auditor.s3.engines.pool import EnginePool
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
@@ -21,6 +21,6 @@ _service = AuditService(os.environ, engines=EnginePool(open_engine).lend)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Event of auditor.invocation -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_OUT and others."""
+    """Event (auditor.lambdas.event) -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_OUT and others."""
     logs.set_up(os.environ)
     return _runner.run(_service.handle(event, Surroundings.of(context)))

@@ -6,10 +6,10 @@ import asyncio
 import os
 from typing import Any
 
-from auditor import logs
-from auditor.engines import load
-from auditor.loops import new_loop
-from auditor.service import HashingService
+from auditor.aio.loop import new_loop
+from auditor.lambdas import logs
+from auditor.lambdas.hashing import HashingService
+from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
@@ -19,7 +19,7 @@ _service = HashingService(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and all others of auditor.settings."""
+    """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and others."""
     logs.set_up(os.environ)
     seconds_left = None if context is None else context.get_remaining_time_in_millis() / 1000
     return _runner.run(_service.handle(event, getattr(context, "aws_request_id", None), seconds_left))

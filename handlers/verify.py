@@ -6,11 +6,11 @@ import asyncio
 import os
 from typing import Any
 
-from auditor import logs
-from auditor.engines import load
-from auditor.invocation import Surroundings
-from auditor.loops import new_loop
-from auditor.verification.service import VerifyService
+from auditor.aio.loop import new_loop
+from auditor.lambdas import logs
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.verify import VerifyService
+from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
@@ -20,6 +20,6 @@ _service = VerifyService(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Event of auditor.verification.service -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_LEDGER."""
+    """Event of auditor.lambdas.verify -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_LEDGER."""
     logs.set_up(os.environ)
     return _runner.run(_service.handle(event, Surroundings.of(context)))

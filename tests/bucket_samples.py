@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from auditor.bucket import BucketFacts, Encryption, PublicAccessBlock
-from auditor.models import Acl, Grant, Skipped
+from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
+from auditor.model.object import Acl, Grant, Skipped
 
 OWNER: Final = "a0" * 32
 CLOSED: Final = PublicAccessBlock(True, True, True, True)

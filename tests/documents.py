@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from auditor.catalogue import as_markdown
 from auditor.cli.parser import make_parser
 from auditor.rules import RULES
+from auditor.rules.docs import as_markdown
 
 ROOT = Path(__file__).parent.parent
 

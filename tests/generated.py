@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from auditor.engines.interface import Body, Span
 from auditor.errors import CallFailed
-from auditor.messages import HashTask
+from auditor.hashing.queue.message import HashTask
+from auditor.s3.engines.base import Body, Span
 from tests.hash_fakes import GetOnly
 
 PATTERN = random.Random(5).randbytes(65_521)

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from auditor.engines.interface import Body, Engine, ListQuery, Page, Position, Span
+from auditor.aws.sqs import Outgoing, Queue, Received, Refused
 from auditor.errors import BucketError, CallFailed, QueueError
-from auditor.messages import HashMessage, HashTask, encode
-from auditor.models import Acl, Head
-from auditor.queues import Outgoing, Queue, Received, Refused
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.model.object import Acl, Head
+from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Span
 
 
 @dataclass(slots=True)

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from auditor.models import Judgement
-from auditor.reports.encoded import encode_finding, encode_object
+from auditor.model.finding import Judgement
+from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.lines import encode_line, undecided_line
-from auditor.runfolder import RunFolder
-from auditor.stores.local import LocalStore
-from auditor.tally import Tally
+from auditor.runs.folder import RunFolder
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
 from tests.reports.samples import RUN, denied, finding, gone, judged, target
 
 OBJECTS = 23

@@ -20,14 +20,15 @@ from typing import Any, Final
 
 import boto3
 
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Engine
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.messages import HashTask, pack
-from auditor.messages import encode as encoded
-from auditor.models import ObjectRef
-from auditor.worker import Pace, Worker, open_processor
+from auditor.aws.connection import Connection
+from auditor.hashing.queue.message import HashTask, pack
+from auditor.hashing.queue.message import encode as encoded
+from auditor.hashing.worker.loop import Pace, Worker, open_processor
+from auditor.hashing.worker.options import HashSettings
+from auditor.ledger import open_ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine
 from tests.servers.stub import StubServer
 
 BUCKET: Final = "audited"

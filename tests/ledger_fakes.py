@@ -6,18 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from auditor.errors import DigestConflict
-from auditor.ledgers.interface import (
-    Entry,
-    Event,
-    Expectation,
-    Held,
-    Lease,
-    Ledger,
-    Notice,
-    Subject,
-    Work,
-)
-from auditor.models import ObjectRef
+from auditor.ledger.base import Entry, Event, Expectation, Held, Lease, Ledger, Notice, Subject, Work
+from auditor.model.object import ObjectRef
 
 
 class Hooked:

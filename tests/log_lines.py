@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from auditor.logs import JsonLines
+from auditor.lambdas.logs import JsonLines
 
 
 class _Lines(logging.Handler):

@@ -13,11 +13,11 @@ __all__ = ["BlockingError", "free_loop", "watched_loop"]
 
 MAY_BLOCK: Final = (
     # botocore reads its service models when the client is made: once a run, before the first call.
-    ("auditor/engines/aioboto3.py", {"open_engine"}),
+    ("auditor/s3/engines/aioboto3.py", {"open_engine"}),
     # The user's AWS configuration, a short file, read while the bucket's facts are; objects come later.
-    ("auditor/aws.py", {"custom_endpoint"}),
+    ("auditor/aws/session.py", {"custom_endpoint"}),
     # Held by the folder's thread for a copy of a few counts at most; never over a file.
-    ("auditor/runfolder.py", {"write", "passed", "write_findings"}),
+    ("auditor/runs/folder.py", {"write", "passed", "write_findings"}),
     # The end of a run: the pool's threads have nothing left to do.
     ("concurrent/futures/thread.py", {"shutdown"}),
 )

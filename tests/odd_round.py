@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import boto3
 
-from auditor.ledgers import open_ledger
-from auditor.models import ObjectRef
+from auditor.ledger import open_ledger
+from auditor.model.object import ObjectRef
 from auditor.text import visible
 
 ROOT = Path(__file__).parent.parent

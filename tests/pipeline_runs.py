@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.ledgers.interface import Ledger
-from auditor.models import Severity, Verdict
-from auditor.pipeline import Audit
-from auditor.places import Places
+from auditor.aio.stop import Stop
+from auditor.audit.run import Audit
+from auditor.config.resources import Places
+from auditor.config.settings import Settings
+from auditor.ledger.base import Ledger
+from auditor.model.finding import Severity, Verdict
+from auditor.model.target import Target
 from auditor.reports.summary import exit_code
-from auditor.settings import Settings
-from auditor.stop import Stop
-from auditor.stores.local import LocalStore
-from auditor.target import Target
+from auditor.runs.stores.local import LocalStore
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
 

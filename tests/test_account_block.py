@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from auditor import bucketfacts
-from auditor.bucket import BucketFacts, PublicAccessBlock
-from auditor.calls import Caller
-from auditor.engines.interface import Connection
-from auditor.models import Unread
-from auditor.pace import Permits, Rate
+from auditor.aws.connection import Connection
+from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.model.object import Unread
+from auditor.s3 import bucket as bucketfacts
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import Permits
+from auditor.s3.rate import Rate
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
 from tests.servers.world import STRANGER, Odd, StubBucket

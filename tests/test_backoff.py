@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.backoff import backoff
+from auditor.aio.backoff import backoff
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from auditor.engines import DEFAULT_ENGINE
+from auditor.s3.engines import DEFAULT_ENGINE
 from benchmarks import gates, page, tables
 from benchmarks.child import JOBS
 from benchmarks.harness import Bench, Measured, Row, summarised

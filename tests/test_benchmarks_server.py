@@ -19,10 +19,11 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as SdkCredentials
 
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Engine, ListQuery, Span
+from auditor.aws.connection import Connection
 from auditor.errors import CallFailed
-from auditor.models import ALL_USERS, Grant
+from auditor.model.object import ALL_USERS, Grant
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine, ListQuery, Span
 from benchmarks.clients import bare, floor
 from benchmarks.clients.foreground import Foreground
 from benchmarks.clients.hashers import article, ours

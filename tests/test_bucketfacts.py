@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.bucket import BucketFacts, Encryption, PublicAccessBlock
-from auditor.bucketfacts import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL, open_reader
-from auditor.calls import Caller
-from auditor.engines.interface import Connection
+from auditor.aws.connection import Connection
 from auditor.errors import BucketError, CredentialsError
-from auditor.models import ALL_USERS, Acl, Grant, Skipped, Unread
+from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
+from auditor.model.object import ALL_USERS, Acl, Grant, Skipped, Unread
+from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL, open_reader
+from auditor.s3.calls import Caller
 from tests.engines.fakes import FakeTime, make_caller
 from tests.loop_blocking import free_loop as free_loop
 from tests.servers.clients import BUCKET

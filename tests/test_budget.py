@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli import main
+from auditor.cli.main import main
 from auditor.errors import UsageError
 from tests.pipeline_runs import audit
 from tests.servers.clients import BUCKET

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from auditor.calls import FIRST_PAUSE, LONGEST_PAUSE, RetryPolicy
 from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
-from auditor.pace import Permits
+from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, RetryPolicy
+from auditor.s3.concurrency import Permits
 from tests.engines.fakes import FakeTime, LongestPause, make_caller
 from tests.loop_blocking import BlockingError
 from tests.loop_blocking import free_loop as free_loop

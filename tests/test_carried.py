@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from auditor import carried
-from auditor.carried import BLOCK, CARRIED, Carried, refusal
+from auditor.hashing.digest import resumable as carried
+from auditor.hashing.digest.resumable import BLOCK, CARRIED, Carried, refusal
 from tests.generated import content
 
 LENGTHS = (0, 1, 55, 56, 63, 64, 65, 119, 127, 128, 1000, 65_536, 1_000_003)
 OTHERS = ("python3.11", "python3.12", "python3.13")
 _GO_ON = """
 import json, sys
-from auditor.carried import Carried, refusal
+from auditor.hashing.digest.resumable import Carried, refusal
 assert refusal() is None, refusal()
 given = json.load(sys.stdin)
 found = {}
@@ -128,7 +128,7 @@ def test_another_python_goes_on_and_back(other: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(Path(carried.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PYTHONPATH": str(Path(carried.__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     found = json.loads(run.stdout)
     for name in CARRIED:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from auditor.checkpoints import Binding, Progress, _seal, opened, sealed
 from auditor.errors import CheckpointError
+from auditor.hashing.digest.checkpoint import Binding, Progress, _seal, opened, sealed
 
 BINDING = Binding(
     bucket="bucket", key="a\nkey/ü", version_id="v1", etag="etag", size=10**13, algorithms=("sha256", "md5")

@@ -11,8 +11,8 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from auditor.cli import main
-from auditor.ledgers.dynamodb import create_table
+from auditor.cli.main import main
+from auditor.ledger.dynamodb.ledger import create_table
 from auditor.rules import RULES
 from tests.odd_keys import MOTO_SERVES, ODD_KEYS
 from tests.servers.stub import StubServer

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli import main
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Event, Notice
+from auditor.cli.main import main
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Event, Notice
 from tests.caught_signals import catches
 from tests.odd_keys import ODD_KEYS
 from tests.pipeline_runs import ROOT

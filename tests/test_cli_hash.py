@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli import main
+from auditor.cli.main import main
 from tests.pipeline_runs import ROOT
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer

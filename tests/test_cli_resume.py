@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.again import resume_command
 from auditor.cli.parser import make_parser
-from auditor.target import parse_target
+from auditor.cli.resume_hint import resume_command
+from auditor.model.target import parse_target
 
 RUN = "20260102T030405Z-0a1b2c"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli import main
+from auditor.cli.main import main
 from tests.caught_signals import catches
 from tests.pipeline_runs import ROOT
 from tests.servers.clients import BUCKET

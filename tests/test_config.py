@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from auditor.config import accepts_object, accepts_rule, load
+from auditor.config.file import load
+from auditor.config.settings import resolve
 from auditor.errors import ConfigError
-from auditor.settings import Acceptance, resolve
+from auditor.rules.exceptions import Acceptance, accepts_object, accepts_rule
 
 GOOD = """
 engine = "boto3"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.costs import charged
+from auditor.s3.storage_class import charged
 
 
 @pytest.mark.parametrize("storage_class", ["INTELLIGENT_TIERING", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR"])

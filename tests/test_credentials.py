@@ -20,9 +20,9 @@ from botocore.credentials import Credentials as SdkCredentials
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import ClientError, CredentialRetrievalError
 
-from auditor.credentials import EVERY, CredentialSource
+from auditor.aws.credentials import EVERY, CredentialSource
+from auditor.aws.sigv4 import Credentials
 from auditor.errors import CredentialsError
-from auditor.signing import Credentials
 from tests.loop_blocking import free_loop as free_loop
 
 HOUR = 3600.0

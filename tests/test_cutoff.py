@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from auditor import cutoff
-from auditor.cutoff import Cutoff
-from auditor.stop import Stop
+from auditor.aio import stop as cutoff
+from auditor.aio.stop import Cutoff, Stop
 
 
 @pytest.fixture(autouse=True)

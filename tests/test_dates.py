@@ -11,7 +11,7 @@ from botocore.utils import parse_timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.aws import parse_date
+from auditor.aws.session import parse_date
 from auditor.dates import any_date, http_date, http_date_in_utc, iso_date, seconds_in_utc
 
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9998, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - bounds

@@ -21,22 +21,22 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from auditor.cli import main
-from auditor.cli.demo import SHOWN, end
-from auditor.counts import Counts
-from auditor.demo.aws import demo_aws, own_environment
-from auditor.demo.compare import audit_differences, compare, hashing_differences
-from auditor.demo.damage import DAMAGED, MOST_VERIFIED, Verified, range_of
-from auditor.demo.files import ENOUGH_FILES, MOST_FILES, choose
-from auditor.demo.plants import DECOYS, NOT_PLANTED, PLANTED
-from auditor.demo.steps import Steps
-from auditor.demo.tour import run_tour
-from auditor.demo.world import BUCKET, keys_of
-from auditor.engines import ENGINES
+from auditor.cli.commands.demo import SHOWN, end
+from auditor.cli.demo.bucket import BUCKET, keys_of
+from auditor.cli.demo.compare import audit_differences, compare, hashing_differences
+from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, Verified, range_of
+from auditor.cli.demo.files import ENOUGH_FILES, MOST_FILES, choose
+from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
+from auditor.cli.demo.run import run_tour
+from auditor.cli.demo.server import demo_aws, own_environment
+from auditor.cli.demo.steps import Steps
+from auditor.cli.main import main
 from auditor.errors import UsageError
+from auditor.hashing.worker.counts import Counts
 from auditor.rules import RULES
-from auditor.runs import read_lines
-from auditor.stores import open_store
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
+from auditor.s3.engines import ENGINES
 
 COLUMNS: Final = 100
 KINDS: Final = ("findings", "objects")
@@ -44,7 +44,7 @@ FILES: Final = 12
 OBJECTS: Final = FILES + len(DECOYS) + sum(plant.key is not None for plant in PLANTED)
 START: Final = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    "from auditor.cli import main; sys.exit(main(sys.argv[1:]))"
+    "from auditor.cli.main import main; sys.exit(main(sys.argv[1:]))"
 )
 """Ctrl-C works, even where the tests were started by a shell that turns it off for its background jobs."""
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from auditor.dispatch import Dispatcher
+from auditor.aws.sqs import Outgoing, Refused
 from auditor.errors import QueueError
-from auditor.messages import LARGE, decode
-from auditor.models import ObjectRef
-from auditor.queues import Outgoing, Refused
+from auditor.hashing.queue.message import LARGE, decode
+from auditor.hashing.queue.send import Dispatcher
+from auditor.model.object import ObjectRef
 from tests.hash_fakes import MemoryQueue
 
 

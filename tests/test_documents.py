@@ -7,10 +7,10 @@ import tomllib
 
 import pytest
 
-from auditor.config import read
-from auditor.demo.damage import DAMAGED
-from auditor.demo.plants import PLANTED
-from auditor.settings import PARSERS, resolve
+from auditor.cli.demo.damage import DAMAGED
+from auditor.cli.demo.plants import PLANTED
+from auditor.config.file import read
+from auditor.config.settings import PARSERS, resolve
 from tests.documents import PAGES, ROOT, cli_page
 
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from auditor.enginepool import EnginePool
-from auditor.engines.interface import Engine
 from auditor.errors import BucketError
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Store
 
 

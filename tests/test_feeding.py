@@ -11,8 +11,9 @@ from functools import partial
 
 import pytest
 
-from auditor.digesting import Digester, make_digester
-from auditor.feeding import Buffers, Feed, OnTheLoop, Room
+from auditor.hashing.digest.buffers import Buffers, Room
+from auditor.hashing.digest.digester import Digester, make_digester
+from auditor.hashing.digest.digester_thread import Feed, OnTheLoop
 
 
 class Noting(Digester):

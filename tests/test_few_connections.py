@@ -11,10 +11,12 @@ from types import MappingProxyType
 
 import pytest
 
-from auditor.engines.interface import Body, Span
+from auditor.aio.budget import Permits
 from auditor.errors import CallFailed
-from auditor.hashing import MIB, Hashed, Permits, hash_object, hash_threads
-from auditor.messages import HashTask
+from auditor.hashing.digest.object import MIB, hash_object, hash_threads
+from auditor.hashing.digest.result import Hashed
+from auditor.hashing.queue.message import HashTask
+from auditor.s3.engines.base import Body, Span
 from tests.hash_fakes import GetOnly
 
 SIZE = 96 * MIB

@@ -12,10 +12,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
-from auditor.aws import make_client
-from auditor.engines.interface import Connection
-from auditor.firstcall import FirstCall
-from auditor.sdk import _make
+from auditor.aws.client import _make
+from auditor.aws.connection import Connection
+from auditor.aws.first_call import FirstCall
+from auditor.aws.session import make_client
 
 THREADS = 4
 HERE = "http://127.0.0.1:9"

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import CallFailed
-from auditor.fixity import Fixity
-from auditor.hashers import InProcessHasher, Taken
-from auditor.hashing import MIB
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Ledger
-from auditor.models import Evidence, ObjectRef, Skipped
-from auditor.pace import Rate
+from auditor.hashing.digest.object import MIB
+from auditor.hashing.in_process import InProcessHasher, Taken
+from auditor.hashing.status import Fixity
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.object import Evidence, ObjectRef, Skipped
+from auditor.s3.rate import Rate
 from tests.hash_fakes import Store, etag_of
 from tests.pipeline_runs import audit
 from tests.servers.clients import BUCKET

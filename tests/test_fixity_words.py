@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from auditor.fixity import Fixity, Routing
-from auditor.hashers import Taken
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Ledger
-from auditor.models import Digests, Evidence, Head, ObjectRef, Skipped, Unread
+from auditor.hashing.in_process import Taken
+from auditor.hashing.status import Fixity, Routing
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.object import Digests, Evidence, Head, ObjectRef, Skipped, Unread
 from tests.pipeline_runs import audit
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer

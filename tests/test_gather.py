@@ -11,16 +11,17 @@ from typing import Final
 
 import pytest
 
-from auditor.calls import Caller, RetryPolicy
+from auditor.aio.stop import Stop
+from auditor.aws.failures import CREDENTIALS_RENEWED
 from auditor.errors import BucketError, CallFailed, CredentialsError, OutputError
-from auditor.faults import CREDENTIALS_RENEWED
-from auditor.gather import Gathered, Reader, gather
-from auditor.listing import Listed, pages
-from auditor.models import Acl, Evidence, Grant, Head, Outcome, Skipped, Unread
-from auditor.pace import Permits
-from auditor.plan import Plan
-from auditor.stop import Stop
-from auditor.target import Target
+from auditor.model.object import Acl, Evidence, Grant, Head, Outcome, Skipped, Unread
+from auditor.model.target import Target
+from auditor.rules.plan import Plan
+from auditor.s3.calls import Caller, RetryPolicy
+from auditor.s3.concurrency import Permits
+from auditor.s3.gather import Gathered, gather
+from auditor.s3.listing import Listed, pages
+from auditor.s3.object_reader import Reader
 from tests.engines.fakes import OWNER, Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
 from tests.loop_blocking import free_loop as free_loop
 

@@ -19,11 +19,10 @@ import boto3
 import pytest
 
 from auditor.errors import LedgerError, UsageError
-from auditor.hashwork import HashSettings
-from auditor.ledgers.dynamodb import create_table
-from auditor.messages import HashMessage, HashTask, encode
-from auditor.service import HashingService, read_settings
-from auditor.worker import hash_settings
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.worker.options import HashSettings, hash_settings
+from auditor.lambdas.hashing import HashingService, read_settings
+from auditor.ledger.dynamodb.ledger import create_table
 from tests.hash_fakes import etag_of
 from tests.log_lines import logged
 from tests.servers.stub import StubServer
@@ -147,11 +146,11 @@ async def test_a_message_of_another_queue_comes_again_soon_on_that_queue(cloud: 
     told: list[str] = []
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger("auditor.processing").addHandler(handler)
+    logging.getLogger("auditor.hashing.worker.processor").addHandler(handler)
     try:
         failed = await service.handle({"Records": [{**as_record(message), "eventSourceARN": arn}]})
     finally:
-        logging.getLogger("auditor.processing").removeHandler(handler)
+        logging.getLogger("auditor.hashing.worker.processor").removeHandler(handler)
         await service.close()
     assert failed == {"batchItemFailures": [{"itemIdentifier": message["MessageId"]}]}
     assert not [line for line in told if "keeps its visibility timeout" in line]

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from auditor.auditing import AuditService
 from auditor.errors import RunError, UsageError
-from auditor.handover import MOST_HOPS, next_event
-from auditor.invocation import Surroundings
-from auditor.metrics import UNITS
-from auditor.runs import read_lines
-from auditor.stores import open_store
-from auditor.target import Target
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.handover import MOST_HOPS, next_event
+from auditor.lambdas.metrics import UNITS
+from auditor.model.target import Target
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import latency
 

@@ -10,21 +10,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from auditor.aio.budget import Permits
 from auditor.errors import CallFailed, CredentialsError
-from auditor.hashing import (
-    ALGORITHMS,
-    MIB,
-    Failed,
-    Hashed,
-    Permits,
-    Superseded,
-    Unhashable,
-    hash_many,
-    hash_object,
-    hash_patiently,
-    hash_threads,
-)
-from auditor.messages import HashTask
+from auditor.hashing.digest.object import MIB, hash_many, hash_object, hash_patiently, hash_threads
+from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable
+from auditor.hashing.queue.message import HashTask
+from auditor.model.digest import ALGORITHMS
 from tests.hash_fakes import Bytes, OneObject
 
 DATA = bytes(range(256)) * 4096

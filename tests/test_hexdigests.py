@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from auditor.hexdigests import SIZES, of_base64, of_hex
+from auditor.model.digest import SIZES, of_base64, of_hex
 
 SHA256 = hashlib.sha256(b"abc")
 

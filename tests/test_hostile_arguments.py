@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli import main
 from auditor.cli.logs import Plain
+from auditor.cli.main import main
 from tests.servers.stub import StubServer
 
 Run = Callable[..., tuple[int, str, str]]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from auditor.engines.interface import ListQuery, Page, Position
 from auditor.errors import BucketError
-from auditor.listing import EMPTY_PAGES, pages
-from auditor.target import Target
+from auditor.model.target import Target
+from auditor.s3.engines.base import ListQuery, Page, Position
+from auditor.s3.listing import EMPTY_PAGES, pages
 from tests.engines.fakes import FakeEngine, make_caller, ref
 
 Script = Sequence[tuple[Sequence[str], str | None]]

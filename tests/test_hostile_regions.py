@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.bucket import BucketFacts
-from auditor.bucketfacts import open_reader
-from auditor.engines.interface import Connection
-from auditor.models import Skipped
+from auditor.aws.connection import Connection
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import Skipped
+from auditor.s3.bucket import open_reader
 from tests.engines.fakes import make_caller
 from tests.servers.clients import BUCKET
 from tests.servers.hooked import HookedServer

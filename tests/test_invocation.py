@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.auditing import AuditService
-from auditor.enginepool import EnginePool
-from auditor.engines import Choice, open_engine
-from auditor.engines.interface import Engine
 from auditor.errors import BucketError, RunError, UsageError
-from auditor.invocation import EVENT_SETTINGS, EVENT_TARGET, Surroundings, read_event
-from auditor.runs import last_listed, read_lines
-from auditor.stores import open_store
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.event import EVENT_SETTINGS, EVENT_TARGET, read_event
+from auditor.runs.reading import last_listed, read_lines
+from auditor.runs.stores import open_store
+from auditor.s3.engines import Choice, open_engine
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
 from tests.engines.fakes import FakeEngine, ref
 from tests.log_lines import logged
 from tests.servers.stub import StubServer

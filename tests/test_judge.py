@@ -7,23 +7,11 @@ from typing import Any
 
 import pytest
 
-from auditor.judge import REMEMBERED, Judge
-from auditor.models import (
-    ALL_USERS,
-    Acl,
-    Evidence,
-    Finding,
-    Grant,
-    Head,
-    ObjectRef,
-    Severity,
-    Skipped,
-    Unread,
-    Verdict,
-)
-from auditor.plan import Plan, make_plan
-from auditor.reports.lines import fingerprint
-from auditor.rules.interface import Hit, Rule, rule
+from auditor.model.finding import Finding, Severity, Verdict, fingerprint
+from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.rules.base import Hit, Rule, rule
+from auditor.rules.judge import REMEMBERED, Judge
+from auditor.rules.plan import Plan, make_plan
 from tests.bucket_samples import OWNER, facts
 
 REF = ObjectRef("k", "e", 1, "2026-01-02T03:04:05Z", owner=OWNER)

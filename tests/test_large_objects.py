@@ -15,19 +15,21 @@ from pathlib import Path
 import pytest
 from awscrt import checksums
 
-from auditor import cutoff, onepass
-from auditor.counts import Counts
-from auditor.enginepool import EnginePool
-from auditor.engines.interface import Body, Span
+from auditor.aio import stop as cutoff
+from auditor.aio.stop import Stop
 from auditor.errors import CallFailed
-from auditor.hashing import Failed, Paused
-from auditor.hashwork import HashSettings, after_pause
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Lease, Ledger, Work
-from auditor.messages import HashMessage, HashTask, decode, encode
-from auditor.models import ObjectRef
-from auditor.processing import Processor
-from auditor.stop import Stop
+from auditor.hashing.digest import one_pass as onepass
+from auditor.hashing.digest.result import Failed, Paused
+from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.message_hasher import after_pause
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Lease, Ledger, Work
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.base import Body, Span
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, Bytes, MemoryQueue, Store, etag_of, no_pause, until
 
 KIB = 1024

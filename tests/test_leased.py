@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from auditor.errors import CredentialsError, LeaseLostError, LedgerError
-from auditor.hashing import Failed, Hashed, Paused, Result, Save, Superseded
-from auditor.leased import LeasedHasher, Waiting
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Held, Lease, Ledger, Work
-from auditor.messages import HashTask
+from auditor.hashing.digest.object import Save
+from auditor.hashing.digest.result import Failed, Hashed, Paused, Result, Superseded
+from auditor.hashing.queue.message import HashTask
+from auditor.hashing.worker.lease import LeasedHasher, Waiting
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Held, Lease, Ledger, Work
 from tests.ledger_fakes import Hooked
 
 TASK = HashTask("key", None, "etag", 1000, attempts=2, hops=3)

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from auditor.aws import make_client
-from auditor.engines.interface import Connection
+from auditor.aws.connection import Connection
+from auditor.aws.session import make_client
 from auditor.errors import OutputError, RunTaken
-from auditor.parts import KINDS
-from auditor.runfolder import RunFolder
-from auditor.runs import State, load_state, read_lines, run_path
-from auditor.stores import open_store
-from auditor.stores.s3 import S3Store
-from auditor.tally import Tally
-from auditor.writers import POLL_SECONDS, RENEW_SECONDS, SILENT_SECONDS
+from auditor.runs.checkpoint import State, load_state
+from auditor.runs.folder import RunFolder
+from auditor.runs.ownership import POLL_SECONDS, RENEW_SECONDS, SILENT_SECONDS
+from auditor.runs.parts import KINDS
+from auditor.runs.paths import run_path
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
+from auditor.runs.stores.s3 import S3Store
+from auditor.runs.tally import Tally
 from tests.killed_run import judgements, put, put_all
 from tests.log_lines import logged
 from tests.reports.samples import RUN, judged, target

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.engines.interface import ListQuery, Page, Position
 from auditor.errors import BucketError, CallFailed
-from auditor.listing import Listed, pages
-from auditor.models import ObjectRef
-from auditor.target import Target
+from auditor.model.object import ObjectRef
+from auditor.model.target import Target
+from auditor.s3.engines.base import ListQuery, Page, Position
+from auditor.s3.listing import Listed, pages
 from tests.engines.fakes import Entry, FakeEngine, make_caller, ref
 from tests.odd_keys import ODD_KEYS
 

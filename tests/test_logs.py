@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from auditor.logs import LONGEST, LONGEST_LABEL, STACK_LINES, JsonLines, bound, labels
+from auditor.lambdas.logs import STACK_LINES, JsonLines
+from auditor.logs import LONGEST, LONGEST_LABEL, bound, labels
 
 ROOT = Path(__file__).parents[1]
 RUN = "20260102T030405Z-0a1b2c"
@@ -128,7 +129,7 @@ def test_an_error_that_has_no_words() -> None:
 
 def said(program: str, **environ: str) -> list[dict[str, Any]]:
     """What a process says in which `program` runs after set_up(): every line of it must be JSON."""
-    start = "import asyncio, logging, os, sys, threading, warnings\nfrom auditor import logs\n"
+    start = "import asyncio, logging, os, sys, threading, warnings\nfrom auditor.lambdas import logs\n"
     done = subprocess.run(
         [sys.executable, "-c", f"{start}logging.basicConfig()\nlogs.set_up(os.environ)\n{program}"],
         cwd=ROOT,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from auditor.loops import YOUNG, new_loop, run
+from auditor.aio.loop import YOUNG, new_loop, run
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_cycles_are_looked_for_less_often_unless_somebody_has_decided_that(befor
 
 _WHERE = """
 import ctypes, pathlib
-from auditor.loops import LARGE, new_loop
+from auditor.aio.loop import LARGE, new_loop
 new_loop().close()
 del_me = bytearray(4 * LARGE); del del_me  # from here on glibc would keep buffers of this size in its heap
 held = ctypes.create_string_buffer(2 * LARGE)
@@ -62,7 +62,7 @@ def test_a_large_buffer_lies_outside_the_heap_and_goes_back_when_it_is_freed() -
 
 _TRIMMED = """
 import gc, pathlib
-from auditor.loops import new_loop, trim
+from auditor.aio.loop import new_loop, trim
 def resident():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
 new_loop().close()

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from auditor.enginepool import EnginePool
 from auditor.errors import MessageError
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.models import ObjectRef
-from auditor.notifications import Notification, decode_notification
-from auditor.processing import Processor
+from auditor.hashing.queue.notification import Notification, decode_notification
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
 
 EVIL = "EVIL\u202e\n\x1b[31m"

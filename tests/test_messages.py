@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.aws.sqs import Outgoing, batches
+from auditor.config.values import MAX_HOPS
 from auditor.errors import MessageError
-from auditor.messages import (
+from auditor.hashing.queue.message import (
     LARGE,
     MAX_BODY,
-    MAX_HOPS,
     MAX_OBJECT_BYTES,
     MAX_OBJECTS,
     HashMessage,
@@ -23,7 +24,6 @@ from auditor.messages import (
     encode,
     pack,
 )
-from auditor.queues import Outgoing, batches
 
 TASK = HashTask("key", None, "etag", 3)
 MESSAGE = HashMessage("run", "bucket", ("sha256",), (TASK,))

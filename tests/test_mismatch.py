@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from auditor.counts import Counts
-from auditor.enginepool import EnginePool
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Ledger
-from auditor.messages import decode
-from auditor.models import ObjectRef
-from auditor.processing import Processor
+from auditor.hashing.queue.message import decode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
 
 DATA = b"what lies there" * 100_000

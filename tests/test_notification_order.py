@@ -11,14 +11,14 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from auditor.enginepool import EnginePool
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Subject
-from auditor.messages import encode
-from auditor.models import ObjectRef
-from auditor.notifications import decode_notification
-from auditor.processing import Processor
+from auditor.hashing.queue.message import encode
+from auditor.hashing.queue.notification import decode_notification
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Subject
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, MemoryQueue, Store, etag_of, no_pause
 
 KEYS = ["plain", "a key+1", "caf\u00e9/100%41", "last"]

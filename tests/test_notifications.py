@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import MessageError
-from auditor.ledgers.interface import Event, Notice
-from auditor.messages import HashMessage, HashTask, encode
-from auditor.notifications import Noticed, Notification, Removed, decode_notification, newest
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.queue.notification import Noticed, Notification, Removed, decode_notification, newest
+from auditor.ledger.base import Event, Notice
 
 ODD_KEYS = ["a b+c", "100%41", "caf\u00e9/\N{PILE OF POO}", "new\nline", "//x/../y", "=cmd()", "k" * 1024, "a%2Fb", "+"]
 

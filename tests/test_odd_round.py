@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.engines import ENGINES
+from auditor.s3.engines import ENGINES
 from tests.odd_keys import ODD_KEYS
 from tests.odd_round import go_round
 from tests.servers.stub import StubServer

@@ -15,24 +15,17 @@ from typing import Any
 
 import pytest
 
-from auditor import carried, digesting, onepass
-from auditor.engines.interface import Body, Span
+from auditor.aio.budget import Permits
 from auditor.errors import CallFailed, CredentialsError, LeaseLostError, UsageError
-from auditor.feeding import INLINE
-from auditor.hashing import (
-    MIB,
-    Failed,
-    Hashed,
-    Mismatch,
-    Paused,
-    Permits,
-    Superseded,
-    Unhashable,
-    hash_object,
-    hash_patiently,
-)
-from auditor.reading import HARDLY
-from auditor.streams import MEMORY, Tuner, layout
+from auditor.hashing.digest import digester as digesting
+from auditor.hashing.digest import one_pass as onepass
+from auditor.hashing.digest import resumable as carried
+from auditor.hashing.digest.digester_thread import INLINE
+from auditor.hashing.digest.object import MIB, hash_object, hash_patiently
+from auditor.hashing.digest.reader import HARDLY
+from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Superseded, Unhashable
+from auditor.hashing.digest.streams import MEMORY, Tuner, layout
+from auditor.s3.engines.base import Body, Span
 from tests.generated import PATTERN, Cut, Generated, digests_of, no_pause
 
 KNOWN = ("sha256", "sha1", "md5")

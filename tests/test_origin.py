@@ -15,11 +15,11 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointResolutionError
 from botocore.session import Session
 
-from auditor import aws
-from auditor.engines.interface import Connection
+from auditor.aws import session as aws
+from auditor.aws.connection import Connection
+from auditor.aws.endpoint import Origin, origin_of, proxy_for, resolve_origin, tls_context
+from auditor.aws.sigv4 import encode_key
 from auditor.errors import CredentialsError, UsageError
-from auditor.origin import Origin, origin_of, proxy_for, resolve_origin, tls_context
-from auditor.signing import encode_key
 from tests.servers.ends import streams_served
 
 BUCKET = "a-bucket"

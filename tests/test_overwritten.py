@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.engines import ENGINES
+from auditor.s3.engines import ENGINES
 from tests.pipeline_runs import audit
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import Plan

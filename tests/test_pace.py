@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from auditor.pace import AUTO_START, Permits, Rate, first_in_flight
+from auditor.s3.concurrency import AUTO_START, Permits, first_in_flight
+from auditor.s3.rate import Rate
 from tests.engines.fakes import FakeTime
 
 

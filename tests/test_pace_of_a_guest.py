@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from auditor.pace import Rate
+from auditor.s3.rate import Rate
 
 
 class Simulation:

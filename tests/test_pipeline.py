@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.engines import ENGINES
-from auditor.ledgers import open_ledger
-from auditor.models import BUCKET_OWNER_ENFORCED
-from auditor.plan import ACLS_DISABLED, NOT_NEEDED
-from auditor.stop import Stop
-from auditor.target import Target
+from auditor.aio.stop import Stop
+from auditor.ledger import open_ledger
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.target import Target
+from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED
+from auditor.s3.engines import ENGINES
 from tests.loop_blocking import free_loop as free_loop
 from tests.pipeline_runs import Line, Result, audit
 from tests.servers.clients import BUCKET

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.cli import main
-from auditor.engines import ENGINES
+from auditor.cli.main import main
+from auditor.s3.engines import ENGINES
 from tests.pipeline_runs import Result, check, checkpoint, finish, read_back, read_parts, start
 from tests.servers.clients import BUCKET
 from tests.servers.samples import sample_bucket

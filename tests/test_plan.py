@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from auditor.errors import UsageError
-from auditor.models import BUCKET_OWNER_ENFORCED, RuleUndecided, Skipped, Unread
-from auditor.plan import ACLS_DISABLED, NOT_NEEDED, Plan, make_plan, select
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.finding import RuleUndecided
+from auditor.model.object import Skipped, Unread
 from auditor.rules import RULES
+from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, make_plan
+from auditor.rules.selection import select
 from tests.bucket_samples import facts
 
 NEEDS_OPTIONS = [rule.id for rule in RULES if rule.options]

@@ -10,24 +10,18 @@ from typing import Any
 
 import pytest
 
-from auditor.bucketquestions import QUESTIONS
-from auditor.cli import main
-from auditor.ledgers.dynamodb import DynamoLedger
-from auditor.ledgers.interface import Entry, Event, Expectation, Lease, Notice, Work
-from auditor.models import ObjectRef
-from auditor.policies import (
-    BUCKET_CALLS,
-    LEDGER_READS,
-    LEDGER_SCANS,
-    LEDGER_WRITES,
-    Selection,
-    audit_policy,
-    partition_of,
-)
+from auditor.aws.client import ThreadedClient
+from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_SCANS, LEDGER_WRITES
+from auditor.aws.iam.policy import Selection, audit_policy
+from auditor.aws.partition import partition_of
+from auditor.cli.main import main
+from auditor.config.settings import Settings
+from auditor.ledger.base import Entry, Event, Expectation, Lease, Notice, Work
+from auditor.ledger.dynamodb.ledger import DynamoLedger
+from auditor.model.object import ObjectRef
+from auditor.model.target import Target
 from auditor.rules import RULES
-from auditor.sdk import ThreadedClient
-from auditor.settings import Settings
-from auditor.target import Target
+from auditor.s3.bucket_settings import QUESTIONS
 
 BOTH = Selection(acl=True, head=True)
 WRITES = re.compile(r":(Put|Delete|Create|Update|Restore|Replicate|Bypass|Abort)")
@@ -236,8 +230,8 @@ async def test_the_ledger_makes_the_calls_that_the_policy_allows_and_no_others()
 
 def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
     """Every S3 method that the audit's modules name is one whose action the policy knows."""
-    root = Path(__file__).parent.parent / "auditor"
-    text = "".join((root / name).read_text() for name in ("bucketfacts.py", "engines/boto3.py", "engines/requests.py"))
+    root = Path(__file__).parent.parent / "auditor" / "s3"
+    text = "".join((root / name).read_text() for name in ("bucket.py", "engines/boto3.py", "engines/requests.py"))
     named = set(re.findall(r"(?:client|s3|control|sts)\.((?:get|head|list)_[a-z0-9_]+)", text))
     named |= set(re.findall(r'"(list_object[a-z0-9_]+)"', text))
     assert named == {

@@ -7,20 +7,11 @@ from typing import Any
 
 import pytest
 
-from auditor.bucket import BucketFacts
-from auditor.insiders import Insiders
-from auditor.models import Skipped, Unread
-from auditor.policy_document import (
-    ALL_WAYS,
-    MOST_CHARACTERS,
-    NOTHING,
-    READ,
-    READ_ACP,
-    WRITE_ACP,
-    CompiledPolicy,
-    Reach,
-    parse,
-)
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import Skipped, Unread
+from auditor.model.policy import MOST_CHARACTERS, parse
+from auditor.verdict.principals import Insiders
+from auditor.verdict.reach import ALL_WAYS, NOTHING, READ, READ_ACP, WRITE_ACP, CompiledPolicy, Reach
 
 OWNER = "a" * 64
 OURS, THEIRS = "111122223333", "444455556666"

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from auditor.counts import Counts
-from auditor.enginepool import EnginePool
+from auditor.aws.sqs import Outgoing, Refused
 from auditor.errors import CallFailed, LedgerError, QueueError
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Ledger
-from auditor.messages import HashMessage, HashTask, decode, encode
-from auditor.models import ObjectRef
-from auditor.processing import Processor
-from auditor.queues import Outgoing, Refused
+from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
 from tests.ledger_fakes import Hooked, failing
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from auditor.progress import Bar, Lines, Snapshot, clock, make_progress
+from auditor.cli.progress import Bar, Lines, make_progress
+from auditor.progress import Snapshot, clock
 
 
 def snapshot(**changes: Any) -> Snapshot:

@@ -10,9 +10,9 @@ from uuid import uuid4
 import boto3
 import pytest
 
+from auditor.aws.client import ThreadedClient
+from auditor.aws.sqs import BATCH_BYTES, Outgoing, SqsQueue, batches, open_queue
 from auditor.errors import CallFailed, CredentialsError, QueueError, UsageError
-from auditor.queues import BATCH_BYTES, Outgoing, SqsQueue, batches, open_queue
-from auditor.sdk import ThreadedClient
 
 
 @pytest.fixture

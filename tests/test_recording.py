@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import DigestConflict, LedgerError
-from auditor.hashing import Hashed
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Ledger
-from auditor.messages import HashTask
-from auditor.models import ObjectRef
-from auditor.recording import Recording
+from auditor.hashing.digest.result import Hashed
+from auditor.hashing.queue.message import HashTask
+from auditor.hashing.worker.batch_writer import Recording
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.object import ObjectRef
 from tests.hash_fakes import until
 from tests.ledger_fakes import Hooked
 

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 
 import pytest
 
-from auditor.models import Acl, Evidence, Grant, Head, ObjectRef
-from auditor.records import record
+from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef
+from auditor.model.record import record
 
 
 @record()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import UsageError
-from auditor.ledgers import open_ledger
+from auditor.ledger import open_ledger
 from tests.pipeline_runs import audit
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer

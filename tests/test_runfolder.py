@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from auditor.errors import OutputError, UsageError
-from auditor.reports.encoded import encode_finding, encode_object
-from auditor.runfolder import FLUSH_BYTES, RunFolder
-from auditor.runs import load_state, new_run_id, parse_run_id, read_lines, run_path
-from auditor.stores.local import LocalStore, output_errors
-from auditor.tally import Tally
+from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.runs.checkpoint import load_state
+from auditor.runs.folder import FLUSH_BYTES, RunFolder
+from auditor.runs.paths import new_run_id, parse_run_id, run_path
+from auditor.runs.reading import read_lines
+from auditor.runs.stores.local import LocalStore, output_errors
+from auditor.runs.tally import Tally
 from tests.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.reports.samples import RUN, finding, judged, target
 
@@ -435,9 +437,9 @@ def test_disk_that_is_full_while_a_part_grows(tmp_path: Path) -> None:
     script = """
 import os, resource, sys
 from auditor.errors import OutputError
-from auditor.runfolder import RunFolder
-from auditor.stores.local import LocalStore
-from auditor.tally import Tally
+from auditor.runs.folder import RunFolder
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
 from tests.reports.samples import RUN, target
 folder = RunFolder(LocalStore(__import__("pathlib").Path(sys.argv[1])), "audited", RUN, target=target(), tally=Tally())
 folder.prepare()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.sequencers import is_sequencer, newer, sort_key
+from auditor.s3.sequencer import is_sequencer, newer, sort_key
 
 sequencers = st.text("0123456789abcdefABCDEF", min_size=1, max_size=64)
 

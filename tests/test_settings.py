@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
+from auditor.config.settings import NO_SETTINGS, PARSERS, Layer, Settings, environment_layer, resolve
 from auditor.errors import UsageError
-from auditor.models import Severity
-from auditor.settings import NO_SETTINGS, PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.model.finding import Severity
 
 ROOT: Final = Path(__file__).parents[1]
 _VARIABLE: Final = re.compile(r"\bAUDITOR_[A-Z][A-Z_]*[A-Z]\b")

@@ -15,7 +15,16 @@ from botocore.credentials import Credentials as SdkCredentials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.signing import EMPTY_BODY, UNSIGNED, Credentials, Pairs, Signer, UnsignableError, encode_key, encode_query
+from auditor.aws.sigv4 import (
+    EMPTY_BODY,
+    UNSIGNED,
+    Credentials,
+    Pairs,
+    Signer,
+    UnsignableError,
+    encode_key,
+    encode_query,
+)
 from tests.odd_keys import ODD_KEYS
 
 HOST = "a-bucket.s3.eu-central-1.amazonaws.com"

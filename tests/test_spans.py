@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from auditor.config.values import long_span, percent, span
 from auditor.errors import UsageError
-from auditor.spans import long_span, percent, span
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from auditor.aws import make_client
-from auditor.engines.interface import Connection
+from auditor.aws.connection import Connection
+from auditor.aws.session import make_client
 from auditor.errors import OutputError, UsageError
-from auditor.runfolder import RunFolder
-from auditor.runs import last_listed, load_state, read_lines
-from auditor.stores import Store, open_store
-from auditor.stores.interface import LockingStore
-from auditor.stores.s3 import UPDATES, S3Store
-from auditor.tally import Tally
+from auditor.runs.checkpoint import load_state
+from auditor.runs.folder import RunFolder
+from auditor.runs.reading import last_listed, read_lines
+from auditor.runs.stores import open_store
+from auditor.runs.stores.base import LockingStore, Store
+from auditor.runs.stores.s3 import UPDATES, S3Store
+from auditor.runs.tally import Tally
 from tests.killed_run import PART, judgements, put_all
 from tests.log_lines import logged
 from tests.reports.samples import RUN, target
@@ -536,7 +537,7 @@ def test_full_disk_leaves_the_old_file_and_no_half_one(tmp_path: Path) -> None:
     script = """
 import resource, sys
 from auditor.errors import OutputError
-from auditor.stores import open_store
+from auditor.runs.stores import open_store
 store = open_store(sys.argv[1])
 store.put("a", b"old")
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

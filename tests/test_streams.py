@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from auditor.streams import (
+from auditor.hashing.digest.streams import (
     AUTO_FROM,
     BUFFER,
     LEAST,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from auditor.bucket import PublicAccessBlock
-from auditor.models import ALL_USERS, AUTHENTICATED_USERS, Acl, Grant
+from auditor.model.bucket import PublicAccessBlock
+from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, Acl, Grant
 from tests.odd_keys import MOTO_LISTS_NO_VERSIONS, MOTO_SERVES, ODD_KEYS
 from tests.servers.clients import BUCKET, client, listed, raw, refusal
 from tests.servers.samples import SAMPLES, generated_world, sample_bucket, sample_kind

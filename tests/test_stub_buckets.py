@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from auditor.bucket import Encryption, PublicAccessBlock
+from auditor.model.bucket import Encryption, PublicAccessBlock
 from tests.servers.clients import BUCKET, client, raw, refusal
 from tests.servers.stub import StubServer
 from tests.servers.world import ACCOUNT, OWNER, Odd, StubBucket

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from auditor.models import Judgement, Severity, Unread, Verdict
-from auditor.tally import OTHER, REASONS, Tally
+from auditor.model.finding import Judgement, Severity, Verdict
+from auditor.model.object import Unread
+from auditor.runs.tally import OTHER, REASONS, Tally
 from tests.reports.samples import denied, finding, gone, judged, tally_of
 
 

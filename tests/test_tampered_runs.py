@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from auditor.errors import OutputError
-from auditor.runfolder import RunFolder
-from auditor.runs import load_state, read_lines
-from auditor.stores.interface import parsed
-from auditor.stores.local import LocalStore
-from auditor.tally import Tally
+from auditor.runs.checkpoint import load_state
+from auditor.runs.folder import RunFolder
+from auditor.runs.reading import read_lines
+from auditor.runs.stores.base import parsed
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
 from tests.killed_run import judgements, put_all
 from tests.reports.samples import RUN, target
 

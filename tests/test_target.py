@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import UsageError
-from auditor.target import Target, check_bucket_name, parse_target
+from auditor.model.target import Target, check_bucket_name, parse_target
 from tests.odd_keys import ODD_KEYS
 
 

@@ -13,21 +13,22 @@ from uuid import uuid4
 
 import pytest
 
-from auditor.auditing import AuditService
-from auditor.invocation import Surroundings
-from auditor.parts import KINDS
-from auditor.pipeline import Audit
-from auditor.places import Places
-from auditor.plan import select
-from auditor.resuming import asked_of
+from auditor.aio.stop import Stop
+from auditor.audit.resume import asked_of
+from auditor.audit.run import Audit
+from auditor.config.resources import Places
+from auditor.config.settings import Settings
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.model.target import Target
 from auditor.rules import RULES
-from auditor.runfolder import RunFolder
-from auditor.runs import new_run_id, read_lines
-from auditor.settings import Settings
-from auditor.stop import Stop
-from auditor.stores import open_store
-from auditor.tally import Tally
-from auditor.target import Target
+from auditor.rules.selection import select
+from auditor.runs.folder import RunFolder
+from auditor.runs.parts import KINDS
+from auditor.runs.paths import new_run_id
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
+from auditor.runs.tally import Tally
 from tests.log_lines import logged
 from tests.servers.clients import client
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import OutputError
-from auditor.runfolder import RunFolder
-from auditor.stores.local import LocalStore
-from auditor.tally import Tally
+from auditor.runs.folder import RunFolder
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
 from tests.reports.samples import RUN, target
 
 ROOT = Path(__file__).parents[1]
 HOLDER = """
 import sys
 from pathlib import Path
-from auditor.stores.local import LocalStore
+from auditor.runs.stores.local import LocalStore
 release = LocalStore(Path(sys.argv[1])).hold(sys.argv[2], sys.argv[3])
 print("held", flush=True)
 sys.stdin.read()

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from auditor.bucket import BucketFacts, Encryption, PublicAccessBlock
-from auditor.models import (
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts, Encryption, PublicAccessBlock
+from auditor.model.finding import Verdict
+from auditor.model.object import (
     ALL_USERS,
     ANONYMOUS_OWNER,
     AUTHENTICATED_USERS,
-    BUCKET_OWNER_ENFORCED,
     LOG_DELIVERY,
     Acl,
     Grant,
@@ -23,9 +23,8 @@ from auditor.models import (
     ObjectRef,
     Skipped,
     Unread,
-    Verdict,
 )
-from auditor.verdict import VerdictJudge
+from auditor.verdict.judge import VerdictJudge
 
 OWNER, OTHER, FRIEND = "a" * 64, "b" * 64, "c" * 64
 OURS, THEIRS, FRIENDS = "111122223333", "444455556666", "777788889999"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.wildcard import Wildcard
+from auditor.verdict.wildcard import Wildcard
 
 PATTERNS = st.text(alphabet="ab/*?", max_size=9)
 TEXTS = st.text(alphabet="ab/", max_size=9)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from auditor.counts import Counts
-from auditor.enginepool import EnginePool
 from auditor.errors import CallFailed, CredentialsError, LedgerError, QueueError
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Ledger
-from auditor.processing import Processor
-from auditor.worker import Pace, Worker
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.loop import Pace, Worker
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, MemoryQueue, Store, message_of, no_pause, until
 from tests.ledger_fakes import Hooked, failing
 

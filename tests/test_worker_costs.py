@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from auditor.counts import Counts
-from auditor.enginepool import EnginePool
+from auditor.aws.sqs import Received
 from auditor.errors import CallFailed
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Ledger
-from auditor.messages import HashTask, encode, pack
-from auditor.models import Head, ObjectRef
-from auditor.processing import Processor
-from auditor.queues import Received
+from auditor.hashing.queue.message import HashTask, encode, pack
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.object import Head, ObjectRef
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, MemoryQueue, Store, etag_of, no_pause
 
 CLASSES = {

@@ -11,18 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from auditor.counts import Counts
-from auditor.enginepool import EnginePool
-from auditor.engines import ENGINES
-from auditor.engines.interface import Body, Connection, Engine, Span
+from auditor.aws.connection import Connection
 from auditor.errors import LedgerError
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Ledger
-from auditor.messages import HashMessage, HashTask, encode
-from auditor.models import ObjectRef
-from auditor.processing import Processor
-from auditor.worker import Pace, Worker
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.loop import Pace, Worker
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Body, Engine, Span
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import Buckets, Bytes, MemoryQueue, Store, etag_of, no_pause
 from tests.ledger_fakes import Hooked
 from tests.servers.stub import StubServer

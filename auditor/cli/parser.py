@@ -38,10 +38,10 @@ Add = Callable[..., argparse.ArgumentParser]
 
 
 def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
-    """module: of auditor.cli, with `run(options) -> int`; imported when the command is given: it may be slow."""
+    """module: of auditor.cli.commands, with `run(options) -> int`; imported with the command: that may be slow."""
 
     def run(options: argparse.Namespace) -> int:
-        code: int = import_module(f"auditor.cli.{module or name}").run(options)
+        code: int = import_module(f"auditor.cli.commands.{module or name}").run(options)
         return code
 
     parser = add(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
@@ -157,7 +157,7 @@ def _roles(parser: Group) -> None:
 
 
 def _hash(add: Add) -> None:
-    parser = _command(add, "hash", "hash what the ledger does not know, in this process", "hashing")
+    parser = _command(add, "hash", "hash what the ledger does not know, in this process")
     _targets(parser)
     _hashing(parser)
     _cost(parser)
@@ -215,7 +215,7 @@ def _digests(add: Add) -> None:
 
 def _import_report(add: Add) -> None:
     parser = _command(
-        add, "import-report", "record what a compute checksum job of S3 Batch Operations reports", "batch_report"
+        add, "import-report", "record what a compute checksum job of S3 Batch Operations reports", "import_report"
     )
     parser.add_argument(
         "reports", nargs="+", metavar="REPORT", help="its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY"

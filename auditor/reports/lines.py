@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import fields
-from json.encoder import encode_basestring_ascii as _quote_ascii
 from operator import attrgetter
 from typing import Any, Final
 
-from auditor.models import Acl, Finding, Head, Judgement, ObjectRef, Outcome, Skipped, Unread, Verdict
+from auditor.model.finding import Finding, Judgement, Verdict
+from auditor.model.object import Acl, Head, ObjectRef, Outcome, Skipped, Unread
 
 HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
 _HEAD_VALUES: Final = attrgetter(*HEAD_NAMES)
@@ -73,25 +72,6 @@ def undecided_line(judgement: Judgement) -> dict[str, Any] | None:
 def routed_line(ref: ObjectRef) -> bytes:
     """An object that is left to S3 Batch Operations, encoded."""
     return encode_line({"key": ref.key, "version_id": ref.version_id, "etag": ref.etag, "size": ref.size})
-
-
-def fingerprint(
-    bucket: str,
-    key: str | None,
-    rule: str,
-    grantee: str | None,
-    permission: str | None,
-    version_id: str | None = None,
-) -> str:
-    """32 hex digits that stay the same from run to run. version_id: only where versions are audited.
-
-    It is the beginning of the SHA-256 of the arguments as a compact ASCII JSON list, the version left out when None.
-    """
-    parts = [bucket, key, rule, grantee, permission]
-    if version_id is not None:
-        parts.append(version_id)
-    text = ",".join(["null" if part is None else _quote_ascii(part) for part in parts])
-    return hashlib.sha256(f"[{text}]".encode("ascii")).hexdigest()[:32]
 
 
 def acl_fact(fact: Acl | Unread | Skipped) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from auditor.bucket import BucketFacts
-from auditor.models import RuleUndecided, Severity, Skipped, Unread
-from auditor.reports.words import counted
-from auditor.tally import Tally
-from auditor.text import visible
+from auditor.model.bucket import BucketFacts
+from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.object import Skipped, Unread
+from auditor.runs.tally import Tally
+from auditor.text import counted, visible
 
 _FACTS: Final = {
     "region": "region",

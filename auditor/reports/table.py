@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from auditor.models import Severity
-from auditor.reports.layout import Layout, labelled
-from auditor.reports.shown import Shown
+from auditor.model.finding import Severity
+from auditor.reports.highlights import Shown
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
+from auditor.reports.table_layout import Layout, labelled
 from auditor.text import visible
 
 COLUMNS: Final = 100

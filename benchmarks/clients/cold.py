@@ -10,9 +10,9 @@ from benchmarks.server.objects import BUCKET, key_of
 
 
 def _engine(url: str, name: str) -> None:
-    from auditor import loops
-    from auditor.engines import ENGINES
-    from auditor.engines.interface import Connection
+    from auditor.aio import loop as loops
+    from auditor.aws.connection import Connection
+    from auditor.s3.engines import ENGINES
 
     async def first() -> None:
         connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=1)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from auditor.calls import Caller
-from auditor.engines import DEFAULT_ENGINE, ENGINES
-from auditor.engines.interface import Connection, Engine
-from auditor.gather import Gathered, Reader, gather
-from auditor.listing import pages
-from auditor.models import Acl
-from auditor.pace import AUTO_CEILING, Permits, Rate, first_in_flight
-from auditor.plan import make_plan, select
+from auditor.aio.stop import Stop
+from auditor.aws.connection import Connection
+from auditor.config.settings import Settings
+from auditor.model.object import Acl
+from auditor.model.target import Target
 from auditor.rules import RULES
-from auditor.settings import Settings
-from auditor.stop import Stop
-from auditor.target import Target
+from auditor.rules.plan import make_plan
+from auditor.rules.selection import select
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import AUTO_CEILING, Permits, first_in_flight
+from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
+from auditor.s3.engines.base import Engine
+from auditor.s3.gather import Gathered, gather
+from auditor.s3.listing import pages
+from auditor.s3.object_reader import Reader
+from auditor.s3.rate import Rate
 from benchmarks.facts import FACTS
 from benchmarks.server.objects import BUCKET
 

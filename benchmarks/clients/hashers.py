@@ -17,12 +17,14 @@ def ours(
     """Our hasher with the default engine, as the worker uses it. chunk: MiB. times: how often the object is hashed,
     after one of a byte; a lap each. streams: None is auto. idle: peak MiB before the object.
     """
-    from auditor import loops
-    from auditor.engines import DEFAULT_ENGINE, ENGINES
-    from auditor.engines.interface import Connection
-    from auditor.hashing import BYTES_IN_FLIGHT, Hashed, Permits, hash_object, hash_threads
-    from auditor.messages import HashTask
-    from auditor.streams import MOST
+    from auditor.aio import loop as loops
+    from auditor.aio.budget import Permits
+    from auditor.aws.connection import Connection
+    from auditor.hashing.digest.object import BYTES_IN_FLIGHT, hash_object, hash_threads
+    from auditor.hashing.digest.result import Hashed
+    from auditor.hashing.digest.streams import MOST
+    from auditor.hashing.queue.message import HashTask
+    from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 
     idle = 0.0
 

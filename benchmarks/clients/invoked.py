@@ -46,7 +46,7 @@ def ours(meter: Meter, *, url: str, warm: int, kept: bool) -> dict[str, Any]:
     def prepare(stack: AsyncExitStack) -> Callable[[], int]:
         import asyncio
 
-        from auditor.loops import new_loop
+        from auditor.aio.loop import new_loop
         from benchmarks.clients.gathering import gathered, opened
 
         runner = asyncio.Runner(loop_factory=new_loop)
@@ -92,7 +92,7 @@ def audit(meter: Meter, *, url: str, warm: int) -> dict[str, Any]:
     """Whole audits: the bucket's facts, rules and the run folder too."""
 
     def once(into: Meter) -> int:
-        from auditor.engines import DEFAULT_ENGINE
+        from auditor.s3.engines import DEFAULT_ENGINE
         from benchmarks.clients.ours import audit as whole
 
         found = whole(into, url=url, engine=DEFAULT_ENGINE, concurrency="auto", options=("--level", "exposure"))

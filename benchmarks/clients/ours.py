@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from auditor import loops
-from auditor.cli import main
-from auditor.engines import ENGINES, load
-from auditor.engines.interface import Connection, Engine
+from auditor.aio import loop as loops
+from auditor.aws.connection import Connection
+from auditor.cli.main import main
+from auditor.s3.engines import ENGINES, load
+from auditor.s3.engines.base import Engine
 from benchmarks.clients.workers import work_through
 from benchmarks.meter import Meter
 from benchmarks.server.objects import BUCKET, key_of

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.queues import BATCH, Outgoing, Queue, Received, Refused, batches
+from auditor.aws.sqs import BATCH, Outgoing, Queue, Received, Refused, batches
 from benchmarks.meter import MIB, Meter
 from benchmarks.server.objects import BUCKET, SIZED
 
@@ -62,16 +62,17 @@ def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
     """Our dispatcher fills the queue; our worker's processor, with its defaults, a ledger and one invocation a message,
     empties it. Both are measured.
     """
-    from auditor import loops
-    from auditor.dispatch import Dispatcher
-    from auditor.enginepool import EnginePool
-    from auditor.engines import DEFAULT_ENGINE, ENGINES
-    from auditor.engines.interface import Connection, Engine
-    from auditor.hashing import hash_threads
-    from auditor.hashwork import HashSettings
-    from auditor.ledgers import open_ledger
-    from auditor.models import ObjectRef
-    from auditor.processing import Processor
+    from auditor.aio import loop as loops
+    from auditor.aws.connection import Connection
+    from auditor.hashing.digest.object import hash_threads
+    from auditor.hashing.queue.send import Dispatcher
+    from auditor.hashing.worker.options import HashSettings
+    from auditor.hashing.worker.processor import Processor
+    from auditor.ledger import open_ledger
+    from auditor.model.object import ObjectRef
+    from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
+    from auditor.s3.engines.base import Engine
+    from auditor.s3.engines.pool import EnginePool
 
     connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=16)
 

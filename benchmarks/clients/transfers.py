@@ -56,10 +56,10 @@ def _our_stream(url: str, size: int) -> Iterator[Callable[[], object]]:
     """One GetObject, streamed, as the hasher reads."""
     import asyncio
 
-    from auditor.engines import DEFAULT_ENGINE, ENGINES
-    from auditor.engines.interface import Connection
-    from auditor.hashing import CHUNK_SIZE
-    from auditor.loops import new_loop
+    from auditor.aio.loop import new_loop
+    from auditor.aws.connection import Connection
+    from auditor.hashing.digest.object import CHUNK_SIZE
+    from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 
     connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=1)
     with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -128,7 +128,7 @@ def _multipart(url: str, size: int) -> Iterator[Callable[[], object]]:
 @contextmanager
 def _our_store(url: str, size: int) -> Iterator[Callable[[], object]]:
     """One PutObject, as every file of a run folder goes up."""
-    from auditor.stores import open_store
+    from auditor.runs.stores import open_store
 
     body = bytes(body_of(size))
     with open_store(f"s3://{OUT}", endpoint_url=url, profile=None, region="us-east-1") as store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from auditor.engines import ENGINES
+from auditor.s3.engines import ENGINES
 from benchmarks.harness import Bench, Row, laps, summarised
 from benchmarks.parts.interface import Part, Results
 from benchmarks.tables import table

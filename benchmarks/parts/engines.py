@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any, Final
 
-from auditor.engines import DEFAULT_ENGINE, ENGINES
+from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 from benchmarks.clients.defaults import ARTICLE_CONNECTIONS, default_threads
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.parts.interface import Part, Results

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any, Final
 
-from auditor.hashing import CHUNK_SIZE
+from auditor.hashing.digest.object import CHUNK_SIZE
 from benchmarks.harness import Bench, Measured, Row, laps, summarised
 from benchmarks.meter import MIB
 from benchmarks.parts.interface import Part, Results

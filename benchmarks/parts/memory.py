@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from auditor.engines import DEFAULT_ENGINE, ENGINES
+from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.parts.interface import Part, Results
 from benchmarks.tables import lines, table

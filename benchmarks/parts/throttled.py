@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.engines import DEFAULT_ENGINE, ENGINES
+from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 from benchmarks.harness import DEFAULTS, Bench, summarised
 from benchmarks.launch import client, run_client
 from benchmarks.parts.interface import Part, Results

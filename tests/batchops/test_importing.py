@@ -16,9 +16,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from auditor.cli import main
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Ledger
+from auditor.cli.main import main
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
 from tests.odd_keys import ODD_KEYS
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer

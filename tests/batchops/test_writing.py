@@ -16,21 +16,20 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from auditor.aws import make_client
-from auditor.batchops.job import ALGORITHMS, NO_BUCKET, NO_ROLE
-from auditor.batchops.manifest import row
-from auditor.batchops.writing import Owner, write_batch
-from auditor.engines.interface import Connection
+from auditor.aio.stop import Stop
+from auditor.aws.connection import Connection
+from auditor.aws.session import make_client
+from auditor.config.resources import open_places
+from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Ledger
-from auditor.messages import ALGORITHMS as OURS
-from auditor.places import open_places
-from auditor.settings import Settings
-from auditor.stop import Stop
-from auditor.stores import open_store
-from auditor.stores.local import LocalStore
-from auditor.target import Target
+from auditor.hashing.batch.job import ALGORITHMS, NO_BUCKET, NO_ROLE, row
+from auditor.hashing.batch.write_jobs import Owner, write_batch
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.digest import ALGORITHMS as OURS
+from auditor.model.target import Target
+from auditor.runs.stores import open_store
+from auditor.runs.stores.local import LocalStore
 from tests.odd_keys import ODD_KEYS
 from tests.pipeline_runs import audit
 from tests.servers.clients import BUCKET

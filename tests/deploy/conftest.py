@@ -12,7 +12,12 @@ from deploy.options import Options
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
     root = tmp_path / "root"
-    for name in ("auditor/rules/o01.py", "auditor/cli/parser.py", "handlers/audit.py", "deploy/build.py"):
+    for name in (
+        "auditor/rules/access/o01_everyone_control.py",
+        "auditor/cli/parser.py",
+        "handlers/audit.py",
+        "deploy/build.py",
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(f"# {name}\n")
     (root / "requirements.txt").write_text("sdk==1\n")

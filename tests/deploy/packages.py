@@ -7,7 +7,7 @@ import struct
 import zipfile
 from pathlib import Path
 
-from auditor.aws import SERVICES
+from auditor.aws.session import SERVICES
 from deploy.options import Options
 
 MACHINES = {"x86_64": 62, "arm64": 183}

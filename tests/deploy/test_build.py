@@ -48,13 +48,17 @@ def test_the_package_holds_the_functions_code_and_licence_and_not_the_command_li
     (options.root / "auditor/.notes.swp").write_bytes(b"")
     build(options, installer=Packages())
     ours = [name for name in names(options.output) if name.startswith(("auditor/", "handlers/"))]
-    assert ours == ["auditor/LICENSE", "auditor/rules/o01.py", "handlers/audit.py"]
+    assert ours == ["auditor/LICENSE", "auditor/rules/access/o01_everyone_control.py", "handlers/audit.py"]
 
 
 def test_with_a_layer_the_dependencies_are_below_python_and_the_code_is_alone(options: Options, tmp_path: Path) -> None:
     layered = replace(options, layer=tmp_path / "out" / "layer.zip")
     build(layered, installer=Packages())
-    assert names(layered.output) == ["auditor/LICENSE", "auditor/rules/o01.py", "handlers/audit.py"]
+    assert names(layered.output) == [
+        "auditor/LICENSE",
+        "auditor/rules/access/o01_everyone_control.py",
+        "handlers/audit.py",
+    ]
     assert "python/sdk/__init__.py" in names(tmp_path / "out" / "layer.zip")
     assert all(name.startswith("python/") for name in names(tmp_path / "out" / "layer.zip"))
 
@@ -79,7 +83,14 @@ def test_unchanged_input_is_not_built_again_and_says_so(options: Options) -> Non
 
 @pytest.mark.parametrize(
     "name",
-    ["requirements.txt", "auditor/rules/o01.py", "handlers/new.py", "deploy/build.py", "deploy/new.py", "LICENSE"],
+    [
+        "requirements.txt",
+        "auditor/rules/access/o01_everyone_control.py",
+        "handlers/new.py",
+        "deploy/build.py",
+        "deploy/new.py",
+        "LICENSE",
+    ],
 )
 def test_a_changed_input_is_built(options: Options, name: str) -> None:
     packages = Packages()

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from auditor.aws import SERVICES
+from auditor.aws.session import SERVICES
 from deploy.cut import is_needed
 from deploy.native import slim
 from deploy.options import ROOT, this_architecture

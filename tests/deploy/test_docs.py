@@ -16,8 +16,9 @@ import pytest
 from botocore import xform_name
 from botocore.validate import ParamValidator
 
-from auditor import policies
-from auditor.metrics import UNITS
+from auditor.aws.iam import actions
+from auditor.aws.iam import policy as policies
+from auditor.lambdas.metrics import UNITS
 from tests.deploy.checks.sources import LEVELS, ROOT, of_type, parameters, read, resources_of_level
 from tests.servers.clients import client
 
@@ -96,7 +97,7 @@ def test_what_the_owner_of_a_given_reports_bucket_adds_is_what_a_made_one_has() 
 
 def test_what_the_owner_of_a_given_key_adds_is_what_the_role_lacks_at_exposure() -> None:
     written = block("kms:Decrypt", "S3AuditorRunFolders")
-    assert {written["Action"]} == set(policies.REPORTS_KEY) - policies.audit_role("exposure")
+    assert {written["Action"]} == set(actions.REPORTS_KEY) - policies.audit_role("exposure")
     assert written["Principal"] == {"AWS": "AUDIT-ROLE-ARN"}
 
 
@@ -133,9 +134,9 @@ def test_what_stays_a_parameter_of_the_plain_template_is_named() -> None:
 
 def test_the_owners_statements_are_what_an_audit_from_outside_can_ask() -> None:
     bucket, objects = block("S3AuditorBucket")
-    asked = {*policies.BUCKET_CALLS.values(), *policies.LISTING_CALLS.values()}
+    asked = {*actions.BUCKET_CALLS.values(), *actions.LISTING_CALLS.values()}
     assert set(bucket["Action"]) == asked - {"s3:GetBucketPolicy"}  # of the bucket's own account only
-    assert set(objects["Action"]) == {*policies.ACL_CALLS.values(), *policies.READ_CALLS.values()}
+    assert set(objects["Action"]) == {*actions.ACL_CALLS.values(), *actions.READ_CALLS.values()}
 
 
 def test_the_trails_selector_is_one() -> None:

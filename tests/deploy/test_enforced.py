@@ -17,12 +17,12 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from auditor.alerts import SnsTopic, alert
-from auditor.auditing import AuditService
 from auditor.errors import OutputError
-from auditor.invocation import Surroundings
-from auditor.ledgers.dynamodb import create_table
-from auditor.service import HashingService
+from auditor.lambdas.alerts import SnsTopic, alert
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.hashing import HashingService
+from auditor.ledger.dynamodb.ledger import create_table
 from tests.deploy.checks.packaged import needs_osls, template
 from tests.deploy.checks.resolving import Stack
 from tests.deploy.checks.sources import LEVELS

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from auditor.invocation import read_event
-from auditor.messages import HashMessage, encode
-from auditor.notifications import decode_notification
-from auditor.queues import Received
+from auditor.aws.sqs import Received
+from auditor.hashing.queue.message import HashMessage, encode
+from auditor.hashing.queue.notification import decode_notification
+from auditor.lambdas.event import read_event
 from deploy.errors import BuildError
 from deploy.invoke import check_local, main
 from deploy.options import ROOT

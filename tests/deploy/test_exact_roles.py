@@ -10,14 +10,14 @@ from urllib.parse import parse_qs
 import boto3
 import pytest
 
-from auditor.alerts import SnsTopic, alert
-from auditor.auditing import AuditService
 from auditor.errors import RunError
-from auditor.handover import OwnFunction
-from auditor.invocation import Surroundings
-from auditor.ledgers.dynamodb import create_table
-from auditor.service import HashingService
-from auditor.verification.service import VerifyService
+from auditor.lambdas.alerts import SnsTopic, alert
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.handover import OwnFunction
+from auditor.lambdas.hashing import HashingService
+from auditor.lambdas.verify import VerifyService
+from auditor.ledger.dynamodb.ledger import create_table
 from tests.deploy.checks.packaged import needs_osls, of_level
 from tests.deploy.checks.resolving import Stack
 from tests.deploy.checks.sources import LEVELS, as_list

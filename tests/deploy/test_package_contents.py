@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from auditor.aws import SERVICES
+from auditor.aws.session import SERVICES
 from deploy import measure, python
 from deploy.budget import Budget, check, weigh
 from deploy.build import build
@@ -193,10 +193,10 @@ def test_the_functions_read_the_configuration_that_was_packed(built: Built, inte
         assert contents(path)["auditor.toml"].decode() == CONFIG
     assert "python/auditor.toml" not in contents(built.layer)
     code = """
-from auditor.invocation import read_event
-from auditor.plan import select
+from auditor.lambdas.event import read_event
+from auditor.rules.selection import select
 from auditor.rules import RULES
-from auditor.service import read_settings
+from auditor.lambdas.hashing import read_settings
 environ = {"AUDITOR_CONFIG": "auditor.toml", "AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:d.db"}
 for settings in (read_event({"bucket": "photos"}, environ).settings, read_settings(environ)):
     assert settings.accept_undecided[0].prefix == "vault/"
@@ -209,9 +209,9 @@ def test_every_client_opens_from_the_data_that_was_left(interpreter: Path, unzip
     code = """
 import asyncio, json
 import aioboto3
-from auditor.aws import SERVICES, make_client
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection
+from auditor.aws.session import SERVICES, make_client
+from auditor.s3.engines import ENGINES
+from auditor.aws.connection import Connection
 
 async def engines():
     session = aioboto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name="eu-central-1")
@@ -236,7 +236,7 @@ def test_what_is_left_of_awscrt_computes_the_checksum_and_botocore_goes_without_
 ) -> None:
     code = """
 import json, os, sys
-from auditor.digesting import make_digester
+from auditor.hashing.digest.digester import make_digester
 digester = make_digester(["crc64nvme"])
 digester.update(memoryview(b"123456789"))
 os.environ["BOTO_DISABLE_CRT"] = "false"

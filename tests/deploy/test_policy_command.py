@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor import roles
-from auditor.cli import main
+from auditor.aws.iam import roles
+from auditor.cli.main import main
 from tests.deploy.checks.packaged import needs_osls, of_level
 from tests.deploy.checks.resolving import ACCOUNT, Stack
 from tests.deploy.checks.sources import LEVELS, as_list, parameters, read

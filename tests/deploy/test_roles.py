@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from auditor import policies
-from auditor.queues import Outgoing, SqsQueue
-from auditor.sdk import ThreadedClient
+from auditor.aws.client import ThreadedClient
+from auditor.aws.iam import policy as policies
+from auditor.aws.iam.actions import QUEUE_CALLS, STORE_READS
+from auditor.aws.sqs import Outgoing, SqsQueue
 from tests.deploy.checks.packaged import needs_osls, of_level
 from tests.deploy.checks.sources import LEVELS, actions, as_list, functions_of_level, resources_of_level, statements
 
@@ -99,7 +100,7 @@ def test_the_made_reports_bucket_lets_the_audit_read_its_run_folders_and_nobody_
     policy = resources_of_level(level)["ReportsBucketPolicy"]["Properties"]["PolicyDocument"]
     (allowed,) = [one for one in policy["Statement"] if one["Effect"] == "Allow"]
     assert allowed["Principal"] == {"AWS": {"Fn::GetAtt": ["AuditRole", "Arn"]}}
-    assert (allowed["Action"],) == policies.STORE_READS
+    assert (allowed["Action"],) == STORE_READS
     assert allowed["Resource"] == {"Fn::Sub": "${ReportsBucket.Arn}/audits/*"}
 
 
@@ -128,4 +129,4 @@ async def test_the_hashing_function_asks_of_its_queues_what_is_declared() -> Non
     queue = SqsQueue("https://sqs.eu-west-1.amazonaws.com/123456789012/hash", client)
     await queue.send([Outgoing("{}")])
     await queue.hide("receipt", 30)
-    assert set(client.sent) == policies.QUEUE_CALLS.keys()
+    assert set(client.sent) == QUEUE_CALLS.keys()

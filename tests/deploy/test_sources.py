@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from auditor import metrics
-from auditor.values import LEVELS as SETTINGS_LEVELS
+from auditor.config.values import LEVELS as SETTINGS_LEVELS
+from auditor.lambdas import metrics
 from tests.deploy.checks.sources import LEVELS, ROOT, functions_of_level, of_type, parameters, read, resources_of_level
 
 

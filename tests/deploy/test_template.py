@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.settings import environment_layer, resolve
+from auditor.config.settings import environment_layer, resolve
 from tests.deploy.checks.packaged import needs_osls, of_level, template
 from tests.deploy.checks.resolving import Stack
 from tests.deploy.checks.sources import LEVELS, of_type

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.messages import HashTask
+from auditor.hashing.queue.message import HashTask
 from tests.e2e.deployment import SERVICE, Deployment
 from tests.e2e.environment import Answer
 from tests.e2e.poller import Poller

@@ -15,21 +15,12 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.messages import HashMessage, HashTask, encode
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from tests.e2e.deployment import Deployment
 from tests.e2e.queues import Queues, copied
 from tests.e2e.system import Make, System, expected, told
 from tests.servers.stub import StubServer
-from tests.servers.stub_faults import (
-    ACCESS_DENIED,
-    BLACK_HOLE,
-    CUT,
-    RESET,
-    SLOW_DOWN,
-    STALL,
-    Fault,
-    random_faults,
-)
+from tests.servers.stub_faults import ACCESS_DENIED, BLACK_HOLE, CUT, RESET, SLOW_DOWN, STALL, Fault, random_faults
 
 Plan = Callable[[str, str, int], Fault | None]
 """One of the stub's: operation, key, and how often that was asked."""

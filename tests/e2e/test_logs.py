@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from auditor.messages import HashMessage, encode
+from auditor.hashing.queue.message import HashMessage, encode
 from tests.e2e.deployment import SERVICE
 from tests.e2e.system import AUDIT, Make, System
 
@@ -63,7 +63,7 @@ def test_failures_are_json_too_the_runtimes_own_report_included(make: Make, buck
     system.poller.poll()
 
     audit, hashing = lines(system, AUDIT), lines(system, HASHING)
-    assert [line["level"] for line in audit if line.get("logger") == "auditor.logs"] == ["WARNING"]
+    assert [line["level"] for line in audit if line.get("logger") == "auditor.lambdas.logs"] == ["WARNING"]
     assert not [line for line in audit if line.get("message") == "forged"]
     for logged, failed in ((audit, 4), (hashing, 1)):
         reports = [line for line in logged if "stackTrace" in line]

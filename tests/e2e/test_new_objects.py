@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from auditor.messages import HashTask
+from auditor.hashing.queue.message import HashTask
 from deploy.options import ROOT
 from tests.e2e.system import Make, System, expected, told
 

@@ -52,7 +52,7 @@ def test_it_runs_on_the_python_that_it_was_deployed_for(report: Any) -> None:
 
 def test_every_module_of_ours_and_of_others_is_the_packages(report: Any, machine: Machine) -> None:
     ours = {name for name in report["files"] if name.partition(".")[0] in ("auditor", "handlers")}
-    assert {"auditor.settings", "handlers"} <= ours
+    assert {"auditor.config.settings", "handlers"} <= ours
     for name in (*ours, "boto3", "botocore", "httptools"):
         assert Path(report["files"][name]).is_relative_to(report["package"]), name
     interpreter = Path(report["files"]["os"]).parent

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.messages import HashMessage, encode
+from auditor.hashing.queue.message import HashMessage, encode
 from tests.e2e.damaging import Damaging
 from tests.e2e.deployment import Deployment
 from tests.e2e.system import VERIFY, Make, System, expected

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from auditor.engines.interface import Body, Engine, ListQuery, Position
 from auditor.errors import CallFailed
-from auditor.models import Head, ObjectRef
+from auditor.model.object import Head, ObjectRef
+from auditor.s3.engines.base import Body, Engine, ListQuery, Position
 from tests.servers.world import StubBucket
 
 CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[object]]]] = {

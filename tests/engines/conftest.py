@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Engine
+from auditor.aws.connection import Connection
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine
 from tests.loop_blocking import free_loop as free_loop
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer

@@ -7,10 +7,11 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from auditor.calls import Caller, RetryPolicy
-from auditor.engines.interface import Body, ListQuery, Page, Position, Span
-from auditor.models import Acl, Grant, Head, ObjectRef
-from auditor.pace import Permits, Rate
+from auditor.model.object import Acl, Grant, Head, ObjectRef
+from auditor.s3.calls import Caller, RetryPolicy
+from auditor.s3.concurrency import Permits
+from auditor.s3.engines.base import Body, ListQuery, Page, Position, Span
+from auditor.s3.rate import Rate
 
 OWNER = "a0" * 32
 

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Span
+from auditor.aws.connection import Connection
 from auditor.errors import CallFailed
-from auditor.hashing import Failed, hash_object
-from auditor.messages import HashTask
+from auditor.hashing.digest.object import hash_object
+from auditor.hashing.digest.result import Failed
+from auditor.hashing.queue.message import HashTask
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Span
 from tests.servers.ends import streams_served
 
 TAIL = b"\r\nConnection: close\r\n\r\n"

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Engine, ListQuery, Page, Span
+from auditor.aws.connection import Connection
 from auditor.errors import CallFailed
-from auditor.models import ALL_USERS, Acl, Grant, Head, ObjectRef
+from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine, ListQuery, Page, Span
 from tests.engines.common import CALLS, EVERYTHING, failure_of, list_all, pieces, put_everything, read
 from tests.engines.conftest import Opening
 from tests.odd_keys import ODD_KEYS

@@ -15,10 +15,11 @@ from typing import Final
 import pytest
 from aiohttp import web
 
-from auditor.engines.direct import open_engine
-from auditor.engines.interface import Connection, Engine
+from auditor.aws.connection import Connection
+from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, is_transient
 from auditor.errors import CallFailed, UsageError
-from auditor.faults import CLOCK_SET, CREDENTIALS_RENEWED, is_transient
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.direct import open_engine
 from tests.engines.common import CALLS, failure_of
 from tests.loop_blocking import free_loop as free_loop
 from tests.servers.clients import BUCKET

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.engines import documents
-from auditor.engines.interface import ListQuery
 from auditor.errors import CallFailed
-from auditor.models import ALL_USERS
+from auditor.model.object import ALL_USERS
+from auditor.s3.engines import parse_xml as documents
+from auditor.s3.engines.base import ListQuery
 
 OWNER = "<Owner><ID>o</ID></Owner>"
 EVERYONE = f"<Grantee><URI>{ALL_USERS}</URI></Grantee>"

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from auditor.engines.interface import Engine, Span
 from auditor.errors import CallFailed, CredentialsError, UsageError
+from auditor.s3.engines.base import Engine, Span
 from tests.engines.common import CALLS, failure_of, pieces, read
 from tests.engines.conftest import Opening
 from tests.servers.stub import StubServer

@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from auditor.engines import headers
 from auditor.errors import CallFailed
-from auditor.models import Acl, Grant, Head
+from auditor.model.object import Acl, Grant, Head
+from auditor.s3.engines import parse_headers as headers
 
 LEAST = {b"etag": b'"e"', b"content-length": b"3"}
 NUMBERS = (b"content-length", b"x-amz-tagging-count", b"x-amz-missing-meta", b"x-amz-mp-parts-count")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from auditor.models import ALL_USERS, Acl, Grant
+from auditor.model.object import ALL_USERS, Acl, Grant
 from tests.engines.common import CALLS, failure_of
 from tests.engines.conftest import Opening
 from tests.servers.clients import BUCKET

@@ -14,10 +14,12 @@ from botocore.parsers import ResponseParserError, create_parser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.engines import documents, headers, replies
-from auditor.engines.interface import ListQuery
+from auditor.aws.failures import sdk_errors
 from auditor.errors import CallFailed
-from auditor.faults import sdk_errors
+from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines import parse_reply as replies
+from auditor.s3.engines import parse_xml as documents
+from auditor.s3.engines.base import ListQuery
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"], blacklist_characters="\ufffe\uffff"), max_size=12)

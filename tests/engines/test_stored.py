@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditor.engines.interface import Engine, Span
-from auditor.engines.stored import stored
+from auditor.s3.checksums import stored
+from auditor.s3.engines.base import Engine, Span
 from tests.engines.common import read
 from tests.servers.stub import StubServer
 from tests.servers.world import StubBucket

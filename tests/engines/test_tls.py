@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection
+from auditor.aws.connection import Connection
+from auditor.s3.engines import ENGINES
 from tests.engines.common import CALLS, failure_of
 from tests.servers.clients import BUCKET
 from tests.servers.ends import streams_served

@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from auditor.ledgers import open_ledger
-from auditor.ledgers.dynamodb import create_table
-from auditor.ledgers.interface import Ledger
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.ledger.dynamodb.ledger import create_table
 
 
 class Open(Protocol):

@@ -9,12 +9,12 @@ from typing import Any, cast
 import boto3
 import pytest
 
+from auditor.aws.client import ThreadedClient
 from auditor.errors import CallFailed, LedgerError
-from auditor.ledgers import open_ledger
-from auditor.ledgers.dynamodb import DynamoLedger, create_table
-from auditor.ledgers.interface import Entry, Event, Known
-from auditor.models import ObjectRef
-from auditor.sdk import ThreadedClient
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Event, Known
+from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
+from auditor.model.object import ObjectRef
 from tests.ledgers.throttled import everything_is_there_and_once
 
 REF = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z")

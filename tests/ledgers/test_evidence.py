@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import DigestConflict
-from auditor.ledgers.interface import Entry, Event, Expectation, Known, Ledger, Notice, Subject, Version
+from auditor.ledger.base import Entry, Event, Expectation, Known, Ledger, Notice, Subject, Version
 from tests.ledgers.conftest import Open
 from tests.ledgers.test_ledgers import ENTRY, MD5, ODD_KEYS, OTHER, SHA
 

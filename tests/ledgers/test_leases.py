@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import LeaseLostError, LedgerError
-from auditor.ledgers.interface import Held, Lease, Ledger, Work
+from auditor.ledger.base import Held, Lease, Ledger, Work
 from tests.ledgers.conftest import Open
 
 WORK = Work(bucket="bucket", key="a/key", version_id="v1", etag="etag", algorithms=("sha256", "md5"))

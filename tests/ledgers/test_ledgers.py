@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from auditor.errors import DigestConflict
-from auditor.ledgers.interface import Entry, Ledger
-from auditor.models import ObjectRef
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.object import ObjectRef
 from tests.ledgers.conftest import Open
 
 SHA = "aa" * 32

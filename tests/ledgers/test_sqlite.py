@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import LedgerError, UsageError
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry
-from auditor.ledgers.sqlite import look_up_query
-from auditor.models import ObjectRef
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry
+from auditor.ledger.sqlite.digests import look_up_query
+from auditor.model.object import ObjectRef
 
 WRITER = """
 import asyncio, sys
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry
-from auditor.ledgers.sqlite import look_up_query
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry
+from auditor.ledger.sqlite.digests import look_up_query
 
 async def main(path, name):
     async with open_ledger(f"sqlite:{path}") as ledger:

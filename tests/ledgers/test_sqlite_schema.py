@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Held, Lease, Work
-from auditor.ledgers.sqlite.connection import connect
-from auditor.ledgers.sqlite.digests import look_up, record
-from auditor.models import ObjectRef
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Held, Lease, Work
+from auditor.ledger.sqlite.connection import connect
+from auditor.ledger.sqlite.digests import look_up, record
+from auditor.model.object import ObjectRef
 from tests.ledgers.test_ledgers import ENTRY
 
 # As version 1 of this program made it.
@@ -41,7 +41,7 @@ ROWS = [
 ]
 OPENER = """
 import asyncio, sys
-from auditor.ledgers import open_ledger
+from auditor.ledger import open_ledger
 
 async def main(path):
     sys.stdin.readline()

@@ -7,11 +7,11 @@ import random
 from dataclasses import replace
 from typing import Any, cast
 
+from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed
-from auditor.ledgers.dynamodb import DynamoLedger
-from auditor.ledgers.interface import Event, Expectation, Held, Lease, Notice, Work
-from auditor.models import ObjectRef
-from auditor.sdk import ThreadedClient, open_client
+from auditor.ledger.base import Event, Expectation, Held, Lease, Notice, Work
+from auditor.ledger.dynamodb.ledger import DynamoLedger
+from auditor.model.object import ObjectRef
 from tests.ledgers.test_ledgers import ENTRY, SHA
 
 CODES = (("ProvisionedThroughputExceededException", 400), ("ThrottlingException", 400), ("InternalServerError", 500))

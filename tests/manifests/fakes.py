@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import new
 
-from auditor.ledgers.interface import AUDITOR, Event, Expectation, Known, Notice, Subject, Version
+from auditor.ledger.base import AUDITOR, Event, Expectation, Known, Notice, Subject, Version
 
 THEN = "2026-01-02T03:04:05Z"
 

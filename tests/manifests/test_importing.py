@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import ManifestError
-from auditor.ledgers.interface import Expectation
-from auditor.manifests.importing import Imported, Read, import_all, read_all
-from auditor.manifests.source import Source
-from auditor.manifests.spool import BATCH, Spool
-from auditor.target import Target
+from auditor.ledger.base import Expectation
+from auditor.ledger.manifests.load import Imported, Read, import_all, read_all
+from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.spool import BATCH, Spool
+from auditor.model.target import Target
 from tests.manifests.fakes import THEN, MemoryLedger
 
 SHA = "ab" * 32

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import ManifestError, UsageError
-from auditor.manifests import FORMS, form_of
-from auditor.manifests.interface import HEX_DIGITS, OF_TOOLS, Record
-from auditor.manifests.source import LONGEST, Source
-from auditor.messages import ALGORITHMS
+from auditor.ledger.manifests import FORMS, form_of
+from auditor.ledger.manifests.base import HEX_DIGITS, OF_TOOLS, Record
+from auditor.ledger.manifests.source import LONGEST, Source
+from auditor.model.digest import ALGORITHMS
 
 SHA = "ab" * 32
 OTHER = "cd" * 32

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.ledgers.interface import S3, Expectation, Subject
-from auditor.manifests import FORMS
-from auditor.manifests.exporting import Exported, export
-from auditor.manifests.importing import import_all, read_all
-from auditor.manifests.source import Source
-from auditor.manifests.spool import Spool
-from auditor.target import Target
+from auditor.ledger.base import S3, Expectation, Subject
+from auditor.ledger.manifests import FORMS
+from auditor.ledger.manifests.export import Exported, export
+from auditor.ledger.manifests.load import import_all, read_all
+from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.spool import Spool
+from auditor.model.target import Target
 from tests.manifests.fakes import THEN, MemoryLedger, ledger_with, version
 from tests.odd_keys import ODD_KEYS
 

@@ -78,10 +78,16 @@ def test_the_demo_says_which_extra_it_needs(python: Path, tmp_path: Path) -> Non
 def test_a_handler_loads_its_engine_before_the_first_event_and_no_other(
     python: Path, tmp_path: Path, module: str
 ) -> None:
-    names = ("auditor.engines.direct", "auditor.engines.aioboto3", "auditor.engines.boto3", "aiohttp", "aioboto3")
+    names = (
+        "auditor.s3.engines.direct",
+        "auditor.s3.engines.aioboto3",
+        "auditor.s3.engines.boto3",
+        "aiohttp",
+        "aioboto3",
+    )
     code = f"import {module}, sys; print(*(name for name in {names} if name in sys.modules))"
     done = run(python, "-c", code, cwd=tmp_path)
-    assert (done.stdout, done.stderr) == ("auditor.engines.direct\n", "")
+    assert (done.stdout, done.stderr) == ("auditor.s3.engines.direct\n", "")
 
 
 @pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])

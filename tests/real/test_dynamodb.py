@@ -13,10 +13,10 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from auditor.ledgers import open_ledger
-from auditor.ledgers.dynamodb import create_table
-from auditor.ledgers.interface import Ledger
-from auditor.models import ObjectRef
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.ledger.dynamodb.ledger import create_table
+from auditor.model.object import ObjectRef
 from tests.ledgers.conftest import Open, new_table
 from tests.ledgers.test_evidence import *  # noqa: F403 - the whole suite runs here too
 from tests.ledgers.test_leases import *  # noqa: F403

@@ -14,16 +14,17 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from auditor.counts import Counts
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection, Engine
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.messages import MAX_BODY, HashMessage, HashTask, encode, pack
-from auditor.models import ObjectRef
-from auditor.processing import Processor
-from auditor.queues import Outgoing, open_queue
-from auditor.worker import Pace, Worker, open_processor
+from auditor.aws.connection import Connection
+from auditor.aws.sqs import Outgoing, open_queue
+from auditor.hashing.queue.message import MAX_BODY, HashMessage, HashTask, encode, pack
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.loop import Pace, Worker, open_processor
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine
 from tests.e2e.queues import elasticmq
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import latency

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.engines import DEFAULT_ENGINE, ENGINES
+from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 from tests.real.oracle import Truth
 from tests.real.world import ACLS, BUCKETS, FOREIGN, IGNORED, ODD, POLICY, RESTRICTED, VERSIONS, Place, World
 from tests.servers.rgw import RgwServer

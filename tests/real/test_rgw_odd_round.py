@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.engines import ENGINES
+from auditor.s3.engines import ENGINES
 from tests.odd_keys import ODD_KEYS
 from tests.odd_round import go_round
 from tests.real.world import ODD

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from auditor.models import ALL_USERS
+from auditor.model.object import ALL_USERS
 from tests.odd_keys import ODD_KEYS
 from tests.real.oracle import Reach, Truth
 from tests.real.world import ACLS, FOREIGN, IGNORED, ODD, POLICY, RESTRICTED, VERSIONS, Place, World

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import RunTaken
-from auditor.runfolder import RunFolder
-from auditor.runs import load_state, read_lines
-from auditor.stores.s3 import S3Store
-from auditor.tally import Tally
+from auditor.runs.checkpoint import load_state
+from auditor.runs.folder import RunFolder
+from auditor.runs.reading import read_lines
+from auditor.runs.stores.s3 import S3Store
+from auditor.runs.tally import Tally
 from tests.killed_run import PART, judgements, put_all
 from tests.log_lines import logged
 from tests.reports.samples import RUN, target

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from auditor.models import ALL_USERS, AUTHENTICATED_USERS
+from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
 from tests.odd_keys import ODD_KEYS
 from tests.servers.rgw import OTHER, OWNER, RgwServer
 

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.models import (
-    ALL_USERS,
-    Acl,
-    Evidence,
-    Finding,
-    Grant,
-    Head,
-    Judgement,
-    ObjectRef,
-    Severity,
-    Skipped,
-    Unread,
-    Verdict,
-)
+from auditor.model.finding import Finding, Judgement, Severity, Verdict
+from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.reports.highlights import Shown
 from auditor.reports.lines import finding_line, object_line, undecided_line
-from auditor.reports.shown import Shown
 from auditor.reports.summary import not_looked_at, summary
-from auditor.tally import Tally
+from auditor.runs.tally import Tally
 
 OWNER = "a0" * 32
 RUN = "20260102T030405Z-0a1b2c"

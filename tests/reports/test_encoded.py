@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.models import Acl, Evidence, Finding, Grant, Head, Judgement, ObjectRef, Severity, Skipped, Unread, Verdict
-from auditor.reports.encoded import KEPT, OWN, encode_finding, encode_object
+from auditor.model.finding import Finding, Judgement, Severity, Verdict
+from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.reports.fast_lines import KEPT, OWN, encode_finding, encode_object
 from auditor.reports.lines import encode_line, finding_line, object_line
 from tests.odd_keys import ODD_KEYS
 from tests.reports.samples import denied, finding, gone, judged

@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 import pytest
 
 from auditor import __version__
-from auditor.models import RuleUndecided, Severity, Verdict
-from auditor.reports.html import render
+from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.reports.highlights import Shown
 from auditor.reports.lines import finding_line
-from auditor.reports.shown import Shown
-from auditor.rules import o02
+from auditor.reports.page import render
+from auditor.rules.access import o02_everyone_read as o02
 from tests.odd_keys import ODD_KEYS
 from tests.reports.samples import OWNER, denied, finding, judged, sample_summary, shown_of, tally_of, target
 

@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from auditor.models import ALL_USERS, Acl, Finding, Grant, Head, Judgement, Severity, Skipped, Unread, Verdict
-from auditor.reports.lines import encode_line, finding_line, fingerprint, object_line, undecided_line
+from auditor.model.finding import Finding, Judgement, Severity, Verdict, fingerprint
+from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
+from auditor.reports.lines import encode_line, finding_line, object_line, undecided_line
 from tests.odd_keys import ODD_KEYS
 from tests.reports.samples import OWNER, denied, finding, gone, judged
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from auditor.models import ALL_USERS, Severity, Verdict
+from auditor.model.finding import Severity, Verdict
+from auditor.model.object import ALL_USERS
+from auditor.reports.highlights import EXPOSED, UNDECIDED, Shown, WorstFindings, masked
 from auditor.reports.lines import finding_line, object_line
-from auditor.reports.shown import EXPOSED, UNDECIDED, Shown, WorstFindings, masked
 from tests.reports.samples import OWNER, denied, finding, judged, shown_of
 
 

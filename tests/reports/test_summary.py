@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from auditor.bucket import BucketFacts
-from auditor.models import RuleUndecided, Severity, Skipped, Unread
+from auditor.model.bucket import BucketFacts
+from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.object import Skipped, Unread
 from auditor.reports.summary import exit_code, holes, not_looked_at
-from auditor.tally import Tally
+from auditor.runs.tally import Tally
 from tests.reports.samples import denied, finding, gone, judged, sample_summary, tally_of, target
 
 MEMBERS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.models import RuleUndecided, Severity, Verdict
+from auditor.model.finding import RuleUndecided, Severity, Verdict
 from auditor.reports.table import COLUMNS, LEAST, render
 from auditor.text import width
 from tests.odd_keys import ODD_KEYS

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.bucket import PublicAccessBlock
-from auditor.models import (
+from auditor.model.bucket import PublicAccessBlock
+from auditor.model.finding import Severity
+from auditor.model.object import (
     ALL_USERS,
     ANONYMOUS_OWNER,
     AUTHENTICATED_USERS,
@@ -25,9 +26,8 @@ from auditor.models import (
     Grant,
     Head,
     ObjectRef,
-    Severity,
 )
-from auditor.rules.interface import Rule
+from auditor.rules.base import Rule
 
 FOLDER: Final = Path(__file__).parent / "cases"
 HALVES: Final = ("should", "should_not")
@@ -61,7 +61,8 @@ class Case:
 
 def read_cases(rule: Rule, half: str) -> list[Case]:
     """One half of a rule's case file; raises ValueError for a case that lacks a fact or names one too many."""
-    file = tomllib.loads((FOLDER / f"{rule.id.lower()}.toml").read_text())
+    stem = rule.check.__module__.rpartition(".")[2]
+    file = tomllib.loads((FOLDER / f"{stem}.toml").read_text())
     if set(file) != set(HALVES):
         raise ValueError(f"{rule.id}: a case file has {' and '.join(HALVES)}, not {sorted(file)}")
     return [_case(rule, dict(written), half) for written in file[half]]

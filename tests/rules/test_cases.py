@@ -6,9 +6,9 @@ from itertools import zip_longest
 
 import pytest
 
-from auditor.models import Head, ObjectRef
+from auditor.model.object import Head, ObjectRef
 from auditor.rules import RULES
-from auditor.rules.interface import Hit, Rule
+from auditor.rules.base import Hit, Rule
 from tests.rules.case_files import HALVES, Case, read_cases
 
 CASES = [

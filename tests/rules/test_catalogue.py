@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from auditor import catalogue
-from auditor.models import Severity
+from auditor.model.finding import Severity
 from auditor.rules import RULES
-from auditor.rules.interface import SECTIONS, Rule
+from auditor.rules import docs as catalogue
+from auditor.rules.base import SECTIONS, Rule
 
-PAGE = Path(catalogue.__file__).parent.parent / "docs" / "rules.md"
+PAGE = Path(catalogue.__file__).parents[2] / "docs" / "rules.md"
 BY_ID = {rule.id: rule for rule in RULES}
 
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from auditor.models import ObjectRef
-from auditor.rules.k01 import RISKS, check
+from auditor.model.object import ObjectRef
+from auditor.rules.keys.k01_risky_name import RISKS, check
 
 LAST: Final = 0x2FFF
 """Well beyond the last character that RISKS names."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, overload
 
-from auditor.models import ALL_USERS, Grant
+from auditor.model.object import ALL_USERS, Grant
 from tests.odd_keys import ODD_KEYS
 from tests.servers.world import OWNER, STRANGER, StubBucket, StubObject, World, canned
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote_plus
 
-from auditor.bucket import Encryption, PublicAccessBlock
-from auditor.models import Acl, Grant
+from auditor.model.bucket import Encryption, PublicAccessBlock
+from auditor.model.object import Acl, Grant
 from tests.servers.world import StubBucket, World
 
 S3: Final = "http://s3.amazonaws.com/doc/2006-03-01/"

@@ -11,16 +11,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
-from auditor.bucket import Encryption, PublicAccessBlock
-from auditor.models import (
-    ALL_USERS,
-    ARCHIVED_CLASSES,
-    AUTHENTICATED_USERS,
-    BUCKET_OWNER_ENFORCED,
-    PUBLIC_GROUPS,
-    Acl,
-    Grant,
-)
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, Encryption, PublicAccessBlock
+from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, PUBLIC_GROUPS, Acl, Grant
+from auditor.s3.storage_class import ARCHIVED_CLASSES
 
 OWNER: Final = "a0" * 32
 """Canonical ID of the caller, who owns every bucket unless told otherwise."""

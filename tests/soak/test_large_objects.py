@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from awscrt import checksums
 
-from auditor.counts import Counts
-from auditor.enginepool import EnginePool
-from auditor.engines import ENGINES
-from auditor.engines.interface import Connection
-from auditor.hashing import hash_threads
-from auditor.hashwork import HashSettings
-from auditor.ledgers import open_ledger
-from auditor.messages import HashMessage, HashTask, encode
-from auditor.models import ObjectRef
-from auditor.processing import Processor
-from auditor.stop import Stop
+from auditor.aio.stop import Stop
+from auditor.aws.connection import Connection
+from auditor.hashing.digest.object import hash_threads
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.pool import EnginePool
 from tests.hash_fakes import MemoryQueue
 from tests.servers.stub import StubServer
 from tests.servers.world import StoredObjects, StubObject

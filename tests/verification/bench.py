@@ -13,15 +13,15 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.ledgers import open_ledger
-from auditor.ledgers.interface import Entry, Event, Expectation, Ledger, Notice
-from auditor.settings import Settings
-from auditor.stop import Stop
-from auditor.stores.local import LocalStore
-from auditor.target import Target
-from auditor.verification.running import Hop, Verification
-from auditor.verification.summary import exit_code
-from auditor.verification.surroundings import Surroundings
+from auditor.aio.stop import Stop
+from auditor.config.resources import Surroundings
+from auditor.config.settings import Settings
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Event, Expectation, Ledger, Notice
+from auditor.model.target import Target
+from auditor.runs.stores.local import LocalStore
+from auditor.verify.run import Hop, Verification
+from auditor.verify.summary import exit_code
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
 from tests.servers.world import StubObject

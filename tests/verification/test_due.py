@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from auditor.verification.due import DAY, Due, Everything, OlderThan, Share, due_of
+from auditor.verify.due import DAY, Due, Everything, OlderThan, Share, due_of
 from tests.odd_keys import ODD_KEYS
 
 DAYS = timedelta(days=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
-from auditor.ledgers import open_ledger
-from auditor.ledgers.dynamodb import create_table
+from auditor.ledger import open_ledger
+from auditor.ledger.dynamodb.ledger import create_table
 from auditor.text import visible
 from tests.odd_keys import ODD_KEYS
 from tests.servers.clients import BUCKET

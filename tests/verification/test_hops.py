@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import pytest
 
+from auditor.aio.stop import Stop
 from auditor.errors import OutputError, RunTaken
-from auditor.stop import Stop
-from auditor.stores.local import LocalStore
-from auditor.verification.folder import VerifyFolder
-from auditor.verification.running import Hop
+from auditor.runs.stores.local import LocalStore
+from auditor.verify.folder import VerifyFolder
+from auditor.verify.run import Hop
 from tests.servers.clients import BUCKET
 from tests.servers.world import StubBucket
 from tests.verification.bench import Bench, Verdict, entry

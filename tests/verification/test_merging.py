@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import LedgerError
-from auditor.ledgers.interface import Known, Subject, Version
-from auditor.listing import pages
-from auditor.target import Target
-from auditor.verification.merging import Pair, merged
+from auditor.ledger.base import Known, Subject, Version
+from auditor.model.target import Target
+from auditor.s3.listing import pages
+from auditor.verify.merge import Pair, merged
 from tests.engines.fakes import Entry, FakeEngine, make_caller, ref
 from tests.odd_keys import ODD_KEYS
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from auditor.ledgers.interface import Event, Known, Version
-from auditor.verification.judging import Claim
-from auditor.verification.noting import TOGETHER, Notes
-from auditor.verification.outcomes import Outcome, Verified
+from auditor.ledger.base import Event, Known, Version
+from auditor.verify.compare import Claim
+from auditor.verify.history import TOGETHER, Notes
+from auditor.verify.outcome import Outcome, Verified
 
 
 class Histories:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from auditor.errors import RunError, UsageError
-from auditor.metrics import UNITS
-from auditor.verification.service import VerifyService
+from auditor.lambdas.metrics import UNITS
+from auditor.lambdas.verify import VerifyService
 from tests.servers.clients import BUCKET
 from tests.servers.stub import StubServer
 from tests.servers.stub_faults import latency

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.ledgers.interface import Entry
-from auditor.target import Target
+from auditor.ledger.base import Entry
+from auditor.model.target import Target
 from auditor.text import visible
 from tests.odd_keys import ODD_KEYS
 from tests.servers.clients import BUCKET

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from auditor.loops import new_loop
-from auditor.wire.aiohttp import AiohttpTransport
-from auditor.wire.interface import (
+from auditor.aio.loop import new_loop
+from auditor.s3.http.aiohttp import AiohttpTransport
+from auditor.s3.http.base import (
     LARGEST_BODY,
     Answer,
     BrokenAnswerError,
@@ -23,8 +23,8 @@ from auditor.wire.interface import (
     TransportError,
     TransportTimeoutError,
 )
-from auditor.wire.pool import Statistics
-from auditor.wire.thin import ThinStreams, ThinTransport
+from auditor.s3.http.pool import Statistics
+from auditor.s3.http.transport import ThinStreams, ThinTransport
 from tests.loop_blocking import free_loop as free_loop
 from tests.wire.certificates import Tls, made
 from tests.wire.raw_server import RawServer, breath

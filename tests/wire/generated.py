@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from auditor.wire.interface import Request
+from auditor.s3.http.base import Request
 from tests.wire.conftest import get, head
 
 NAMES = [

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from auditor.wire import streaming
-from auditor.wire.aiohttp import AiohttpTransport
-from auditor.wire.flow import Flow
-from auditor.wire.interface import (
+from auditor.s3.http import streaming
+from auditor.s3.http.aiohttp import AiohttpTransport
+from auditor.s3.http.base import (
     ConnectionLostError,
     Server,
     Stream,
@@ -22,8 +21,9 @@ from auditor.wire.interface import (
     TransportError,
     TransportTimeoutError,
 )
-from auditor.wire.streaming import DRAINED, HEAD_SIZE
-from auditor.wire.thin import ThinStreams
+from auditor.s3.http.delivery import Flow
+from auditor.s3.http.streaming import DRAINED, HEAD_SIZE
+from auditor.s3.http.transport import ThinStreams
 from tests.wire.certificates import Tls
 from tests.wire.conftest import get, pieces
 from tests.wire.raw_server import OK, Peer, RawServer, Script, answering, serving

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from auditor.wire.connection import Connection
-from auditor.wire.interface import Answer, Server
-from auditor.wire.pool import Pool
-from auditor.wire.thin import ThinTransport
+from auditor.s3.http.base import Answer, Server
+from auditor.s3.http.buffered import Connection
+from auditor.s3.http.pool import Pool
+from auditor.s3.http.transport import ThinTransport
 from tests.wire.certificates import Tls
 from tests.wire.conftest import Opening, get
 from tests.wire.raw_server import OK, Peer, RawServer, answering, breath, serving

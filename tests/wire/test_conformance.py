@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from auditor.wire.interface import (
+from auditor.s3.http.base import (
     LARGEST_BODY,
     LARGEST_HEAD,
     MOST_HEADERS,

@@ -10,14 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from auditor.wire.interface import (
-    LARGEST_HEAD,
-    Answer,
-    BrokenAnswerError,
-    ConnectionLostError,
-    TransportError,
-)
-from auditor.wire.parsing import MOST_INTERIM, AnswerReader
+from auditor.s3.http.base import LARGEST_HEAD, Answer, BrokenAnswerError, ConnectionLostError, TransportError
+from auditor.s3.http.response import MOST_INTERIM, AnswerReader
 from tests.wire.conftest import get, head, opener
 from tests.wire.generated import Sent, spoilt, well_formed
 from tests.wire.raw_server import OK, Peer, serving

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from auditor.wire.kept import KeptConnection
+from auditor.s3.http.connection import KeptConnection
 from tests.wire.certificates import Tls
 from tests.wire.conftest import get, opener
 from tests.wire.raw_server import OK, answering, serving

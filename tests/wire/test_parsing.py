@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from auditor.wire.interface import LARGEST_HEAD, MOST_HEADERS, Answer, BrokenAnswerError
-from auditor.wire.parsing import MOST_INTERIM, AnswerReader
+from auditor.s3.http.base import LARGEST_HEAD, MOST_HEADERS, Answer, BrokenAnswerError
+from auditor.s3.http.response import MOST_INTERIM, AnswerReader
 
 HEADERS = b'x-amz-request-id: 4442587FB7D0A2F9\r\nETag: "e"\r\nx-a: 1\r\nX-A: 2\r\n'
 PARSED = {b"x-amz-request-id": b"4442587FB7D0A2F9", b"etag": b'"e"', b"x-a": b"1, 2"}

@@ -7,10 +7,10 @@ import socket
 
 import pytest
 
-from auditor.wire.connection import Connection
-from auditor.wire.interface import ConnectionLostError, Server, TransportTimeoutError
-from auditor.wire.pool import Pool
-from auditor.wire.thin import ThinTransport
+from auditor.s3.http.base import ConnectionLostError, Server, TransportTimeoutError
+from auditor.s3.http.buffered import Connection
+from auditor.s3.http.pool import Pool
+from auditor.s3.http.transport import ThinTransport
 from tests.wire.conftest import Opening, get
 from tests.wire.raw_server import OK, Peer, RawServer, answering, once, serving
 

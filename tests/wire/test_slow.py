@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from auditor.wire.interface import TransportTimeoutError
+from auditor.s3.http.base import TransportTimeoutError
 from tests.wire.certificates import Tls
 from tests.wire.conftest import Opening, get, opener
 from tests.wire.raw_server import OK, Peer, serving

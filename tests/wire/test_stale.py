@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.wire.interface import ConnectionLostError, TransportError, TransportTimeoutError
+from auditor.s3.http.base import ConnectionLostError, TransportError, TransportTimeoutError
 from tests.wire.conftest import Opening, get, head, resent
 from tests.wire.raw_server import OK, Peer, answering, breath, once, serving
 

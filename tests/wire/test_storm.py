@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from auditor.wire.interface import Request, Transport, TransportError
-from auditor.wire.thin import ThinTransport
+from auditor.s3.http.base import Request, Transport, TransportError
+from auditor.s3.http.transport import ThinTransport
 from tests.wire.conftest import Opening, get, head
 from tests.wire.raw_server import Peer, serving
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from auditor.wire.aiohttp import AiohttpTransport
-from auditor.wire.interface import (
+from auditor.s3.http.aiohttp import AiohttpTransport
+from auditor.s3.http.base import (
     LARGEST_BODY,
     BrokenAnswerError,
     ConnectionLostError,

@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from auditor.wire.interface import ConnectionLostError, TransportTimeoutError
+from auditor.s3.http.base import ConnectionLostError, TransportTimeoutError
 from tests.wire.certificates import Tls, made
 from tests.wire.conftest import Opening, get, head, resent
 from tests.wire.raw_server import OK, Peer, answering, once, serving

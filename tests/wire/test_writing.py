@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.signing import Credentials, Signer
-from auditor.wire.interface import Request
-from auditor.wire.writing import CommonLines, request_bytes
+from auditor.aws.sigv4 import Credentials, Signer
+from auditor.s3.http.base import Request
+from auditor.s3.http.request import CommonLines, request_bytes
 
 
 def test_bytes_of_a_request() -> None:

@@ -1,0 +1,79 @@
+"""What of an audit sees to the hashing: the question what is hashed, who hashes the rest here, and what S3 is left."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Final
+
+from auditor.aws.partition import partition_of
+from auditor.config.resources import Places
+from auditor.config.settings import Settings
+from auditor.hashing.batch.write_jobs import Owner, write_batch
+from auditor.hashing.digest.object import MIB, hash_threads
+from auditor.hashing.in_process import InProcessHasher
+from auditor.hashing.status import Fixity, Routing
+from auditor.model.target import Target
+from auditor.runs.paths import run_path
+from auditor.runs.reading import read_lines
+from auditor.s3.engines.base import Engine
+from auditor.s3.rate import Rate
+
+HASH_CONCURRENCY: Final = 16
+"""Objects that are hashed at once at most, while others are audited."""
+
+
+def open_fixity(
+    bucket: str,
+    settings: Settings,
+    places: Places,
+    engine: Engine,
+    stack: AsyncExitStack,
+    *,
+    rate: Rate,
+    concurrency: int,
+) -> Fixity | None:
+    """None without a ledger. stack: gets the threads of a hasher that works here. concurrency: the run's own."""
+    if places.ledger is None:
+        return None
+    hasher: InProcessHasher | None = None
+    if places.queue is None and settings.hash:
+        hasher = InProcessHasher(
+            bucket,
+            engine,
+            places.ledger,
+            settings.algorithms,
+            rate=rate,
+            concurrency=min(HASH_CONCURRENCY, concurrency),
+            chunk_size=settings.chunk_mib * MIB,
+            executor=stack.enter_context(hash_threads()),
+            streams=settings.streams,
+            attempts=settings.retry_attempts,
+        )
+    routes = settings.batch_over is not None or settings.batch_manifest is not None
+    return Fixity(
+        bucket,
+        places.ledger,
+        settings.algorithms,
+        hasher,
+        accept_cost=settings.accept_cost,
+        routing=Routing(settings.batch_over) if routes else None,
+    )
+
+
+def write_routed(
+    places: Places, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
+) -> None:
+    """What a run left to S3 Batch Operations, as manifests and jobs; of one that goes on it is written again. Blocks.
+
+    account: 12 digits of the caller's own; None where nobody could tell.
+    """
+    write_batch(
+        places.manifests or places.store,
+        run_path(target.bucket, run_id),
+        read_lines(places.store, target.bucket, run_id, "routed"),
+        bucket=target.bucket,
+        run_id=run_id,
+        versions=target.versions,
+        algorithms=settings.algorithms,
+        owner=Owner(partition=partition_of(region), account=account, role=settings.batch_role),
+    )

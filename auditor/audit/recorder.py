@@ -1,0 +1,135 @@
+"""The end of the pipeline: each batch is judged, looked up in the ledger, counted, and written to the run folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from auditor.config.settings import Settings
+from auditor.hashing.queue.send import Dispatcher
+from auditor.hashing.status import Fixity, Looked
+from auditor.model.finding import Judgement, Verdict
+from auditor.model.object import Evidence, ObjectRef
+from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.reports.highlights import Shown
+from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
+from auditor.rules.exceptions import accepts_object
+from auditor.rules.judge import Judge
+from auditor.runs.folder import RunFolder
+from auditor.runs.tally import CALLS, Tally
+from auditor.s3.gather import Gathered
+
+_HASHED: Final = frozenset({"known", "hashed_now"})
+
+RunInThread = Callable[..., Awaitable[Any]]
+
+
+class Recorder:
+    """record() is gather's sink. The tally and the run folder move together, so that a checkpoint is exact."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        folder: RunFolder,
+        tally: Tally,
+        fixity: Fixity | None,
+        dispatcher: Dispatcher | None,
+        settings: Settings,
+        calls: Counter[str],
+        io: RunInThread,
+    ) -> None:
+        self.tally = tally
+        self.shown = Shown()
+        self._judge = judge
+        self._folder = folder
+        self._fixity = fixity
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._calls = calls
+        self._earlier_calls = dict(tally.calls)
+        self._queued = 0
+        self._io = io
+
+    def record_bucket(self) -> None:
+        """The findings on the bucket itself, before its first object."""
+        findings = self._judge.bucket()
+        self.tally.add_findings(findings)
+        self._folder.write_findings(map(encode_finding, findings))
+        self.shown.add_findings(map(finding_line, findings))
+
+    async def record(self, batch: list[Gathered]) -> None:
+        """One batch, in the listing's order."""
+        read = [item.evidence for item in batch if item.evidence is not None]
+        found: list[Looked | None] = [None] * len(read)
+        if self._fixity is not None:
+            found = await self._fixity.look(read)
+            await self._dispatch(read, found)
+        self.count_calls()
+        following = iter(found)
+        for item in batch:
+            self.tally.delete_marker(item.step.delete_markers)
+            if item.evidence is None:
+                self._folder.passed(item.step.key)
+            elif self._write(item.evidence, next(following)):
+                await self._io(self._folder.flush)
+
+    def _write(self, evidence: Evidence, looked: Looked | None) -> bool:
+        hashed = None
+        if looked is not None:
+            hashed = looked.state in _HASHED
+            evidence = replace(evidence, digests=looked.digests)
+            self._count(evidence.ref, looked)
+        judgement = self._judge.object(evidence)
+        self.tally.add(judgement)
+        undecided = undecided_line(judgement)
+        if undecided is not None:
+            unread = [(fact.action, fact.code) for fact in evidence.unread]
+            if accepts_object(self._settings.accept_undecided, evidence.ref.key, unread):
+                self.tally.accept()
+        ref, verdict = evidence.ref, judgement.verdict
+        if judgement.findings or undecided is not None or verdict is Verdict.EXPOSED:
+            self._show(judgement, undecided)
+        return self._folder.write(
+            ref.key,
+            ref.version_id,
+            encode_object(judgement, hashed, self._settings.keep_metadata),
+            [encode_finding(finding, verdict) for finding in judgement.findings],
+            None if undecided is None else encode_line(undecided),
+            routed_line(ref) if looked is not None and looked.routed else None,
+        )
+
+    def _count(self, ref: ObjectRef, looked: Looked) -> None:
+        self.tally.hash(looked.state)
+        if looked.left:
+            self.tally.leave(ref.storage_class, ref.size)
+        if looked.routed:
+            self.tally.route(ref.size)
+
+    def _show(self, judgement: Judgement, undecided: dict[str, Any] | None) -> None:
+        """The reports may name this object; of one with nothing to say they never do."""
+        ref, verdict = judgement.evidence.ref, judgement.verdict
+        rules = sorted({finding.rule for finding in judgement.findings})
+        line = {"key": ref.key, "version_id": ref.version_id, "rules": rules, "verdict": verdict}
+        self.shown.add(line, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
+
+    async def _dispatch(self, read: list[Evidence], found: list[Looked | None]) -> None:
+        if self._dispatcher is None:
+            return
+        for evidence, looked in zip(read, found, strict=True):
+            if looked is not None and looked.wanted:
+                await self._dispatcher.add(evidence.ref)
+        self.count_queued()
+
+    def count_queued(self) -> None:
+        """Objects are queued when SQS took them, which is some time after they were handed to the dispatcher."""
+        if self._dispatcher is None:
+            return
+        new = min(self._dispatcher.queued - self._queued, self.tally.hashing["pending"])
+        self.tally.move("pending", "queued", new)
+        self._queued += new
+
+    def count_calls(self) -> None:
+        for name in CALLS:
+            self.tally.calls[name] = self._earlier_calls[name] + self._calls[name]

@@ -1,0 +1,58 @@
+"""Going on with an earlier run: its checkpoint, and whether it may be gone on with at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from auditor.config.settings import Settings
+from auditor.errors import RunComplete, UsageError
+from auditor.model.target import Target
+from auditor.rules.base import Rule
+from auditor.runs.checkpoint import State, load_state
+from auditor.runs.paths import run_path
+from auditor.runs.stores.base import Store, parsed
+
+
+def asked_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
+    """What a run asks of each object, as it comes back from a checkpoint. ledger: whether there is one."""
+    hashing = list(settings.algorithms) if ledger else None
+    options = {rule.id: settings.rules.get(rule.id) for rule in rules}
+    asked = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing}
+    found: dict[str, Any] = json.loads(json.dumps(asked, default=str))
+    return found
+
+
+def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, Any]) -> tuple[State | None, Target]:
+    """The run's checkpoint, None where it has none yet, and its target: the range that it was begun with.
+
+    Raises UsageError for a run that is not there, is complete, or was begun with something else.
+    """
+    folder = run_path(target.bucket, run_id)
+    if not store.list(f"{folder}/"):
+        raise UsageError(
+            f"there is no run {run_id} of {target.bucket} at {store.uri()}, or it was ended before it"
+            " wrote anything: check --out, or start anew without --resume"
+        )
+    if _is_complete(store, folder):
+        raise RunComplete(f"run {run_id} is complete: there is nothing to resume")
+    state = load_state(store, target.bucket, run_id)
+    if state is None:
+        return None, target
+    if target.start_after is None:
+        target = replace(target, start_after=state.target["start_after"])
+    if state.target != target.to_dict():
+        raise UsageError(f"run {run_id} is of another target, prefix or key range: start a new run")
+    if state.asked != asked:
+        raise UsageError(
+            f"run {run_id} was begun with other rules, options or trusted IDs, with or without a ledger,"
+            " or for other algorithms: resume it with the same settings, or start a new run"
+        )
+    return state, target
+
+
+def _is_complete(store: Store, folder: str) -> bool:
+    path = f"{folder}/summary.json"
+    return bool(parsed(store.get(path) or b"{}", store.uri(path)).get("complete"))

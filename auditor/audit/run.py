@@ -1,0 +1,296 @@
+"""One audit of one target: bucket facts, listing, gather, judge, run folder, hashing; and what its end is called."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from contextvars import copy_context
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from auditor.aio.groups import task_group
+from auditor.aio.stop import Stop
+from auditor.audit.hashing import open_fixity, write_routed
+from auditor.audit.recorder import Recorder
+from auditor.audit.resume import asked_of, checkpoint
+from auditor.config.resources import Places, connection_to
+from auditor.config.settings import Settings
+from auditor.errors import BucketError, UsageError
+from auditor.hashing.digest.streams import MOST
+from auditor.hashing.queue.send import Dispatcher
+from auditor.model.bucket import BucketFacts
+from auditor.model.target import Target
+from auditor.progress import Snapshot
+from auditor.reports import page as html
+from auditor.reports.highlights import Shown
+from auditor.reports.summary import not_looked_at, summary
+from auditor.rules import RULES
+from auditor.rules.exceptions import accepts_rule
+from auditor.rules.judge import Judge
+from auditor.rules.plan import Plan, carried_on, make_plan
+from auditor.rules.selection import select
+from auditor.runs.checkpoint import State
+from auditor.runs.folder import RunFolder
+from auditor.runs.paths import new_run_id, target_name
+from auditor.runs.reading import last_listed, read_lines
+from auditor.runs.tally import Tally
+from auditor.s3 import bucket as bucketfacts
+from auditor.s3.calls import Caller, RetryPolicy
+from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, Permits, first_in_flight
+from auditor.s3.engines.base import Engine
+from auditor.s3.gather import gather
+from auditor.s3.listing import pages
+from auditor.s3.object_reader import Reader
+from auditor.s3.rate import Rate
+from auditor.text import counted, visible
+
+TICK_SECONDS: Final = 1.0
+AUTO_CEILING_OF: Final = {"boto3": 32}
+"""Threads cost more than tasks, so `auto` ends earlier there."""
+FIRST_OF: Final = {"direct": first_in_flight()}
+"""With an SDK a call costs as much CPU as a handshake, so that `auto` begins with as many everywhere."""
+
+Watch = Callable[[Snapshot], None]
+
+
+class Audit:
+    """One run. Make it, then `await run()` once.
+
+    run_id: of an earlier run of the same target that is to go on; None: a new one. hop: how often it was handed on.
+    hands_on: when stopped, leave parts and checkpoint but no summary: whoever goes on will write it.
+    began: is told the run's ID, run_id, once its folder is there. shown: what the report names, when the run has ended.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        places: Places,
+        stop: Stop,
+        *,
+        watch: Watch | None = None,
+        began: Callable[[str], None] | None = None,
+        run_id: str | None = None,
+        hop: int = 0,
+        hands_on: bool = False,
+    ) -> None:
+        self._hands_on = hands_on
+        self._settings = settings
+        self._places = places
+        self._told = stop
+        self._stop = Stop(stop)  # a run that ends by its own --max-calls ends no other
+        self._watch = watch
+        self._began = began
+        self.shown = Shown()
+        self._hop = hop
+        self._resumed = run_id is not None
+        self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
+        self._target = target
+        self._ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
+        first = FIRST_OF.get(settings.engine, AUTO_START)
+        self._rate = Rate(settings.max_rate)
+        self._caller = Caller(
+            target.bucket,
+            rate=self._rate,
+            permits=Permits(self._ceiling, auto=settings.concurrency is None, first=first),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        spare = (settings.streams or MOST) if settings.hash else 0  # for an object that has several streams
+        self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
+        ledger = places.ledger is not None
+        self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
+        self._asked = asked_of(self._rules, settings, ledger=ledger)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
+        self._started = time.monotonic()
+        self._expected: int | None = None
+
+    async def run(self) -> dict[str, Any]:
+        """The summary, which is also in the run folder. Raises RunError; parts written so far are then in place."""
+        try:
+            state = await self._io(self._load_state)
+            facts = await self._facts()
+            plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
+            self._check_budget(plan)
+            return await self._audit(facts, plan, state)
+        finally:
+            self._thread.shutdown(wait=True)
+
+    async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work, *args)
+
+    def _load_state(self) -> State | None:
+        store = self._places.store
+        store.check_writable()
+        if self._target.whole:
+            self._expected = last_listed(store, self._target.bucket, target_name(self._target.to_dict()))
+        if not self._resumed:
+            return None
+        state, self._target = checkpoint(store, self.run_id, self._target, self._asked)
+        return state
+
+    async def _facts(self) -> BucketFacts:
+        with bucketfacts.open_reader(self._connection, self._caller) as reader:
+            region = await reader.region(self._settings.region)
+        if isinstance(region, str):
+            self._connection = replace(self._connection, region=region)
+        with bucketfacts.open_reader(self._connection, self._caller) as reader:
+            facts = await reader.read(region)
+        if facts.request_payer == "Requester" and facts.owner != facts.own_id and not self._settings.requester_pays:
+            raise BucketError(
+                f"the bucket {facts.bucket!r} is Requester Pays and another's: each call would be yours to pay,"
+                " agree with --requester-pays"
+            )
+        return facts
+
+    def _check_budget(self, plan: Plan) -> None:
+        """With no call left for an object the run would get no further, however often it went on."""
+        least = 1 + _calls_per_object(plan)
+        if self._caller.short_of(least):
+            given, asked = self._settings.max_calls, self._caller.counts["bucket"]
+            raise UsageError(
+                f"--max-calls {given} is too few to audit anything: the questions about the bucket take {asked} calls"
+                f" or more, and one object with its listing {least}: give more"
+            )
+
+    async def _audit(self, facts: BucketFacts, plan: Plan, state: State | None) -> dict[str, Any]:
+        settings, target = self._settings, self._target
+        tally = Tally.from_dict(state.tally) if state else Tally()
+        judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions)
+        folder = RunFolder(
+            self._places.store,
+            target.bucket,
+            self.run_id,
+            target=target.to_dict(),
+            asked=self._asked,
+            rules_undecided=plan.undecided,
+            tally=tally,
+            hop=self._hop,
+            state=state,
+            part_lines=settings.part_lines,
+            part_seconds=settings.part_seconds,
+        )
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._io, folder.close)
+            await self._io(folder.prepare)
+            engine = await stack.enter_async_context(self._places.engines((settings.engine, self._connection)))
+            self._caller.permits.begin_with(engine.open_connections)
+            dispatcher = self._dispatcher()
+            fixity = open_fixity(
+                target.bucket, settings, self._places, engine, stack, rate=self._rate, concurrency=self._ceiling
+            )
+            recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
+            if self._began is not None:
+                self._began(self.run_id)
+            if state is None or not state.begun:
+                recorder.record_bucket()
+            try:
+                ended = await self._gather(engine, plan, recorder, state, folder)
+                if dispatcher is not None:
+                    await dispatcher.close()
+                    recorder.count_queued()
+                engine.keep(self._caller.permits.statistics().limit)  # where S3 refused, the next run begins with fewer
+            except BaseException:
+                # What was gathered is kept. Of the last key there may be more versions to come.
+                await self._io(lambda: folder.save(whole_key=not target.versions))
+                raise
+            return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
+
+    async def _gather(
+        self, engine: Engine, plan: Plan, recorder: Recorder, state: State | None, folder: RunFolder
+    ) -> bool:
+        target = self._target
+        if state is not None and state.start_after is not None:
+            target = replace(target, start_after=state.start_after)
+        async with task_group() as group:
+            ticker = group.create_task(self._tick(recorder, folder))
+            ended = await gather(
+                pages(engine, self._caller, target),
+                Reader(engine, self._caller, plan, self._settings.algorithms),
+                self._caller,
+                self._stop,
+                recorder.record,
+                calls_per_object=_calls_per_object(plan),
+                whole_keys=target.versions,
+            )
+            ticker.cancel()
+        return ended
+
+    async def _tick(self, recorder: Recorder, folder: RunFolder) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            if self._watch is not None:
+                self._watch(self._snapshot(recorder))
+            await self._io(folder.tick)
+
+    def _snapshot(self, recorder: Recorder) -> Snapshot:
+        tally = recorder.tally
+        return Snapshot(
+            what=visible(self._target.uri),
+            objects=tally.coverage["listed"],
+            seconds=time.monotonic() - self._started,
+            detail=f"{counted(sum(tally.findings.values()), 'finding')}, {tally.coverage['undecided']:,} undecided,"
+            f" {self._caller.counts['throttled']:,} throttled",
+            expected=self._expected,
+        )
+
+    async def _finish(
+        self, facts: BucketFacts, plan: Plan, folder: RunFolder, recorder: Recorder, ended: bool, hashing: bool
+    ) -> dict[str, Any]:
+        settings = self._settings
+        recorder.count_calls()
+        accepted = sum(
+            accepts_rule(settings.accept_undecided, item.rule, item.action, item.code) for item in plan.undecided
+        )
+        result = summary(
+            run=self.run_id,
+            out=folder.uri,
+            target=self._target.to_dict(),
+            engine=settings.engine,
+            complete=ended,
+            tally=recorder.tally,
+            rules_undecided=plan.undecided,
+            algorithms=settings.algorithms if hashing else None,
+            not_looked_at=not_looked_at(facts, self._target.to_dict(), plan.acl, plan.head),
+            seconds=time.monotonic() - self._started,
+            resume=None if ended else self._resume(folder),
+            accepted_rules=accepted,
+        )
+        if self._hands_on and self._told and not ended:
+            await self._io(folder.save)
+            return result
+        if recorder.tally.routed["objects"]:
+            await self._io(folder.save)
+            account = facts.account if isinstance(facts.account, str) else None
+            target, region = self._target, self._connection.region
+            await self._io(partial(write_routed, self._places, settings, target, self.run_id, region, account))
+        self.shown = recorder.shown
+        if self._resumed:  # what an earlier process wrote is in the folder alone
+            await self._io(folder.save)
+            lines = partial(read_lines, self._places.store, self._target.bucket, self.run_id)
+            self.shown = await self._io(Shown.read, lines, recorder.tally.verdicts["exposed"])
+        page = html.render(result, self.shown)
+        await self._io(lambda: folder.finish(result, page, update_latest=True))
+        if self._watch is not None:
+            self._watch(replace(self._snapshot(recorder), done=True))
+        return result
+
+    def _dispatcher(self) -> Dispatcher | None:
+        settings, places = self._settings, self._places
+        if places.ledger is None or places.queue is None:
+            return None
+        return Dispatcher(places.queue, self.run_id, self._target.bucket, settings.algorithms)
+
+    def _resume(self, folder: RunFolder) -> dict[str, Any]:
+        """How to go on: the same run, after the last key that has an outcome."""
+        return {"run": self.run_id, "start_after": folder.position, "reason": self._stop.reason}
+
+
+def _calls_per_object(plan: Plan) -> int:
+    return (plan.acl is None) + (plan.head is None)

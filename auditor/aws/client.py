@@ -1,0 +1,108 @@
+"""An SDK client whose blocking calls run in a thread pool of its own, so that the loop never waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from botocore import exceptions as sdk
+from botocore.config import Config
+
+from auditor.aws.failures import sdk_errors
+from auditor.aws.first_call import first_call_alone
+from auditor.aws.session import check_endpoint, custom_endpoint, make_session
+from auditor.errors import UsageError
+
+_RETRIES = {"total_max_attempts": 6, "mode": "standard"}
+
+
+class ThreadedClient:
+    """One AWS service. Calls raise what faults.translate makes of the SDK's errors: CallFailed, CredentialsError."""
+
+    def __init__(self, client: Any, executor: ThreadPoolExecutor) -> None:
+        self._client = client
+        self._executor = executor
+        self.region: str = client.meta.region_name
+        self.endpoint: str = client.meta.endpoint_url
+
+    async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        """operation: the API's name, "BatchGetItem". Arguments and answer are the API's members."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._send, operation, arguments)
+
+    def _send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        with sdk_errors(operation):
+            answer: dict[str, Any] = getattr(self._client, _METHODS[operation])(**arguments)
+            return answer
+
+    def close(self) -> None:
+        self._client.close()
+
+
+_METHODS = {
+    "BatchGetItem": "batch_get_item",
+    "CreateTable": "create_table",
+    "GetItem": "get_item",
+    "Query": "query",
+    "Scan": "scan",
+    "UpdateItem": "update_item",
+    "ChangeMessageVisibility": "change_message_visibility",
+    "DeleteMessageBatch": "delete_message_batch",
+    "GetQueueAttributes": "get_queue_attributes",
+    "GetQueueUrl": "get_queue_url",
+    "ReceiveMessage": "receive_message",
+    "SendMessageBatch": "send_message_batch",
+    "Invoke": "invoke",
+    "Publish": "publish",
+}
+"""Every operation that goes this way, by the SDK's name for it."""
+
+
+@asynccontextmanager
+async def open_client(
+    service: str,
+    *,
+    threads: int,
+    region: str | None,
+    endpoint_url: str | None,
+    profile: str | None,
+    fips: bool = False,
+) -> AsyncIterator[ThreadedClient]:
+    """A client of one service, most of `threads` calls at once; endpoint None: AWS, or what the environment says.
+
+    fips: ask for the FIPS endpoint, whatever the environment says.
+    """
+    check_endpoint(endpoint_url)
+    config = Config(
+        connect_timeout=5,
+        read_timeout=30,
+        max_pool_connections=threads,
+        retries=_RETRIES,
+        user_agent_extra="s3-auditor",
+        use_fips_endpoint=fips or None,
+    )
+    executor = ThreadPoolExecutor(threads, thread_name_prefix=service)
+    loop = asyncio.get_running_loop()
+    try:
+        made = await loop.run_in_executor(executor, _make, service, config, region, endpoint_url, profile)
+        client = ThreadedClient(made, executor)
+        try:
+            yield client
+        finally:
+            await loop.run_in_executor(executor, client.close)
+    finally:
+        executor.shutdown(wait=False)
+
+
+def _make(service: str, config: Config, region: str | None, endpoint_url: str | None, profile: str | None) -> Any:
+    session = make_session(profile, region)
+    if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
+        session = make_session(profile, "us-east-1")  # requests must be signed for some region
+    try:
+        return first_call_alone(session.client(service, endpoint_url=endpoint_url, config=config))
+    except sdk.NoRegionError as error:
+        raise UsageError(f"no region is known for {service}: give --region, or set AWS_REGION") from error
+    except (sdk.BotoCoreError, ValueError) as error:
+        raise UsageError(f"the AWS SDK refuses the settings: {error}") from error

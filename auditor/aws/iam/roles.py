@@ -1,0 +1,166 @@
+"""The policies of the deployed functions' roles, statement for statement as the template has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.aws.iam import actions
+from auditor.aws.iam import policy as policies
+from auditor.aws.iam.arns import Arns
+from auditor.aws.iam.policy import bucket_arns, document, object_arns, statement
+from auditor.config.settings import Settings
+from auditor.errors import UsageError
+from auditor.model.target import Target
+
+SERVICE: Final = "s3-auditor"
+"""What the stack and its things are called, with `-STAGE`."""
+STAGE: Final = "prod"
+LEVEL: Final = "metadata"
+"""Stage and level of a deployment that names none."""
+
+Statement = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """What a deployment's roles follow from, beside its settings. topic: an ARN, None: the stack's own.
+
+    audited_keys, reports_key: ARNs of KMS keys. in_vpc: the functions are.
+    """
+
+    stage: str = STAGE
+    topic: str | None = None
+    audited_keys: Sequence[str] = ()
+    reports_key: str | None = None
+    in_vpc: bool = False
+
+    def named(self, thing: str) -> str:
+        return f"{SERVICE}-{self.stage}-{thing}"
+
+
+def audit_role_policy(
+    targets: Sequence[Target], settings: Settings, deployment: Deployment, partition: str
+) -> dict[str, Any]:
+    """At settings.level. Raises UsageError where the settings leave out what the role must name."""
+    arns, level = Arns(partition), settings.level or LEVEL
+    run_folders = actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS
+    return document(
+        statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]),
+        statement(
+            "Bucket",
+            [*actions.BUCKET_CALLS.values(), *actions.LISTING_CALLS.values()],
+            bucket_arns(targets, arns),
+        ),
+        statement(
+            "Objects",
+            [*actions.ACL_CALLS.values(), *(() if level == "exposure" else actions.READ_CALLS.values())],
+            object_arns(targets, arns),
+        ),
+        *(_denials(targets, deployment, arns) if level == "exposure" else ()),
+        *_reports(settings, deployment, arns, run_folders),
+        *(_dispatch(settings, deployment, arns) if level == "fixity" else ()),
+        *_own_invocations("audit", deployment, arns),
+        *_lambda("audit", deployment, arns),
+    )
+
+
+def hashing_role_policy(
+    targets: Sequence[Target], settings: Settings, deployment: Deployment, partition: str
+) -> dict[str, Any]:
+    """Raises UsageError where the settings leave out what the role must name."""
+    if settings.level not in (None, "fixity"):
+        raise UsageError(f"there is no hashing worker at level {settings.level}: use --level fixity")
+    arns = Arns(partition)
+    queues = {name: arns.queue(deployment.named(name)) for name in ("hash", "notifications", "dead-letters")}
+    keys = deployment.audited_keys
+    received = [actions.QUEUE_CALLS["ChangeMessageVisibility"], *actions.POLLING]
+    return document(
+        statement("Bucket", [actions.BUCKET_CALLS["HeadBucket"]], bucket_arns(targets, arns)),
+        statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
+        *([statement("Keys", actions.AUDITED_KEYS, keys)] if keys else ()),
+        statement("Received", received, [queues["hash"], queues["notifications"]]),
+        statement("Sent", [actions.QUEUE_CALLS["SendMessageBatch"]], [queues["hash"], queues["dead-letters"]]),
+        _ledger(settings, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
+        *_lambda("hashing", deployment, arns),
+    )
+
+
+def verify_role_policy(
+    targets: Sequence[Target], settings: Settings, deployment: Deployment, partition: str
+) -> dict[str, Any]:
+    """Raises UsageError where the settings leave out what the role must name."""
+    if settings.level not in (None, "fixity"):
+        raise UsageError(f"nothing is verified at level {settings.level}: use --level fixity")
+    arns, keys = Arns(partition), deployment.audited_keys
+    ledger = [*actions.LEDGER_WRITES, *actions.LEDGER_SCANS]
+    return document(
+        statement("Bucket", actions.LISTING_CALLS.values(), bucket_arns(targets, arns)),
+        statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
+        *([statement("Keys", actions.AUDITED_KEYS, keys)] if keys else ()),
+        *_reports(settings, deployment, arns, actions.REPORT_CALLS),
+        _ledger(settings, ledger, arns),
+        *_own_invocations("verify", deployment, arns),
+        *_lambda("verify", deployment, arns),
+    )
+
+
+def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
+    """What a function needs that hands on to itself: who hears of it, itself, and where its failures go."""
+    return [
+        statement(
+            "Alerts",
+            actions.ALERT_CALLS.values(),
+            [deployment.topic or arns.anywhere("sns", deployment.named("alerts"))],
+        ),
+        statement(
+            "HandOver",
+            actions.HAND_OVER_CALLS.values(),
+            [arns.anywhere("lambda", f"function:{deployment.named(function)}")],
+        ),
+        statement("Failures", actions.ON_FAILURE, [arns.queue(deployment.named("audit-failures"))]),
+    ]
+
+
+def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Not even where another policy allows it."""
+    contents = sorted({arns.objects(target.bucket) for target in targets})
+    nothing: Statement = {"Sid": "NoDecryption", "Effect": "Deny", "Action": ["kms:Decrypt"]}
+    key = deployment.reports_key
+    return [
+        statement("NoContents", actions.READ_CALLS.values(), contents, "Deny"),
+        {**nothing, **({"NotResource": [key]} if key else {"Resource": ["*"]})},
+    ]
+
+
+def _reports(settings: Settings, deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
+    """calls: on the reports; where they do not read, the policies of the bucket and of its key allow that."""
+    if (place := policies.place_in_bucket(settings.out)) is None:
+        raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
+    on_key = actions.REPORTS_KEY if {*actions.STORE_READS} <= {*calls} else actions.REPORTS_KEY_WRITES
+    return [
+        statement("ReportsList", ["s3:ListBucket"], [arns.bucket(place[0])]),
+        statement("Reports", calls, [arns.objects(*place)]),
+        *([statement("ReportsKey", on_key, [deployment.reports_key])] if deployment.reports_key else ()),
+    ]
+
+
+def _dispatch(settings: Settings, deployment: Deployment, arns: Arns) -> list[Statement]:
+    return [
+        statement("Queue", [actions.QUEUE_CALLS["SendMessageBatch"]], [arns.queue(deployment.named("hash"))]),
+        _ledger(settings, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
+    ]
+
+
+def _ledger(settings: Settings, actions: Sequence[str], arns: Arns) -> Statement:
+    if (table := policies.table_of(settings.ledger)) is None:
+        raise UsageError("the deployed ledger is a DynamoDB table: name it with --ledger dynamodb:TABLE")
+    return statement("Ledger", actions, [arns.table(table)])
+
+
+def _lambda(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
+    """What Lambda itself does as the function."""
+    group = arns.anywhere("logs", f"log-group:/aws/lambda/{deployment.named(function)}:*")
+    network = [statement("Network", actions.NETWORK, ["*"])] if deployment.in_vpc else []
+    return [statement("Logs", actions.LOGGING, [group]), *network]

@@ -1,0 +1,267 @@
+"""The queue between audit and worker: SQS, with calls in batches and failures in plain sentences."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from auditor.aws.client import ThreadedClient, open_client
+from auditor.aws.failures import BAD_CREDENTIALS, EXPIRED
+from auditor.aws.session import custom_endpoint, is_web_address
+from auditor.errors import CallFailed, QueueError, UsageError
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = 10
+BATCH_BYTES: Final = 256 * 1024
+MAX_DELAY: Final = 900
+"""Seconds, DelaySeconds' limit."""
+THREADS: Final = 8
+
+_REGION: Final = re.compile(r"[a-z]{2,3}(-[a-z]+)+-[0-9]+\Z")
+_SERVICE: Final = frozenset({"sqs", "sqs-fips", "queue"})
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to send. delay: seconds until it can be received. attributes: message attributes, strings."""
+
+    body: str
+    delay: int = 0
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes, as SQS counts them: the body, and each attribute's name, type and value."""
+        return len(self.body.encode()) + sum(
+            len(name.encode()) + len(value.encode()) + len("String") for name, value in self.attributes.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An entry of a batch that SQS did not take. sender_fault: sending it again would change nothing."""
+
+    entry: Outgoing
+    code: str
+    sender_fault: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message in hand. receipt: what deletes it. receive_count: how often it was received, this time included."""
+
+    id: str
+    receipt: str
+    body: str
+    receive_count: int
+
+
+class Queue(Protocol):
+    """Where messages wait. Every method raises errors.QueueError when the queue cannot be used."""
+
+    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
+        """Send all, in as few calls as the limits allow; returns the entries that were refused."""
+        ...
+
+    async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
+        """Up to `limit` (10 at most) messages, waiting up to `wait` seconds for the first; hidden for `visibility`."""
+        ...
+
+    async def delete(self, receipts: Sequence[str]) -> None: ...
+
+    async def hide(self, receipt: str, seconds: int) -> None:
+        """Let the message in hand be received again after so many seconds from now."""
+        ...
+
+    async def dead_letter_queue(self) -> Queue | None:
+        """The queue that this one's redrive policy names; None where there is none, or none that we may know."""
+        ...
+
+
+class SqsQueue:
+    """One SQS queue, behind the Queue protocol."""
+
+    def __init__(self, url: str, client: ThreadedClient) -> None:
+        self.url = url
+        self._client = client
+
+    @property
+    def region(self) -> str:
+        return self._client.region
+
+    @property
+    def endpoint(self) -> str:
+        return self._client.endpoint
+
+    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
+        refused: list[Refused] = []
+        for part in batches(entries):
+            answer = await self._call("SendMessageBatch", Entries=[_entry(str(i), one) for i, one in enumerate(part)])
+            refused += [
+                Refused(part[int(fault["Id"])], str(fault.get("Code", "")), bool(fault.get("SenderFault")))
+                for fault in answer.get("Failed", [])
+            ]
+        return refused
+
+    async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
+        answer = await self._call(
+            "ReceiveMessage",
+            MaxNumberOfMessages=max(1, min(limit, BATCH)),
+            WaitTimeSeconds=wait,
+            VisibilityTimeout=visibility,
+            AttributeNames=["ApproximateReceiveCount"],
+        )
+        return [
+            Received(
+                message["MessageId"],
+                message["ReceiptHandle"],
+                message["Body"],
+                int(message.get("Attributes", {}).get("ApproximateReceiveCount", "1")),
+            )
+            for message in answer.get("Messages", [])
+        ]
+
+    async def delete(self, receipts: Sequence[str]) -> None:
+        for start in range(0, len(receipts), BATCH):
+            part = receipts[start : start + BATCH]
+            entries = [{"Id": str(index), "ReceiptHandle": receipt} for index, receipt in enumerate(part)]
+            answer = await self._call("DeleteMessageBatch", Entries=entries)
+            if failed := answer.get("Failed"):
+                # It will be received once more, and its digests will be known by then.
+                log.warning("%d messages could not be deleted: %s", len(failed), failed[0].get("Code"))
+
+    async def hide(self, receipt: str, seconds: int) -> None:
+        await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
+
+    def beside(self, arn: str) -> SqsQueue:
+        """The queue of an ARN in this one's account and region: an event names its queue by ARN only."""
+        name = arn.rpartition(":")[2]
+        return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client) if name else self
+
+    async def dead_letter_queue(self) -> Queue | None:
+        try:
+            answer = await self._client.call("GetQueueAttributes", QueueUrl=self.url, AttributeNames=["RedrivePolicy"])
+            policy = answer.get("Attributes", {}).get("RedrivePolicy")
+            if not policy:
+                log.warning(
+                    "the queue %s has no dead-letter queue: what cannot be hashed stays on it, and is tried again and"
+                    " again; give it a redrive policy, or set AUDITOR_DEAD_LETTER_QUEUE",
+                    self.url,
+                )
+                return None
+            *_, account, name = json.loads(policy)["deadLetterTargetArn"].split(":")
+            found = await self._client.call("GetQueueUrl", QueueName=name, QueueOwnerAWSAccountId=account)
+        except CallFailed as failure:
+            if failure.code in _DENIED or failure.code in _MISSING:
+                log.warning(
+                    "the dead-letter queue of %s cannot be known: %s %s", self.url, failure.action, failure.code
+                )
+                return None
+            raise _explain(self.url, failure) from failure
+        return SqsQueue(found["QueueUrl"], self._client)
+
+    async def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        try:
+            return await self._client.call(operation, QueueUrl=self.url, **arguments)
+        except CallFailed as failure:
+            raise _explain(self.url, failure) from failure
+
+
+@asynccontextmanager
+async def open_queue(
+    url: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
+) -> AsyncIterator[SqsQueue]:
+    """The queue of a URL, asked at that URL's own host, in its own region.
+
+    Where the host is one of AWS's, AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL say where to ask instead.
+    """
+    host, own_region = _parse(url)
+    endpoint = endpoint_url
+    if endpoint is None and own_region is not None:
+        endpoint = await asyncio.to_thread(custom_endpoint, "sqs", None, profile)  # it reads files
+    if endpoint is None and (own_region is None or "vpce" in host):
+        parts = urlsplit(url)
+        endpoint = f"{parts.scheme}://{parts.netloc}"
+    async with open_client(
+        "sqs",
+        threads=THREADS,
+        region=own_region or region,
+        endpoint_url=endpoint,
+        profile=profile,
+        fips=endpoint is None and host.startswith("sqs-fips."),
+    ) as client:
+        yield SqsQueue(url, client)
+
+
+def batches(entries: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+    """Entries in order, at most ten and 256 KiB a batch; one that is larger goes alone."""
+    part: list[Outgoing] = []
+    size = 0
+    for entry in entries:
+        if part and (len(part) == BATCH or size + entry.size > BATCH_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(entry)
+        size += entry.size
+    if part:
+        yield part
+
+
+def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
+    entry: dict[str, Any] = {"Id": name, "MessageBody": outgoing.body}
+    if outgoing.delay:
+        entry["DelaySeconds"] = min(outgoing.delay, MAX_DELAY)
+    if outgoing.attributes:
+        entry["MessageAttributes"] = {
+            name: {"DataType": "String", "StringValue": value} for name, value in outgoing.attributes.items()
+        }
+    return entry
+
+
+def _parse(url: str) -> tuple[str, str | None]:
+    """Host and, where the host is one of AWS's for SQS, region; raises UsageError for what is no queue's URL."""
+    parts = urlsplit(url if is_web_address(url) else "")
+    if not parts.hostname or not parts.path.strip("/"):
+        raise UsageError(
+            f"--queue {url[:200]!r} is not a queue's URL: it looks like https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
+        )
+    if parts.path.endswith(".fifo"):
+        raise UsageError(
+            f"--queue {url[:200]!r} is a FIFO queue, which cannot delay single messages: use a standard one"
+        )
+    labels = parts.hostname.split(".")
+    regions = [label for label in labels if _REGION.match(label)]
+    return parts.hostname, regions[0] if regions and _SERVICE.intersection(labels) else None
+
+
+_MISSING: Final = frozenset(
+    {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "NonExistentQueue", "InvalidAddress"}
+)
+_DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "403"})
+_CREDENTIALS: Final = EXPIRED | BAD_CREDENTIALS | {"UnrecognizedClientException", "InvalidSecurity"}
+
+
+def _explain(url: str, failure: CallFailed) -> QueueError:
+    code = failure.code
+    if code in _MISSING:
+        return QueueError(f"there is no queue at {url} ({code}): check --queue and its region")
+    if code in _DENIED:
+        return QueueError(f"the queue {url} refuses {failure.action} ({code}): allow sqs:{_permission(failure.action)}")
+    if code in _CREDENTIALS:
+        return QueueError(f"the queue {url} refuses the credentials ({code}): renew them, or check --profile")
+    if code in ("ConnectionError", "Timeout", "BrokenReply"):
+        return QueueError(f"the queue {url} cannot be reached ({code}): check the network and --endpoint-url")
+    return QueueError(f"the queue {url} fails at {failure.action}: {code}")
+
+
+def _permission(action: str) -> str:
+    """IAM's name for an operation: a batch needs the permission of the single call."""
+    return action.removesuffix("Batch")

@@ -1,0 +1,197 @@
+"""`auditor digests`: manifests out of the ledger, and into it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from typing import Self
+
+from auditor.aio import loop as loops
+from auditor.aio.stop import Stop
+from auditor.cli.options import check_ledger, check_needed, print_json, refuse_ledger, settings_of, stop_on_signals
+from auditor.cli.progress import make_progress
+from auditor.config.resources import ledger_of
+from auditor.config.settings import Settings
+from auditor.dates import seconds_in_utc
+from auditor.errors import UsageError
+from auditor.ledger.manifests import FORMS
+from auditor.ledger.manifests.base import Form
+from auditor.ledger.manifests.export import Exported, export
+from auditor.ledger.manifests.load import Imported, Read, import_all, read_all
+from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.spool import Spool
+from auditor.model.target import Target, parse_target
+from auditor.progress import Snapshot
+from auditor.runs.stores.outfile import OutFile
+from auditor.text import counted, harmless, visible
+
+
+def run(options: argparse.Namespace) -> int:
+    actions = {"export": _export, "import": _import}
+    try:
+        return actions[options.action](options)
+    except asyncio.CancelledError:  # by a second signal
+        _say("given up; import again for the rest" if options.action == "import" else "given up: there is no manifest")
+        return 4
+
+
+def _export(options: argparse.Namespace) -> int:
+    """The manifest goes to stdout or into the file; what it leaves out, to stderr."""
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    target = parse_target(options.target)
+    form = FORMS[options.manifest]
+    refuse_ledger(options.file, settings, "--out")
+    algorithms = _exported_algorithms(form, settings, asked=options.algorithms is not None)
+
+    def exported(write: Callable[[bytes], object]) -> Exported:
+        return loops.run(_write(settings, target, form, algorithms, write, options.relative))
+
+    if options.file is None:
+        counts = exported(sys.stdout.buffer.write)
+        sys.stdout.buffer.flush()
+    else:
+        with OutFile(options.file) as file:
+            counts = exported(file.write)
+            if counts.complete:
+                file.keep()
+    for sentence in _left_out(counts, target, form, algorithms):
+        _say(sentence)
+    return 0 if counts.complete else 4
+
+
+def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
+    """A form with a line a version holds all evidence, unless the command line itself asks for less."""
+    if not form.single:
+        return settings.algorithms if asked else form.algorithms
+    if len(settings.algorithms) != 1 or settings.algorithms[0] not in form.algorithms:
+        raise UsageError(
+            f"a {form.name} manifest holds one of {', '.join(form.algorithms)}, not {','.join(settings.algorithms)}:"
+            " name one with --algorithm, or choose --manifest csv"
+        )
+    return settings.algorithms
+
+
+async def _write(
+    settings: Settings,
+    target: Target,
+    form: Form,
+    algorithms: tuple[str, ...],
+    write: Callable[[bytes], object],
+    relative: bool,
+) -> Exported:
+    check_ledger(settings)
+    with _Watch(target) as watch:
+        async with ledger_of(settings) as ledger:
+            return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)
+
+
+def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[str, ...]) -> Iterator[str]:
+    if counts.deleted:
+        yield f"{counted(counts.deleted, 'key')} left out: deleted, as a notification said"
+    if counts.without:
+        wanted = "digest" if algorithms == form.algorithms else f"{' or '.join(algorithms)} digest"
+        yield f"{counted(counts.without, 'key')} left out: without a {wanted}{' of the last version' * form.single}"
+    if counts.unnameable:
+        yield f"{counted(counts.unnameable, 'key')} left out: no {form.name} manifest can name them; --manifest csv can"
+    if not counts.complete:
+        yield "stopped: the manifest is not whole"
+    elif not counts.keys:
+        fix = "" if counts.deleted or counts.without or counts.unnameable else ": check the bucket and the prefix"
+        yield f"nothing of {visible(target.uri)} is in the manifest{fix}"
+
+
+def _import(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    target = parse_target(options.target)
+    wanted = settings.algorithms if options.algorithms is not None else ()
+    with ExitStack() as stack:
+        sources = [stack.enter_context(closing(Source(path))) for path in options.files]
+        spool = stack.enter_context(Spool(sources))
+        files = read_all(sources, spool, target.prefix, options.manifest, wanted)
+        done = loops.run(_expect(settings, spool, target))
+    for sentence in _remarks(files, target):
+        _say(sentence)
+    _print(files, done, target, options.format)
+    if not done.complete:
+        _say("stopped: the ledger has what is counted; import again for the rest")
+    return 0 if done.complete else 4
+
+
+async def _expect(settings: Settings, spool: Spool, target: Target) -> Imported:
+    with _Watch(target) as watch:
+        async with ledger_of(settings) as ledger:
+            return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), watch.go_on)
+
+
+def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
+    for file in files:
+        if not file.form:
+            yield f"{file.file} left out: it names the bag's own files, not its payload"
+        if file.other:
+            yield f"{file.file}: {counted(file.other, 'digest')} of other algorithms left out"
+    if target.prefix and not target.prefix.endswith("/"):
+        example = visible(f"{target.prefix}name")
+        yield f"names were joined to the prefix to the letter, as in {example}: end it with / where it is a folder"
+
+
+def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -> None:
+    if output == "json":
+        print_json(
+            {
+                "target": {"bucket": target.bucket, "prefix": target.prefix},
+                "files": [
+                    {
+                        "file": file.file,
+                        "manifest": file.form or None,
+                        "digests": file.digests,
+                        "other_algorithms": file.other,
+                    }
+                    for file in files
+                ],
+                "digests": sum(file.digests for file in files),
+                "new": done.new,
+                "known": done.known,
+                "complete": done.complete,
+            }
+        )
+        return
+    digests = sum(file.digests for file in files)
+    sys.stdout.write(
+        f"{visible(target.uri)}: {counted(digests, 'digest')} of {counted(len(files), 'file')},"
+        f" {done.new:,} new to the ledger, {done.known:,} known before, complete: {'yes' if done.complete else 'NO'}\n"
+    )
+
+
+class _Watch:
+    """Shows progress at most once a second, and listens to signals. Made inside the loop."""
+
+    def __init__(self, target: Target) -> None:
+        self._stop = Stop()
+        stop_on_signals(self._stop)
+        self._progress = make_progress()
+        self._what = visible(target.uri)
+        self._began = self._shown = time.monotonic()
+
+    def go_on(self, done: int) -> bool:
+        now = time.monotonic()
+        if now - self._shown >= 1.0:
+            self._shown = now
+            self._progress.update(Snapshot(what=self._what, objects=done, seconds=now - self._began))
+        return not self._stop
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.close()
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"auditor: {harmless(sentence)}\n")

@@ -1,0 +1,38 @@
+"""`auditor ledger`: all that the ledger knows of one key."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from auditor.aio import loop as loops
+from auditor.cli.options import check_ledger, check_needed, print_json, settings_of
+from auditor.config.resources import ledger_of
+from auditor.config.settings import Settings
+from auditor.errors import RunError, UsageError
+from auditor.ledger.base import Event, Subject
+from auditor.model.target import Target, parse_target
+from auditor.reports import key_history as evidence
+from auditor.text import visible
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    target = parse_target(options.target)
+    if not target.prefix:
+        raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
+    check_ledger(settings)
+    subject, history = loops.run(_ask(settings, target))
+    if subject is None and not history:
+        raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
+    if options.format == "json":
+        print_json(evidence.as_json(target.bucket, target.prefix, subject, history))
+    else:
+        sys.stdout.write(evidence.as_table(target.uri, subject, history))
+    return 0
+
+
+async def _ask(settings: Settings, target: Target) -> tuple[Subject | None, list[Event]]:
+    async with ledger_of(settings) as ledger:
+        return await ledger.subject(target.bucket, target.prefix), await ledger.history(target.bucket, target.prefix)

@@ -1,0 +1,89 @@
+"""`auditor policy`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+from auditor.aws.iam.policy import Selection, audit_policy
+from auditor.aws.iam.roles import STAGE, Deployment, audit_role_policy, hashing_role_policy, verify_role_policy
+from auditor.aws.partition import partition_of
+from auditor.aws.session import make_session
+from auditor.cli.options import settings_of, targets_of
+from auditor.config.settings import Settings
+from auditor.config.values import words
+from auditor.errors import UsageError
+from auditor.model.target import Target
+from auditor.rules import RULES
+from auditor.rules.selection import select
+
+_KEY: Final = re.compile(r"arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+")
+_TOPIC: Final = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+")
+_STAGE: Final = re.compile(r"[A-Za-z0-9-]+")
+_ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "verify": verify_role_policy}
+
+
+def run(options: argparse.Namespace) -> int:
+    """The document goes to stdout; what it leaves to others, to stderr."""
+    settings = settings_of(options)
+    targets = targets_of(options, settings)
+    deployment = _deployment(options)
+    partition = partition_of(make_session(settings.profile, settings.region).region_name)
+    if options.role:
+        policy = _ROLES[options.role](targets, settings, deployment, partition)
+    else:
+        policy = _of_command(targets, settings, deployment, partition)
+    sys.stdout.write(json.dumps(policy, indent=2) + "\n")
+    for note in _notes(options.role, settings, deployment):
+        sys.stderr.write(f"auditor: {note}\n")
+    return 0
+
+
+def _of_command(targets: list[Target], settings: Settings, deployment: Deployment, partition: str) -> dict[str, Any]:
+    chosen = select(
+        RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
+    )
+    return audit_policy(
+        targets,
+        settings,
+        Selection.of_rules(chosen),
+        partition,
+        audited_keys=deployment.audited_keys,
+        reports_key=deployment.reports_key,
+    )
+
+
+def _deployment(options: argparse.Namespace) -> Deployment:
+    """Raises UsageError for what is no ARN or name: a pattern would allow more than was meant."""
+    if not options.role and (options.stage or options.topic or options.vpc):
+        raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit, hashing or verify")
+    keys = words(options.audited_keys or "", "--audited-keys")
+    for key in [*keys, *([options.reports_key] if options.reports_key else [])]:
+        if not _KEY.fullmatch(key):
+            raise UsageError(f"{key[:100]!r} is not the ARN of a KMS key: IAM knows keys by their ARN, not by an alias")
+    if options.topic and not _TOPIC.fullmatch(options.topic):
+        raise UsageError(f"--topic {options.topic[:100]!r} is not the ARN of an SNS topic")
+    stage = options.stage or STAGE
+    if not _STAGE.fullmatch(stage):
+        raise UsageError(f"--stage {stage[:100]!r} is no stage: letters, digits and hyphens")
+    return Deployment(
+        stage=stage,
+        topic=options.topic,
+        audited_keys=keys,
+        reports_key=options.reports_key,
+        in_vpc=options.vpc,
+    )
+
+
+def _notes(role: str | None, settings: Settings, deployment: Deployment) -> Iterator[str]:
+    hashes = role in ("hashing", "verify") or (role is None and settings.hash)
+    if hashes and not deployment.audited_keys:
+        yield "objects under SSE-KMS are hashed only with kms:Decrypt on their keys: name them with --audited-keys"
+    if deployment.audited_keys and not hashes:
+        yield "--audited-keys adds nothing here: without --hash, --role hashing or --role verify no object is decrypted"
+    if role == "audit" and settings.level == "exposure":
+        yield "this role reads its run folders by the policies of the reports bucket and its key (docs/deploy.md)"

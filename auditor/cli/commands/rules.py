@@ -1,0 +1,26 @@
+"""`auditor rules`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from auditor.errors import UsageError
+from auditor.rules import RULES
+from auditor.rules.docs import as_details, as_json, as_table
+
+
+def run(options: argparse.Namespace) -> int:
+    registered = {rule.id: rule for rule in RULES}
+    wanted = [name.upper() for name in options.ids]
+    if unknown := [name for name in wanted if name not in registered]:
+        raise UsageError(f"there is no rule {unknown[0]!r}: `auditor rules` lists them")
+    chosen = [registered[name] for name in wanted] or list(RULES)
+    if options.format == "json":
+        text = as_json(chosen)
+    elif wanted:
+        text = "\n".join(as_details(rule) for rule in chosen)
+    else:
+        text = as_table(chosen)
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    return 0

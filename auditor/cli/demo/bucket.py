@@ -1,0 +1,111 @@
+"""The bucket of the demo: files and problems put into it, in the order in which moto tells the truth about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.cli.demo.files import Choice, Source
+from auditor.cli.demo.plants import DECOYS, METADATA, PLANTED, PUBLIC_PREFIX, Planted
+from auditor.cli.demo.server import UPLOADS
+from auditor.errors import UsageError
+from auditor.text import visible
+
+BUCKET: Final = "auditor-demo"
+
+POLICY: Final = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Sid": "Website",
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": "s3:GetObject",
+            "Resource": f"arn:aws:s3:::{BUCKET}/{PUBLIC_PREFIX}*",
+        }
+    ],
+}
+
+Report = Callable[[int, int], None]
+"""Told after each upload how many are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What lies in the bucket. size: bytes."""
+
+    objects: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """One PutObject. body: what it puts, or the file that holds it. arguments: of PutObject, besides."""
+
+    key: str
+    body: bytes | Path
+    arguments: Mapping[str, Any]
+
+
+def keys_of(choice: Choice) -> list[str]:
+    """Of all that load() puts into the bucket."""
+    return [plant.key for plant in (*PLANTED, *DECOYS) if plant.key is not None] + [one.key for one in choice.sources]
+
+
+def load(s3: Any, choice: Choice, report: Report) -> Loaded:
+    """Make the bucket and fill it.
+
+    Encryption comes after the old objects, which so have none. The bucket's own public ACL comes last: moto hands it
+    on to every object that is put after it.
+    """
+    plants = [plant for plant in (*PLANTED, *DECOYS) if plant.key is not None]
+    old = [_of_plant(plant) for plant in plants if plant.old]
+    new = [_of_plant(plant) for plant in plants if not plant.old]
+    files = [_of_file(source) for source in choice.sources]
+    s3.create_bucket(Bucket=BUCKET)
+    size = _put_all(s3, old, None)
+    default = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    s3.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration={"Rules": [default]})
+    size += _put_all(s3, [*new, *files], report)
+    s3.put_bucket_policy(Bucket=BUCKET, Policy=json.dumps(POLICY))
+    s3.put_bucket_acl(Bucket=BUCKET, ACL="public-read")
+    return Loaded(len(plants) + len(files), size)
+
+
+def _of_plant(plant: Planted) -> Upload:
+    metadata = {METADATA: "demo"} if plant.labelled else {}
+    return Upload(plant.key or "", f"{plant.what}\n".encode(), {"Metadata": metadata, **plant.put})
+
+
+def _of_file(source: Source) -> Upload:
+    return Upload(source.key, source.path, {"Metadata": {METADATA: "this machine"}})
+
+
+def _put_all(s3: Any, uploads: Sequence[Upload], report: Report | None) -> int:
+    """Bytes that were put. Ctrl-C ends it with the uploads in flight."""
+    pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="demo-upload")
+    size = 0
+    try:
+        started = [pool.submit(_put, s3, upload) for upload in uploads]
+        for done, future in enumerate(as_completed(started), 1):
+            size += future.result()
+            if report is not None:
+                report(done, len(uploads))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return size
+
+
+def _put(s3: Any, upload: Upload) -> int:
+    try:
+        body = upload.body if isinstance(upload.body, bytes) else upload.body.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{visible(str(upload.body))} cannot be read ({error.strerror}): choose other files"
+        ) from error
+    s3.put_object(Bucket=BUCKET, Key=upload.key, Body=body, **upload.arguments)
+    return len(body)

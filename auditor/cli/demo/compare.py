@@ -1,0 +1,121 @@
+"""Planted against found, from the lines of the run folder; and everything else that a right demo adds up to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.cli.demo.damage import Verified
+from auditor.cli.demo.plants import Planted
+from auditor.hashing.worker.counts import Counts
+from auditor.runs.tally import HASHING
+from auditor.text import visible
+
+Pair = tuple[str | None, str]
+"""Key (None: the bucket) and rule, or key and verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One planted problem. missed: what should have been said of it and was not: rules, or `verdict X`."""
+
+    planted: Planted
+    missed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """rows: as planted. clean: objects that hold no problem.
+
+    false_alarms: key and rule, or key and verdict, that nothing planted accounts for.
+    """
+
+    rows: tuple[Row, ...]
+    clean: int
+    false_alarms: tuple[Pair, ...]
+
+    @property
+    def problems(self) -> int:
+        """Rows that were found entirely."""
+        return sum(not row.missed for row in self.rows)
+
+    @property
+    def differences(self) -> list[str]:
+        """Sentences; none where exactly what was planted was found."""
+        missed = [f"{where(row.planted.key)}: {what} was missed" for row in self.rows for what in row.missed]
+        return [*missed, *(f"{where(key)}: {what} is a false alarm" for key, what in self.false_alarms)]
+
+
+def where(key: str | None) -> str:
+    """The key, safe to print."""
+    return "the bucket" if key is None else visible(key)
+
+
+def compare(
+    planted: Sequence[Planted], findings: Iterable[Mapping[str, Any]], objects: Iterable[Mapping[str, Any]]
+) -> Comparison:
+    """findings, objects: the lines of one run. Every object that is not planted must be private and without finding."""
+    found: set[Pair] = {(line["key"], line["rule"]) for line in findings}
+    verdicts: dict[str, str] = {line["key"]: str(line["verdict"]) for line in objects}
+    wanted: set[Pair] = {(plant.key, rule) for plant in planted for rule in plant.rules}
+    special = {plant.key: plant.verdict for plant in planted}
+    rows = tuple(Row(plant, _missed(plant, found, verdicts)) for plant in planted)
+    wrong = ((key, f"verdict {said}") for key, said in verdicts.items() if key not in special and said != "private")
+    alarms = sorted((found - wanted) | set(wrong), key=lambda pair: (pair[0] or "", pair[1]))
+    return Comparison(rows, len(verdicts.keys() - special.keys()), tuple(alarms))
+
+
+def _missed(plant: Planted, found: set[Pair], verdicts: Mapping[str, str]) -> tuple[str, ...]:
+    rules = [rule for rule in plant.rules if (plant.key, rule) not in found]
+    wrong = plant.key is not None and plant.verdict is not None and verdicts.get(plant.key) != plant.verdict
+    return (*rules, f"verdict {plant.verdict}") if wrong else tuple(rules)
+
+
+def audit_differences(summary: Mapping[str, Any], objects: int) -> list[str]:
+    """What is wrong with one audit of so many objects, in sentences."""
+    coverage = summary["coverage"]
+    outcomes = coverage["audited"] + coverage["vanished"] + coverage["undecided"]
+    checks = {
+        f"the run {summary['run']} is not complete": not summary["complete"],
+        f"{objects:,} objects were loaded and {coverage['listed']:,} listed": coverage["listed"] != objects,
+        f"{coverage['listed']:,} objects were listed and {outcomes:,} have an outcome": coverage["listed"] != outcomes,
+        f"{coverage['audited']:,} of {objects:,} objects were audited": coverage["audited"] != objects,
+        f"{len(summary['rules_undecided'])} rules are undecided": bool(summary["rules_undecided"]),
+    }
+    return [sentence for sentence, wrong in checks.items() if wrong]
+
+
+def hashing_differences(first: Mapping[str, Any], work: Counts, second: Mapping[str, Any]) -> list[str]:
+    """first, second: `hashing` of the two summaries, before and after the worker."""
+    total = sum(second[state] for state in HASHING)
+    hashable = total - second["unhashable"]
+    checks = {
+        f"{first['queued']:,} objects were queued and {work.hashed:,} hashed": first["queued"] != work.hashed,
+        f"the worker failed at {work.failed:,} objects": work.failed > 0,
+        f"{second['pending']:,} objects are pending after the worker": second["pending"] > 0,
+        f"{second['queued']:,} objects were queued again": second["queued"] > 0,
+        f"{second['known']:,} of {hashable:,} objects are known as hashed": second["known"] != hashable,
+    }
+    return [sentence for sentence, wrong in checks.items() if wrong]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Two audits' summaries, planted against found, what the worker did in between, and what `verify` said at last."""
+
+    first: dict[str, Any]
+    comparison: Comparison
+    work: Counts
+    second: dict[str, Any]
+    verified: Verified
+
+    def differences(self, objects: int) -> list[str]:
+        """Sentences. objects: how many were loaded."""
+        return [
+            *audit_differences(self.first, objects),
+            *self.comparison.differences,
+            *hashing_differences(self.first["hashing"], self.work, self.second["hashing"]),
+            *audit_differences(self.second, objects),
+            *self.verified.differences(objects),
+        ]

@@ -1,0 +1,115 @@
+"""The problems that the demo plants, and what is right to say of each: these findings, this verdict, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from auditor.model.finding import Verdict
+from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS
+
+STRANGER: Final = "b1" * 32
+"""Canonical ID of another account."""
+
+METADATA: Final = "origin"
+"""The metadata that the demo's configuration requires (M01)."""
+
+KMS_KEY: Final = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+PUBLIC_PREFIX: Final = "public/"
+"""What the bucket policy opens to everyone."""
+
+_EVERYONE: Final = f'uri="{ALL_USERS}"'
+_ANY_ACCOUNT: Final = f'uri="{AUTHENTICATED_USERS}"'
+_OTHER: Final = f'id="{STRANGER}"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """An object, or with key None a setting of the bucket, and what is right to say of it.
+
+    rules: every rule that must flag it, no other may. what: for people. verdict: who can reach the object. put:
+    further arguments of PutObject. labelled: it has the required metadata. old: uploaded before the bucket encrypted.
+    """
+
+    key: str | None
+    what: str
+    rules: tuple[str, ...] = ()
+    verdict: Verdict | None = Verdict.PRIVATE
+    put: Mapping[str, Any] = field(default_factory=dict)
+    labelled: bool = True
+    old: bool = False
+
+
+def _object(key: str, rules: str, what: str, verdict: Verdict = Verdict.PRIVATE, **more: Any) -> Planted:
+    return Planted(key=key, what=what, rules=tuple(rules.split()), verdict=verdict, **more)
+
+
+def _setting(rule: str, what: str) -> Planted:
+    return Planted(key=None, what=what, rules=(rule,), verdict=None)
+
+
+_EXPOSED, _SHARED, _MASKED = Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED
+_READABLE: Final = {"ACL": "public-read"}
+
+PLANTED: Final = (
+    _object("finance/salaries.csv", "O02", "anyone on the internet can read it", _EXPOSED, put=_READABLE),
+    _object(
+        "backups/customers.sql", "O01", "anyone can read and re-share it", _EXPOSED, put={"GrantFullControl": _EVERYONE}
+    ),
+    _object("deploy/settings.yml", "O01", "anyone can change its ACL", _EXPOSED, put={"GrantWriteACP": _EVERYONE}),
+    _object("plans/roadmap.md", "O04", "any AWS account can read it", _EXPOSED, put={"ACL": "authenticated-read"}),
+    _object(
+        "plans/budget.xlsx", "O03", "any AWS account can change its ACL", _EXPOSED, put={"GrantWriteACP": _ANY_ACCOUNT}
+    ),
+    _object("plans/staff.json", "O05", "anyone can read its ACL", _EXPOSED, put={"GrantReadACP": _EVERYONE}),
+    _object("partners/contract.pdf", "O07", "another account controls it", _SHARED, put={"GrantFullControl": _OTHER}),
+    _object("partners/prices.csv", "O08", "another account can read it", _SHARED, put={"GrantRead": _OTHER}),
+    _object("partners/index.txt", "O08", "another account sees its ACL", _SHARED, put={"GrantReadACP": _OTHER}),
+    _object(
+        "board/minutes.txt",
+        "O02",
+        "public, but its KMS key is not",
+        _MASKED,
+        put={**_READABLE, "ServerSideEncryption": "aws:kms", "SSEKMSKeyId": KMS_KEY},
+    ),
+    _object("legacy/orders.csv", "E01", "uploaded before encryption was on", old=True),
+    _object("uploads/untitled.bin", "M01", "required metadata is missing", labelled=False),
+    _object(
+        "legacy/dump.sql",
+        "O02 E01 M01",
+        "public, unencrypted, unlabelled",
+        _EXPOSED,
+        put=_READABLE,
+        old=True,
+        labelled=False,
+    ),
+    _object("/etc/passwd", "K01", "a key like an absolute path"),
+    _object("../../.ssh/id_rsa", "K01", "a key that climbs out of a folder"),
+    _object("logs/\x1b[2Jtoday.log", "K01", "a key that clears the terminal"),
+    _object("notes\there.txt", "K01", "a key with a tab in it"),
+    _object("invoice-\u202efdp.exe", "K01", "a program that looks like a PDF"),
+    _object("=cmd()", "K01", "a key that a spreadsheet would run"),
+    _object("-rf *", "O02 K01", "like an option of rm, and public", _EXPOSED, put=_READABLE),
+    _object(f"{PUBLIC_PREFIX}index.html", "", "opened by the bucket policy alone", _EXPOSED),
+    _setting("B01", "ACLs count in this bucket"),
+    _setting("B02", "nothing blocks public access"),
+    _setting("B03", "anyone can list the keys"),
+    _setting("B04", "the bucket policy is public"),
+)
+
+NOT_PLANTED: Final = ("I03", "O09", "O10", "O11")
+"""I03 needs a checksum that S3 keeps, the others foreign owners: the demo's AWS has neither."""
+
+DECOYS: Final = (
+    _object("decoys/wait...what..txt", "", "dots within a name"),
+    _object("decoys/double//slash", "", "a double slash"),
+    _object("decoys/100%+%41 ?#&.txt", "", "characters that URLs quote"),
+    _object("decoys/<script>alert(1)</script>.html", "", "markup"),
+    _object("decoys/cafe\u0301 \u6587\u66f8 \U0001f4e6", "", "letters of other scripts"),
+    _object("decoys/not=cmd()", "", "a formula that is not at the start"),
+    _object("decoys/folder/", "", "a folder's marker"),
+    _object("decoys/owner.txt", "", "a grant to the owner", put={"ACL": "bucket-owner-full-control"}),
+    _object("decoys/key.txt", "", "a KMS key of its own", put={"ServerSideEncryption": "aws:kms"}),
+)
+"""Objects that look wrong and are not: whoever flags them cries wolf."""

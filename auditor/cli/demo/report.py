@@ -1,0 +1,183 @@
+"""What the demo says on stdout: plain text of at most 100 columns, about one screen, safe to print."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.cli.demo.bucket import BUCKET, Loaded
+from auditor.cli.demo.compare import Comparison, Row, Seen, where
+from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, Verified
+from auditor.cli.demo.files import Choice
+from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
+from auditor.hashing.worker.counts import Counts
+from auditor.text import harmless, shorten, visible, width
+
+COLUMNS: Final = 100
+_LABEL: Final = 12
+_INDENT: Final = "    "
+_WIDTHS: Final = (7, 12, 9, 35)
+"""Columns of found, rules, verdict and what; the key has the rest."""
+_HEADER: Final = ("found", "rules", "verdict", "what was planted", "where")
+_DAMAGE_WIDTHS: Final = (7, 21, 35)
+_DAMAGE_HEADER: Final = ("found", "outcome", "what befell it", "where")
+
+Summary = Mapping[str, Any]
+
+
+def opening(engine: str) -> str:
+    text = (
+        "auditor audits every object of an S3 bucket: who can reach it, how it is protected, and whether"
+        " its bytes are still what they were. This is all of it on an AWS inside this process (moto), with the engine"
+        f" {engine}. No account is used, and nothing leaves this machine."
+    )
+    return textwrap.fill(text, columns()) + "\n\n"
+
+
+def loading(choice: Choice, loaded: Loaded, problems: int, seconds: float) -> str:
+    size = loaded.size / (1024 * 1024)
+    planted = [plant for plant in PLANTED if plant.key is not None]
+    lines = [
+        f"{len(choice.sources):,} {shorten(visible(choice.origin), 60)}",
+        f"+ {len(planted)} objects with planted problems ({problems - len(planted)} more are settings of the bucket)",
+        f"+ {len(DECOYS)} decoys, which look wrong and are not",
+        f"= {loaded.objects:,} objects, {size:,.1f} MiB, in s3://{BUCKET}, {seconds:,.1f} s",
+    ]
+    if choice.left_out:
+        lines.append(
+            f"({choice.left_out:,} files left out: too many, too large, unreadable, or with an unprintable name)"
+        )
+    return _section("1 Load", lines)
+
+
+def first_audit(summary: Summary) -> str:
+    coverage = summary["coverage"]
+    calls = sum(summary["calls"][name] for name in ("list", "head", "acl"))
+    outcomes = " + ".join(f"{coverage[name]:,} {name}" for name in ("audited", "vanished", "undecided"))
+    complete = "complete" if summary["complete"] else "NOT COMPLETE"
+    lines = [
+        f"{coverage['listed']:,} listed = {outcomes}: {complete}, {calls:,} calls, {summary['seconds']:,} s",
+        f"who can reach them: {_counts(summary['verdicts'])}",
+        f"findings: {_counts(summary['findings'])}",
+    ]
+    return _section("2 Audit", lines)
+
+
+def comparing(comparison: Comparison) -> str:
+    """The table of what was planted, and what was said of it."""
+    lines = [
+        f"{_found(comparison)} on {comparison.clean:,} clean objects",
+        f"not planted: {', '.join(NOT_PLANTED)}, for this AWS keeps no checksums and knows one owner only",
+    ]
+    return _section("3 Compare", lines) + _table((_HEADER, *map(_cells, comparison.rows)), _WIDTHS)
+
+
+def _found(comparison: Comparison) -> str:
+    alarms = len(comparison.false_alarms)
+    return (
+        f"{comparison.problems} of {len(comparison.rows)} planted problems found,"
+        f" {alarms or 'no'} false alarm{'s' if alarms > 1 else ''}"
+    )
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    plant = row.planted
+    return (
+        "MISSED" if row.missed else "yes",
+        " ".join(plant.rules) or "-",
+        plant.verdict.value if plant.verdict else "-",
+        plant.what,
+        where(plant.key),
+    )
+
+
+def _table(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
+    """widths: of all columns but the last."""
+    return "".join(f"{_INDENT}{shorten(harmless(_row(row, widths)), columns() - len(_INDENT))}\n" for row in rows)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell + " " * (size - width(cell)) for cell, size in zip(cells, widths, strict=False)]
+    return "".join(padded) + cells[-1]
+
+
+def hashing(first: Summary, work: Counts, seconds: float) -> str:
+    line = (
+        f"{first['hashing']['queued']:,} queued on SQS, {work.hashed:,} read and hashed by the worker,"
+        f" digests in DynamoDB, {seconds:,.1f} s"
+    )
+    return _section("4 Hash", [line])
+
+
+def second_audit(summary: Summary) -> str:
+    hashed = summary["hashing"]
+    line = (
+        f"{hashed['known']:,} of {summary['coverage']['listed']:,} known as hashed, {hashed['queued']:,} queued,"
+        f" {hashed['pending']:,} left to hash, {summary['seconds']:,} s"
+    )
+    return _section("5 Again", [line])
+
+
+def verifying(verified: Verified) -> str:
+    """What befell the bytes, and what was said of it."""
+    summary = verified.summary
+    outcomes = ", ".join(f"{count:,} {name}" for name, count in summary["outcomes"].items() if count)
+    first = ", the first," if sum(summary["outcomes"].values()) == MOST_VERIFIED else ""
+    lines = [
+        "meanwhile some bytes changed, under the same size, date and ETag, and an object went:",
+        f"{summary['read']['objects']:,} objects{first} read again: {outcomes}, {summary['seconds']:,.1f} s",
+    ]
+    rows = [
+        ("yes" if verified.found(damage) else "MISSED", damage.outcome.value, damage.what, where(damage.key))
+        for damage in DAMAGED
+    ]
+    return _section("6 Verify", lines) + _table((_DAMAGE_HEADER, *rows), _DAMAGE_WIDTHS)
+
+
+def closing(seen: Seen, seconds: float, *, right: bool) -> str:
+    """Of the second audit the report is shown. right: nothing differs from what must be."""
+    folder = str(seen.second["out"])
+    left = seen.second["hashing"]["pending"] + seen.second["hashing"]["queued"]
+    named = sum(map(seen.verified.found, DAMAGED))
+    lines = [
+        *([] if right else [("Result", "NOT AS IT MUST BE: stderr says why")]),
+        ("Result" if right else "", f"{_found(seen.comparison)}, {left or 'nothing'} left to hash,"),
+        ("", f"{named} of {len(DAMAGED)} damaged or lost objects named, {seconds:,.0f} s in all"),
+        ("Report", visible(str(Path(folder) / "report.html"))),
+        ("Run folder", visible(folder)),
+        ("Next", "a bucket of yours; it is only ever read, with your own credentials:"),
+        ("", "make run BUCKET=s3://my-bucket"),
+        ("", f"{command()} audit s3://my-bucket --ledger sqlite:digests.db --hash"),
+    ]
+    # The paths are there to be copied: they are never cut.
+    return "\n" + "".join(f"{label:<{_LABEL}}{text}\n" for label, text in lines)
+
+
+def command() -> str:
+    """How the reader can call us from here: by name where the shell finds it, else by its path below this folder."""
+    here = os.path.relpath(Path(sys.executable).parent / "auditor")
+    return "auditor" if shutil.which("auditor") or here.startswith("..") else here
+
+
+def columns() -> int:
+    """What a terminal is wide, a hundred at most; a hundred elsewhere."""
+    return min(COLUMNS, shutil.get_terminal_size((COLUMNS, 24)).columns) if sys.stdout.isatty() else COLUMNS
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts.items())
+
+
+def _section(label: str, lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in _labelled(label, lines))
+
+
+def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{label:<{_LABEL}}{shorten(harmless(line), columns() - _LABEL)}"
+        label = ""

@@ -1,0 +1,168 @@
+"""The demo from beginning to end: load, audit, compare, hash, audit, verify; each step is shown when it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from auditor.aio import loop as loops
+from auditor.aio.stop import Stop
+from auditor.audit.run import Audit
+from auditor.aws.connection import Connection
+from auditor.cli.demo import report
+from auditor.cli.demo.bucket import BUCKET, keys_of, load
+from auditor.cli.demo.compare import Comparison, Seen, compare
+from auditor.cli.demo.damage import DAMAGED, Differing, Verified, range_of
+from auditor.cli.demo.files import Choice, choose
+from auditor.cli.demo.plants import METADATA, PLANTED
+from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
+from auditor.cli.demo.steps import Steps
+from auditor.cli.progress import make_progress
+from auditor.config.resources import Places, open_places, surroundings
+from auditor.config.settings import Settings
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.loop import Pace, Worker, open_processor
+from auditor.hashing.worker.options import HashSettings
+from auditor.ledger.dynamodb.ledger import create_table
+from auditor.model.target import Target
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
+from auditor.runs.stores.base import Store
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine
+from auditor.verify.run import Verification
+
+NAME: Final = "auditor-demo"
+"""Of the queue and of the ledger's table."""
+IN_HAND: Final = 16
+"""Objects that the worker has in hand at once."""
+QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
+
+
+def run_tour(source: str | None, engine: str, out: str, *, load_module: Import = importlib.import_module) -> list[str]:
+    """Run it; what is not as it must be, in sentences. source: a directory of files to load, None: Python's own.
+
+    Prints each step on stdout, its progress on stderr. Raises UsageError for a directory without files, for an --out
+    that is not a directory, and where moto is missing.
+    """
+    started = time.monotonic()
+    choice = choose(source)
+    with open_store(out) as store:
+        store.check_writable()  # before the work, not after it
+    with demo_aws(BUCKET, load_module) as clients:
+        _show(report.opening(engine))
+        objects = _load(clients, choice)
+        settings = Settings(
+            engine=engine,
+            out=out,
+            ledger=f"dynamodb:{NAME}",
+            queue=make_queue(clients.sqs, NAME),
+            region=REGION,
+            rules={"M01": {"required": [METADATA]}},
+        )
+        seen = loops.run(_Tour(settings, range_of(keys_of(choice)), partial(_damage, clients)).run())
+    differences = seen.differences(objects)
+    _show(report.closing(seen, time.monotonic() - started, right=not differences))
+    return differences
+
+
+def _show(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _damage(clients: Clients) -> None:
+    for damage in DAMAGED:
+        if damage.change is None:
+            clients.s3.delete_object(Bucket=BUCKET, Key=damage.key)
+        else:
+            clients.rot(damage.key, damage.change)
+
+
+def _load(clients: Clients, choice: Choice) -> int:
+    started = time.monotonic()
+    with Steps("loading", "objects") as steps:
+        loaded = load(clients.s3, choice, steps.update)
+    _show(report.loading(choice, loaded, len(PLANTED), time.monotonic() - started))
+    return loaded.objects
+
+
+class _Tour:
+    """verified: what is read again at the end. damage: befalls it before."""
+
+    def __init__(self, settings: Settings, verified: Target, damage: Callable[[], None]) -> None:
+        self._settings = settings
+        self._verified = verified
+        self._damage = damage
+        self._target = Target(BUCKET)
+
+    async def run(self) -> Seen:
+        await create_table(NAME, region=REGION)
+        async with open_places(self._settings, [self._target]) as places:
+            first = await self._audit(places)
+            _show(report.first_audit(first))
+            comparison = await asyncio.to_thread(_compare, places.store, first["run"])
+            _show(report.comparing(comparison))
+            work = await self._work(first)
+            second = await self._audit(places)
+            _show(report.second_audit(second))
+            await asyncio.to_thread(self._damage)
+            verified = await self._verify()
+            _show(report.verifying(verified))
+        return Seen(first, comparison, work, second, verified)
+
+    async def _audit(self, places: Places) -> dict[str, Any]:
+        progress = make_progress()
+        try:
+            return await Audit(self._target, self._settings, places, Stop(), watch=progress.update).run()
+        finally:
+            progress.close()
+
+    async def _verify(self) -> Verified:
+        differing, progress = Differing(), make_progress()
+        settings = replace(self._settings, grace=0.0)  # what was recorded a minute ago is no excuse here
+        try:
+            async with surroundings(settings, [self._verified]) as around:
+                verification = Verification(
+                    self._verified, settings, around, Stop(), combined=differing, watch=progress.update
+                )
+                return Verified(await verification.run(), frozenset(differing.lines))
+        finally:
+            progress.close()
+
+    async def _work(self, first: dict[str, Any]) -> Counts:
+        started = time.monotonic()
+        hashing = HashSettings(algorithms=self._settings.algorithms, concurrency=IN_HAND)
+        async with open_processor(
+            self._settings.queue or "", self._settings.ledger or "", self._open_engine, hashing, region=REGION
+        ) as processor:
+            worker = Worker(processor, QUIET)
+            with Steps("hashing", "objects") as steps:
+                watch = asyncio.create_task(_watch(worker, steps, first["hashing"]["queued"]))
+                try:
+                    counts = await worker.run()
+                finally:
+                    watch.cancel()
+        _show(report.hashing(first, counts, time.monotonic() - started))
+        return counts
+
+    def _open_engine(self, bucket: str) -> AbstractAsyncContextManager[Engine]:
+        return ENGINES[self._settings.engine](Connection(bucket=bucket, region=REGION, concurrency=IN_HAND))
+
+
+def _compare(store: Store, run: str) -> Comparison:
+    findings, objects = (read_lines(store, BUCKET, run, kind) for kind in ("findings", "objects"))
+    return compare(PLANTED, findings, objects)
+
+
+async def _watch(worker: Worker, steps: Steps, total: int) -> None:
+    while True:
+        steps.update(worker.counts.hashed, total)
+        await asyncio.sleep(0.5)

@@ -1,0 +1,155 @@
+"""The demo's AWS: moto's server in this process on 127.0.0.1, and an environment in which nothing else can be reached.
+
+What moto cannot serve truly the demo does not plant: it has one owner for everything, so that foreign owners (O09 to
+O11) cannot be shown, and it does not enforce ACLs, policies or Object Ownership: it only tells what was set.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any, Final
+
+from auditor.aws import session as aws
+from auditor.aws.connection import Connection
+from auditor.errors import UsageError
+
+HOST: Final = "127.0.0.1"
+REGION: Final = "us-east-1"
+UPLOADS: Final = 8
+"""Uploads at once, and the size of the clients' pools."""
+LAST_CALLS_SECONDS: Final = 5.0
+
+_CLEARED: Final = ("AWS_", "AUDITOR_", "MOTO_")
+_QUIET: Final = ("werkzeug", "moto")
+_NO_PROXY: Final = ("NO_PROXY", "no_proxy")
+
+Import = Callable[[str], ModuleType]
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """boto3 clients of the demo's AWS. rot: puts other bytes where an object's were; its date and ETag stay."""
+
+    s3: Any
+    sqs: Any
+    rot: Callable[[str, Callable[[bytes], bytes]], None]
+
+
+@contextmanager
+def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iterator[Clients]:
+    """Start the server and point this process at it; both end with the block. load_module: imports moto.
+
+    Raises UsageError where moto is not installed.
+    """
+    with _quiet(), own_environment(), _server(load_module) as url:
+        os.environ["AWS_ENDPOINT_URL"] = url
+        connection = Connection(bucket=bucket, region=REGION, concurrency=UPLOADS)
+        s3, sqs = (aws.make_client(service, connection) for service in ("s3", "sqs"))
+        try:
+            with _last_calls():
+                yield Clients(s3, sqs, partial(_rot, load_module, bucket))
+        finally:
+            s3.close()
+            sqs.close()
+
+
+@contextmanager
+def own_environment() -> Iterator[None]:
+    """Fake credentials and none of the user's AWS settings; afterwards everything is as it was."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith(_CLEARED):
+            del os.environ[name]
+    os.environ.update(
+        AWS_ACCESS_KEY_ID="demo",
+        AWS_SECRET_ACCESS_KEY="demo",  # noqa: S106 - a fake one, so that a real one is never used
+        AWS_REGION=REGION,
+        AWS_DEFAULT_REGION=REGION,
+        AWS_CONFIG_FILE=os.devnull,
+        AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+        AWS_EC2_METADATA_DISABLED="true",
+        # Nothing listens on this port: until the server is up, and should it fail, no call can leave the machine.
+        AWS_ENDPOINT_URL=f"http://{HOST}:9",
+        **dict.fromkeys(_NO_PROXY, HOST),
+    )
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+@contextmanager
+def _server(load_module: Import) -> Iterator[str]:
+    try:
+        # The services are loaded with the server's first calls: ask for them now, so that a missing part shows now.
+        module = load_module("moto.server")
+        for service in ("s3", "sqs", "dynamodb", "sts"):
+            load_module(f"moto.{service}.models")
+    except ImportError as error:
+        raise UsageError(
+            f"the demo needs moto, an AWS for tests, and {error.name or 'a part of it'} is missing: install it with"
+            " pip install '.[demo]' in the project's folder (or pipx install '.[demo]')"
+        ) from error
+    server = module.ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+def _rot(load_module: Import, bucket: str, key: str, change: Callable[[bytes], bytes]) -> None:
+    account = load_module("moto.core").DEFAULT_ACCOUNT_ID
+    stored = load_module("moto.backends").get_backend("s3")[account]["aws"].get_object(bucket, key)
+    stored.value = change(stored.value)
+
+
+@contextmanager
+def _last_calls() -> Iterator[None]:
+    """Wait for the threads that were started within: after Ctrl-C each ends with the call that it is in.
+
+    Without the server that call would be tried again and again, and hold up the end of the process.
+    """
+    before = set(threading.enumerate())
+    try:
+        yield
+    finally:
+        deadline = time.monotonic() + LAST_CALLS_SECONDS
+        for thread in set(threading.enumerate()) - before:
+            if not thread.daemon:
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The server's access log is of no use to anyone here."""
+    levels = {name: logging.getLogger(name).level for name in _QUIET}
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def make_queue(sqs: Any, name: str) -> str:
+    """A queue whose redrive policy names a dead-letter queue; its URL."""
+    dead = sqs.create_queue(QueueName=f"{name}-dead-letters")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+    url: str = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": redrive})["QueueUrl"]
+    return url

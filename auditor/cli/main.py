@@ -1,0 +1,64 @@
+"""The command line: `auditor COMMAND`. Results go to stdout, all else to stderr."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+from asyncio import CancelledError
+from collections.abc import Sequence
+from typing import Final
+
+from auditor.cli.logs import set_up
+from auditor.cli.parser import make_parser
+from auditor.errors import AuditorError
+from auditor.text import harmless
+
+_OUTPUT_REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code, 0 to 4. Every failure is one sentence on stderr."""
+    _open_closed_streams()
+    options = make_parser().parse_args(arguments)
+    set_up(options.verbose)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except AuditorError as error:
+        return _fail(str(error), error, options.verbose, error.exit_code)
+    except BrokenPipeError:
+        # The reader of our output went away; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        if error.errno not in _OUTPUT_REFUSED or error.filename is not None:
+            return _bug(error, options.verbose)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end, too
+        return _fail(f"the results cannot be written ({error.strerror}): see where stdout goes", error, 0, 1)
+    except KeyboardInterrupt:
+        return _fail("interrupted before anything was audited", None, 0, 4)
+    except CancelledError:  # by a second signal, while something was opened or closed
+        return _fail("given up; what was finished by then is kept", None, 0, 4)
+    except Exception as error:  # a traceback is a bug: say so in one sentence
+        return _bug(error, options.verbose)
+    return code
+
+
+def _open_closed_streams() -> None:
+    """A stream that was closed goes nowhere; else the next file that is opened would take its number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _bug(error: Exception, verbose: int) -> int:
+    return _fail(f"this is a bug, please report it: {type(error).__name__}: {error}", error, verbose, 1)
+
+
+def _fail(sentence: str, error: BaseException | None, verbose: int, code: int) -> int:
+    if verbose and error is not None:
+        logging.getLogger("auditor").error("the error in full", exc_info=error)
+    sys.stderr.write(f"auditor: {harmless(sentence)}\n")
+    return code

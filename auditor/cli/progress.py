@@ -1,0 +1,74 @@
+"""Progress on stderr: a bar on a terminal, else a line a minute; never anything on stdout."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, Protocol, TextIO
+
+from auditor.progress import Snapshot
+
+SECONDS_BETWEEN_LINES: Final = 60.0
+
+
+class Progress(Protocol):
+    def update(self, snapshot: Snapshot) -> None: ...
+    def close(self) -> None: ...
+
+
+class Lines:
+    """A line a minute, for logs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._last = 0.0
+
+    def update(self, snapshot: Snapshot) -> None:
+        if snapshot.done:
+            self._last = 0.0
+        if snapshot.done or snapshot.seconds - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = 0.0 if snapshot.done else snapshot.seconds
+            self._stream.write(f"{snapshot.what}: {snapshot.words}\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Bar:
+    """A bar on a terminal, with rich (the `cli` extra)."""
+
+    def __init__(self, rich_progress: Any, rich_console: Any) -> None:
+        self._bar = rich_progress.Progress(
+            rich_progress.SpinnerColumn(),
+            rich_progress.TextColumn("{task.description}", markup=False),
+            rich_progress.BarColumn(bar_width=24),
+            rich_progress.TextColumn("{task.fields[words]}", markup=False),
+            console=rich_console,
+            transient=True,
+        )
+        self._task: Any = None
+
+    def update(self, snapshot: Snapshot) -> None:
+        if self._task is None:
+            self._bar.start()
+            self._task = self._bar.add_task(snapshot.what, total=snapshot.expected, words="")
+        self._bar.update(self._task, completed=snapshot.objects, words=snapshot.words)
+        if snapshot.done:
+            self._bar.remove_task(self._task)
+            self.close()
+            self._task = None
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+def make_progress(stream: TextIO | None = None) -> Progress:
+    """What fits the stream (stderr); a terminal without rich gets lines too."""
+    stream = sys.stderr if stream is None else stream
+    if stream.isatty():
+        try:
+            from rich import console, progress
+        except ImportError:
+            return Lines(stream)
+        return Bar(progress, console.Console(file=stream))
+    return Lines(stream)

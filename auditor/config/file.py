@@ -1,0 +1,100 @@
+"""auditor.toml: the settings that outlive one command, the rules' options, and the holes that the owner accepts."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from auditor.config.settings import PARSERS, Layer
+from auditor.errors import ConfigError
+from auditor.rules import RULES
+from auditor.rules.base import Rule
+from auditor.rules.exceptions import Acceptance
+
+DEFAULT_FILE: Final = "auditor.toml"
+_ACCEPTANCE: Final = frozenset(field.name for field in fields(Acceptance))
+
+
+def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
+    """The settings of the file and its parsed tables. None: auditor.toml here, when there is one.
+
+    Raises ConfigError naming the file, the key and the fix.
+    """
+    name = path or DEFAULT_FILE
+    try:
+        with Path(name).open("rb") as file:
+            document = tomllib.load(file)
+    except FileNotFoundError:
+        if path is None:
+            return Layer({}, str), {}
+        raise ConfigError(f"there is no file {name!r}: fix --config") from None
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, too many digits, nested without an end
+        raise ConfigError(f"{name} is not TOML: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{name} cannot be read ({error.strerror}): fix --config") from error
+    return read(document, name)
+
+
+def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]:
+    """The same from a parsed document. name: the file's, for messages."""
+    known = PARSERS.keys() | {"rules", "accept_undecided"}
+    if unknown := sorted(document.keys() - known):
+        raise ConfigError(f"{name}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(known))}")
+    tables = {
+        "rules": _rules(document.get("rules", {}), name),
+        "accept_undecided": _acceptances(document.get("accept_undecided", []), name),
+    }
+    return Layer({key: document[key] for key in document.keys() & PARSERS.keys()}, lambda key: f"{name}: {key}"), tables
+
+
+def _rules(table: Any, name: str) -> dict[str, dict[str, Any]]:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{name}: rules is not a table: write [rules.M01]")
+    registered = {rule.id: rule for rule in RULES}
+    for rule_id, options in table.items():
+        if rule_id not in registered:
+            raise ConfigError(f"{name}: there is no rule {rule_id!r}: `auditor rules` lists them")
+        _check_options(rule_id, options, registered[rule_id], name)
+    return dict(table)
+
+
+def _check_options(rule_id: str, options: Any, rule: Rule, name: str) -> None:
+    declared = rule.options
+    here = f"{name}: [rules.{rule_id}]"
+    if not isinstance(options, dict):
+        raise ConfigError(f"{here} is not a table")
+    if unknown := sorted(options.keys() - declared.keys()):
+        raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(declared) or 'none'}")
+    if missing := sorted(declared.keys() - options.keys()):
+        raise ConfigError(f"{here}: the key {missing[0]!r} is missing")
+    for option, kind in declared.items():
+        value = options[option]
+        if type(value) is not kind:
+            raise ConfigError(f"{here}: {option} is not a {kind.__name__}")
+    try:
+        rule.validate(options)
+    except ValueError as error:
+        raise ConfigError(f"{here}: {error}") from error
+
+
+def _acceptances(entries: Any, name: str) -> tuple[Acceptance, ...]:
+    if not isinstance(entries, list):
+        raise ConfigError(f"{name}: accept_undecided is not an array of tables: write [[accept_undecided]]")
+    return tuple(_acceptance(entry, f"{name}: [[accept_undecided]]") for entry in entries)
+
+
+def _acceptance(entry: Any, here: str) -> Acceptance:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{here} is not a table")
+    if unknown := sorted(entry.keys() - _ACCEPTANCE):
+        raise ConfigError(f"{here}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(_ACCEPTANCE))}")
+    if not all(isinstance(value, str) and value for value in entry.values()):
+        raise ConfigError(f"{here}: every value is a text that is not empty")
+    if "reason" not in entry:
+        raise ConfigError(f"{here}: the reason is missing: say why the hole is accepted")
+    if len(entry) == 1:
+        raise ConfigError(f"{here}: name a prefix, a rule, an action or a code")
+    return Acceptance(**entry)

@@ -1,0 +1,118 @@
+"""Open the resources that settings name: engines, the ledger, the queue, the store of run folders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+
+from auditor.aws import session as aws
+from auditor.aws.connection import Connection
+from auditor.aws.sqs import Queue, open_queue
+from auditor.config.settings import Settings
+from auditor.errors import UsageError
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.target import Target
+from auditor.runs.stores import open_store
+from auditor.runs.stores.base import Store
+from auditor.s3.engines import Choice, open_engine
+from auditor.s3.engines.base import Engine
+
+OpenChoice = Callable[[Choice], AbstractAsyncContextManager[Engine]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Shared by the runs of one command or event. engines: opens one, or lends one that is kept.
+
+    manifests: where those for S3 Batch Operations go; None: the store.
+    """
+
+    store: Store
+    manifests: Store | None = None
+    ledger: Ledger | None = None
+    queue: Queue | None = None
+    engines: OpenChoice = open_engine
+
+
+@asynccontextmanager
+async def open_places(
+    settings: Settings, targets: Sequence[Target], engines: OpenChoice = open_engine
+) -> AsyncIterator[Places]:
+    """Everything that the settings name. Raises UsageError when the store lies in an audited bucket."""
+    async with AsyncExitStack() as stack:
+        store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings))
+        check_output(store, targets)
+        manifests = None
+        if settings.batch_manifest is not None:
+            manifests = stack.enter_context(await asyncio.to_thread(_store_of, settings.batch_manifest, settings))
+            check_output(manifests, targets, "--batch-manifest")
+            await asyncio.to_thread(manifests.check_writable)
+        ledger = queue = None
+        if settings.ledger is not None:
+            ledger = await stack.enter_async_context(ledger_of(settings))
+        if settings.queue is not None:
+            queue = await stack.enter_async_context(
+                open_queue(settings.queue, region=settings.region, profile=settings.profile)
+            )
+        yield Places(store=store, manifests=manifests, ledger=ledger, queue=queue, engines=engines)
+
+
+def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
+    """The ledger that the settings name, to be entered; raises UsageError for a bad URI, and for none."""
+    return open_ledger(
+        settings.ledger or "",
+        region=settings.region,
+        endpoint_url=ledger_endpoint(settings),
+        profile=settings.profile,
+    )
+
+
+def ledger_endpoint(settings: Settings) -> str | None:
+    """Where DynamoDB is: its own setting, else where --endpoint-url points, so that a local S3 keeps all local."""
+    return aws.custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
+
+
+def _store_of(uri: str, settings: Settings) -> Store:
+    return open_store(uri, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region)
+
+
+def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -> None:
+    """Raises UsageError when the run folder would lie inside an audited bucket: that one is only ever read."""
+    for target in targets:
+        if store.bucket == target.bucket:
+            raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where reports go, and what objects are compared with."""
+
+    store: Store
+    ledger: Ledger
+
+
+@asynccontextmanager
+async def surroundings(settings: Settings, targets: Sequence[Target]) -> AsyncIterator[Surroundings]:
+    """As the settings name them. Raises UsageError when the store lies in a bucket that is verified."""
+    bare = replace(settings, ledger=None, queue=None, batch_over=None, batch_manifest=None)
+    async with (
+        open_places(bare, targets) as places,
+        ledger_of(settings) as ledger,
+    ):
+        yield Surroundings(places.store, ledger)
+
+
+def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
+    """How the settings say that a bucket is to be reached."""
+    return Connection(
+        bucket=bucket,
+        region=settings.region,
+        endpoint_url=settings.endpoint_url,
+        profile=settings.profile,
+        concurrency=concurrency,
+        expected_owner=settings.expected_owner,
+        requester_pays=settings.requester_pays,
+    )

@@ -1,0 +1,198 @@
+"""Read the value of one setting from text or TOML; the errors name the flag, the variable or the key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from auditor.aws.session import check_endpoint
+from auditor.errors import UsageError
+from auditor.model.digest import ALGORITHMS
+from auditor.model.finding import Severity
+from auditor.s3.engines import ENGINES
+
+MAX_CONCURRENCY: Final = 1000
+MAX_CHUNK_MIB: Final = 1024
+MAX_STREAMS: Final = 64
+_NEVER: Final = "never"
+_UNITS: Final = ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
+
+_UNIT_BYTES: Final[dict[str, int]] = {
+    "": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)},
+}
+
+LEVELS: Final = ("exposure", "metadata", "fixity")
+"""How much an audit may look at: `exposure` sends no HEAD; the others ask whatever the rules need."""
+
+Parse = Callable[[Any, str], Any]
+"""Reads a raw value (text of a flag or variable, or a TOML or JSON value); raises UsageError naming its source."""
+
+
+def _fail(source: str, value: Any, wanted: str) -> UsageError:
+    return UsageError(f"{source} is {str(value)[:100]!r}: give {wanted}")
+
+
+def text(value: Any, source: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _fail(source, value, "a text that is not empty")
+    return value
+
+
+def flag(value: Any, source: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if not isinstance(value, str) or value.lower() not in words:
+        raise _fail(source, value, "true or false")
+    return words[value.lower()]
+
+
+def words(value: Any, source: str) -> tuple[str, ...]:
+    """A list, or one text with commas."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
+        raise _fail(source, value, "names with commas between them, or a list of texts")
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _number(value: Any, source: str, kind: type, minimum: float, wanted: str) -> Any:
+    if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+        raise _fail(source, value, wanted)
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _fail(source, value, wanted) from None
+    if not minimum <= number < float("inf"):
+        raise _fail(source, value, wanted)
+    return number
+
+
+def whole(value: Any, source: str) -> int:
+    return int(_number(value, source, int, 1, "a whole number of at least 1"))
+
+
+def _up_to(most: int, value: Any, source: str, wanted: str) -> int:
+    number = int(_number(value, source, int, 1, wanted))
+    if number > most:
+        raise _fail(source, value, wanted)
+    return number
+
+
+def chunk(value: Any, source: str) -> int:
+    return _up_to(MAX_CHUNK_MIB, value, source, f"a whole number of MiB from 1 to {MAX_CHUNK_MIB}")
+
+
+def hops(value: Any, source: str) -> int:
+    return _up_to(MAX_HOPS - 1, value, source, f"a whole number from 1 to {MAX_HOPS - 1}")
+
+
+def seconds(value: Any, source: str) -> float:
+    return float(_number(value, source, float, 0.001, "a number of seconds above 0"))
+
+
+def concurrency(value: Any, source: str) -> int | None:
+    wanted = f"a whole number from 1 to {MAX_CONCURRENCY}, or auto"
+    return None if value == "auto" else _up_to(MAX_CONCURRENCY, value, source, wanted)
+
+
+def streams(value: Any, source: str) -> int | None:
+    wanted = f"a whole number from 1 to {MAX_STREAMS}, or auto"
+    return None if value == "auto" else _up_to(MAX_STREAMS, value, source, wanted)
+
+
+def rate(value: Any, source: str) -> float | None:
+    if value == "unlimited":
+        return None
+    return float(_number(value, source, float, 0.001, "calls a second as a number above 0, or unlimited"))
+
+
+def severity(value: Any, source: str) -> Severity | None:
+    if value == _NEVER:
+        return None
+    if value not in list(Severity):
+        raise _fail(source, value, f"{', '.join(Severity)} or {_NEVER}")
+    return Severity(value)
+
+
+def engine(value: Any, source: str) -> str:
+    if not isinstance(value, str) or value not in ENGINES:
+        raise UsageError(f"{source} is {str(value)[:100]!r}, which is no engine: use {' or '.join(ENGINES)}")
+    return value
+
+
+def level(value: Any, source: str) -> str:
+    if not isinstance(value, str) or value not in LEVELS:
+        raise _fail(source, value, " or ".join(LEVELS))
+    return value
+
+
+def algorithms(value: Any, source: str) -> tuple[str, ...]:
+    names = words(value, source)
+    if not names or any(name not in ALGORITHMS for name in names):
+        raise _fail(source, value, f"one or more of {', '.join(ALGORITHMS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def endpoint(value: Any, source: str) -> str:
+    check_endpoint(text(value, source), source)
+    return str(value)
+
+
+def account(value: Any, source: str) -> str:
+    if not re.fullmatch(r"[0-9]{12}", text(value, source)):
+        raise _fail(source, value, "an account's 12 digits")
+    return str(value)
+
+
+def size(value: Any, source: str) -> int:
+    """Bytes: a whole number, or one with a unit."""
+    wanted = f"a size of at least 1 byte, as 500GB or 1TiB ({', '.join(_UNITS)})"
+    match = re.fullmatch(r"([0-9]{1,18})(?:\.([0-9]{1,6}))? ?([A-Za-z]*)", str(value))
+    if isinstance(value, bool | float) or match is None or match[3].lower() not in _UNIT_BYTES:
+        raise _fail(source, value, wanted)
+    fraction = match[2] or ""
+    number: int = int(match[1] + fraction) * _UNIT_BYTES[match[3].lower()] // 10 ** len(fraction)
+    if number < 1:
+        raise _fail(source, value, wanted)
+    return number
+
+
+def role(value: Any, source: str) -> str:
+    if not re.fullmatch(r"arn:[a-z-]+:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", text(value, source), re.ASCII):
+        raise _fail(source, value, "the ARN of an IAM role")
+    return str(value)
+
+
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SPAN: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhdw])")
+_SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%?")
+
+
+def span(value: Any, source: str) -> float:
+    """Seconds, 0 or more."""
+    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise UsageError(f"{source} is {str(value)[:100]!r}: give a time like 90d, 36h, 15m or 30s")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def long_span(value: Any, source: str) -> float:
+    """The same, a minute or more."""
+    if (seconds := span(value, source)) < 60:
+        raise UsageError(f"{source} is {str(value)[:100]!r}: give a minute or more, like 90d or 12h")
+    return seconds
+
+
+def percent(value: Any, source: str) -> float:
+    """Above 0, at most 100."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    found = _SHARE.fullmatch(str(value)) if number or isinstance(value, str) else None
+    if found is None or not 0 < float(found[1]) <= 100:
+        raise UsageError(f"{source} is {str(value)[:100]!r}: give a percentage above 0 and up to 100")
+    return float(found[1])
+
+
+MAX_HOPS: Final = 10_000

@@ -1,0 +1,123 @@
+"""A completion report as S3 Batch Operations writes it: CSV rows, a task each, with its checksum as JSON in a cell."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+from auditor.errors import UsageError
+from auditor.hashing.batch.job import ALGORITHMS
+from auditor.model.digest import of_base64, of_hex
+from auditor.model.target import BUCKET_NAME
+
+COLUMNS: Final = ("Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage")
+_NEEDED: Final = ("Bucket", "Key", "TaskStatus", "ResultMessage")
+_OURS: Final = {name: ours for ours, name in ALGORITHMS.items()}
+_LONGEST_CODE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One row. version_id: None where the job named none. code: why it failed, "" where it did not."""
+
+    bucket: str
+    key: str
+    version_id: str | None
+    succeeded: bool
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """What S3 computed of a whole object. digest: lower-case hex. etag: without quotes, of the bytes it read."""
+
+    algorithm: str
+    digest: str
+    etag: str
+
+
+def columns_of(schema: object) -> tuple[str, ...]:
+    """The columns that a report's manifest.json names; those that are documented where it names none."""
+    if not isinstance(schema, str) or not schema.strip():
+        return COLUMNS
+    return tuple(name.strip() for name in schema.split(","))
+
+
+def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[Task]:
+    """The rows of one file, in order; a header line is passed over, and so are columns that we do not know.
+
+    name: the file's, for messages. Raises UsageError naming the line that is no row of such a report.
+    """
+    if missing := [column for column in _NEEDED if column not in columns]:
+        raise UsageError(f"{name} has no column {missing[0]}: give the completion report of a compute checksum job")
+    reader = csv.reader(lines, strict=True)
+    try:
+        for cells in reader:
+            if not cells or [cell.strip() for cell in cells] == list(columns):
+                continue
+            if len(cells) != len(columns):
+                raise UsageError(
+                    f"{name}, line {reader.line_num}: {len(cells)} columns where {len(columns)} belong:"
+                    " give the completion report of a compute checksum job"
+                )
+            task = _task(dict(zip(columns, cells, strict=True)))
+            if not BUCKET_NAME.fullmatch(task.bucket):
+                raise UsageError(
+                    f"{name}, line {reader.line_num}: {task.bucket[:100]!r} is no bucket: fetch the report again"
+                )
+            yield task
+    except csv.Error as error:
+        raise UsageError(f"{name}, line {reader.line_num}: it is no CSV ({error}): fetch the report again") from error
+
+
+def _task(cells: Mapping[str, str]) -> Task:
+    version = cells.get("VersionId", "").strip()
+    succeeded = cells["TaskStatus"].strip().lower() == "succeeded"
+    # Real reports have these two in either order.
+    codes = [cells.get(column, "").strip() for column in ("ErrorCode", "HTTPStatusCode")]
+    code = next((one for one in sorted(codes, key=str.isdecimal) if one), "failed")
+    return Task(
+        bucket=cells["Bucket"].strip(),
+        key=unquote_plus(cells["Key"], errors="surrogatepass"),
+        version_id=unquote_plus(version) or None,
+        succeeded=succeeded,
+        code="" if succeeded else code[:_LONGEST_CODE],
+        message=cells["ResultMessage"],
+    )
+
+
+def checksum_of(task: Task) -> Checksum | str:
+    """The checksum of a task that succeeded; else in one word why there is none: composite, unknown or unreadable."""
+    try:
+        told = json.loads(task.message)
+    except (ValueError, RecursionError):
+        return "unreadable"
+    if not isinstance(told, dict):
+        return "unreadable"
+    if _text(told, "checksumType").upper() != "FULL_OBJECT":
+        return "composite"
+    algorithm = _OURS.get(_text(told, "checksumAlgorithm").upper())
+    if algorithm is None:
+        return "unknown"
+    etag = _text(told, "etag").strip('"')
+    digest = _digest(_text(told, "checksum_base64"), _text(told, "checksum_hex"), algorithm)
+    if digest is None or not etag:
+        return "unreadable"
+    return Checksum(algorithm, digest, etag)
+
+
+def _text(told: Mapping[str, Any], name: str) -> str:
+    value = told.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _digest(in_base64: str, in_hex: str, algorithm: str) -> str | None:
+    """Both where both are there, and then they must say the same."""
+    found: set[str | None] = {of_base64(in_base64, algorithm)} if in_base64 else set()
+    found |= {of_hex(in_hex, algorithm)} if in_hex else set()
+    return found.pop() if len(found) == 1 else None

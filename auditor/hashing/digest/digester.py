@@ -1,0 +1,135 @@
+"""All wanted digests of one object, taken in one pass over its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final, Protocol
+
+from auditor.errors import UsageError
+from auditor.hashing.digest import resumable as carried
+from auditor.hashing.digest.resumable import Carried
+from auditor.model.digest import SIZES
+
+CRC64NVME: Final = "crc64nvme"
+STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ("sha256", "sha1", "md5", CRC64NVME)}
+"""Hex digits of each algorithm's state, and of its digest."""
+_Checksum = Callable[[memoryview, int], int]
+
+
+class Digest(Protocol):
+    """One digest in the making: hashlib's kind, the carried kind, or a checksum."""
+
+    def update(self, data: memoryview, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
+class CarriedDigest(Digest, Protocol):
+    def state(self) -> str:
+        """Hex, to go on from in another process."""
+        ...
+
+
+class Crc64:
+    """CRC-64/NVME, which is its own state."""
+
+    __slots__ = ("_checksum", "_value")
+
+    def __init__(self, state: str | None = None) -> None:
+        self._checksum = _crc64nvme()
+        self._value = int(state, 16) if state else 0
+
+    def update(self, data: memoryview, /) -> None:
+        self._value = self._checksum(data, self._value)
+
+    def hexdigest(self) -> str:
+        return f"{self._value:016x}"
+
+    def state(self) -> str:
+        return self.hexdigest()
+
+
+class Digester:
+    """Feeds every algorithm with the same bytes. count: how many so far. names: the algorithms, each once."""
+
+    __slots__ = ("_digests", "count")
+
+    def __init__(self, digests: Mapping[str, Digest], count: int = 0) -> None:
+        self._digests = digests
+        self.count = count
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._digests)
+
+    def update(self, data: memoryview) -> None:
+        for digest in self._digests.values():
+            digest.update(data)
+        self.count += len(data)
+
+    def hexdigests(self) -> dict[str, str]:
+        return {name: digest.hexdigest() for name, digest in self._digests.items()}
+
+
+class CarriedDigester(Digester):
+    """The same, and at a multiple of carried.BLOCK bytes its states can be had."""
+
+    __slots__ = ("_carried",)
+
+    def __init__(self, digests: Mapping[str, CarriedDigest], count: int = 0) -> None:
+        super().__init__(digests, count)
+        self._carried = digests
+
+    def states(self) -> dict[str, str]:
+        return {name: digest.state() for name, digest in self._carried.items()}
+
+
+def make_digester(algorithms: Iterable[str]) -> Digester:
+    """With hashlib; raises UsageError for one that cannot be had here."""
+    return Digester({name: _plain(name) for name in algorithms})
+
+
+def make_carried(
+    algorithms: Sequence[str], states: Mapping[str, str] | None = None, count: int = 0
+) -> CarriedDigester | None:
+    """With states that can be carried, or None where carried.refusal() has a reason.
+
+    states: hex by algorithm, already validated (checkpoints.py), after `count` bytes; None: from the start.
+    """
+    if carried.refusal() is not None:
+        return None
+    given: Mapping[str, str] = states or {}
+    return CarriedDigester(
+        {
+            name: Crc64(given.get(name)) if name == CRC64NVME else Carried(name, given.get(name), count)
+            for name in algorithms
+        },
+        count,
+    )
+
+
+def has_crc64nvme() -> bool:
+    """It can be computed here."""
+    try:
+        _crc64nvme()
+    except UsageError:
+        return False
+    return True
+
+
+def _plain(name: str) -> Digest:
+    if name == CRC64NVME:
+        return Crc64()
+    # Fixity against records made elsewhere, not security: FIPS builds allow sha1 and md5 for that only.
+    return hashlib.new(name, usedforsecurity=False)
+
+
+@cache
+def _crc64nvme() -> _Checksum:
+    try:
+        from awscrt.checksums import crc64nvme
+    except ImportError as error:
+        raise UsageError("crc64nvme needs the package awscrt 0.23.5 or later: install it, or ask for sha256") from error
+    checksum: _Checksum = crc64nvme
+    return checksum

@@ -1,0 +1,93 @@
+"""Put what is not hashed yet on the queue, and count it only when the queue took it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from auditor.aio.backoff import backoff
+from auditor.aws.sqs import BATCH, Outgoing, Queue, Refused
+from auditor.errors import QueueError
+from auditor.hashing.queue.message import HashMessage, HashTask, Packer, encode
+from auditor.model.object import ObjectRef
+
+SENDS: Final = 6
+"""How often a refused entry is sent before the run gives up."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Dispatcher:
+    """Packs a bucket's objects into messages and sends them ten at a time; tasks may share one.
+
+    queued: objects in messages that the queue has taken.
+    """
+
+    def __init__(
+        self, queue: Queue, run: str, bucket: str, algorithms: Sequence[str], *, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        self.queued = 0
+        self._queue = queue
+        self._packer = Packer(run, bucket, algorithms)
+        self._ready: list[HashMessage] = []
+        self._sending = asyncio.Lock()
+        self._sleep = sleep
+
+    async def add(self, ref: ObjectRef) -> None:
+        """Take one object; sends when ten messages are full. Raises QueueError when the queue does not take them."""
+        self._ready += self._packer.add(HashTask(ref.key, ref.version_id, ref.etag, ref.size))
+        if len(self._ready) >= BATCH:
+            await self._send()
+
+    async def close(self) -> None:
+        """Send the rest."""
+        self._ready += self._packer.flush()
+        await self._send()
+
+    async def _send(self) -> None:
+        async with self._sending:
+            while self._ready:
+                part, self._ready = self._ready[:BATCH], self._ready[BATCH:]
+                entries = [Outgoing(encode(message)) for message in part]
+                weights = {id(entry): len(message.tasks) for entry, message in zip(entries, part, strict=True)}
+                await deliver(self._queue, entries, taken=partial(self._count, weights), sleep=self._sleep)
+
+    def _count(self, weights: Mapping[int, int], entry: Outgoing) -> None:
+        self.queued += weights[id(entry)]
+
+
+async def deliver(
+    queue: Queue,
+    entries: Sequence[Outgoing],
+    *,
+    taken: Callable[[Outgoing], None] = lambda _: None,
+    sends: int = SENDS,
+    sleep: Sleep = asyncio.sleep,
+) -> None:
+    """Send entries until the queue has taken all, refused ones again after a jittered and growing pause.
+
+    taken: called for each entry that the queue took. Raises QueueError when some are refused for good.
+    """
+    left = list(entries)
+    for attempt in range(1, sends + 1):
+        refused = await queue.send(left)
+        rest = {id(one.entry) for one in refused}
+        for entry in left:
+            if id(entry) not in rest:
+                taken(entry)
+        if not refused:
+            return
+        left = [one.entry for one in refused if not one.sender_fault]
+        if len(left) < len(refused) or attempt == sends:
+            raise _gave_up(refused, len(entries), attempt)
+        await sleep(backoff(attempt, 0.1, 20.0))
+
+
+def _gave_up(refused: Sequence[Refused], entries: int, attempts: int) -> QueueError:
+    codes = ", ".join(sorted({one.code for one in refused}))
+    times = "once" if attempts == 1 else f"{attempts} times"
+    return QueueError(
+        f"the queue refused {len(refused)} of {entries} messages {times} ({codes}): see the queue's policy"
+    )

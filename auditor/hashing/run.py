@@ -1,0 +1,130 @@
+"""`auditor hash`: list a target and hash, in this process, whatever the ledger does not know yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from auditor.aio.stop import Stop
+from auditor.config.resources import connection_to
+from auditor.config.settings import Settings
+from auditor.hashing.digest.object import MIB, hash_threads
+from auditor.hashing.digest.streams import MOST
+from auditor.hashing.in_process import InProcessHasher
+from auditor.hashing.status import Fixity
+from auditor.ledger.base import Ledger
+from auditor.model.object import Skipped
+from auditor.model.target import Target
+from auditor.progress import Snapshot
+from auditor.rules.plan import Plan
+from auditor.runs.tally import Tally
+from auditor.s3.calls import Caller, RetryPolicy
+from auditor.s3.concurrency import Permits
+from auditor.s3.engines.base import Engine
+from auditor.s3.gather import Gathered, gather
+from auditor.s3.listing import pages
+from auditor.s3.object_reader import Reader
+from auditor.s3.open import open_at_home
+from auditor.s3.rate import Rate
+from auditor.text import visible
+
+DEFAULT_CONCURRENCY = 16
+
+_LISTING_ONLY = Plan((), (), (), Skipped("hashing needs no ACL"), Skipped("hashing needs no HEAD"))
+
+
+class HashRun:
+    """One pass over one target; run() gives its counts."""
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        ledger: Ledger,
+        stop: Stop,
+        watch: Callable[[Snapshot], None] | None = None,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._ledger = ledger
+        self._stop = stop
+        self._watch = watch
+        self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
+        self._tally = Tally()
+        self._started = time.monotonic()
+
+    async def run(self) -> dict[str, Any]:
+        """`{"target", "complete", "hashing", "failed", "seconds"}`; raises RunError for what dooms the run."""
+        settings, target = self._settings, self._target
+        rate = Rate(settings.max_rate)
+        # One for the listing, and those of an object that has several.
+        connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
+        with hash_threads() as executor:
+            async with open_at_home(settings.engine, connection) as engine:
+                hasher = InProcessHasher(
+                    target.bucket,
+                    engine,
+                    self._ledger,
+                    settings.algorithms,
+                    rate=rate,
+                    concurrency=self._concurrency,
+                    chunk_size=settings.chunk_mib * MIB,
+                    executor=executor,
+                    streams=settings.streams,
+                    attempts=settings.retry_attempts,
+                )
+                ended = await self._hash(engine, rate, hasher)
+        self._show(done=True)
+        return {
+            "target": target.to_dict(),
+            "complete": ended,
+            "hashing": {"algorithms": list(settings.algorithms), **self._tally.hashing_summary()},
+            "failed": hasher.failed,
+            "seconds": round(time.monotonic() - self._started, 3),
+        }
+
+    async def _hash(self, engine: Engine, rate: Rate, hasher: InProcessHasher) -> bool:
+        """List the target and hash what is not known; True when the listing reached its end."""
+        settings, target = self._settings, self._target
+        caller = Caller(
+            target.bucket,
+            rate=rate,
+            permits=Permits(self._concurrency),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        fixity = Fixity(target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost)
+        return await gather(
+            pages(engine, caller, target),
+            Reader(engine, caller, _LISTING_ONLY, settings.algorithms),
+            caller,
+            self._stop,
+            partial(self._record, fixity),
+            calls_per_object=0,
+            whole_keys=target.versions,
+        )
+
+    async def _record(self, fixity: Fixity, batch: list[Gathered]) -> None:
+        read = [item.evidence for item in batch if item.evidence is not None]
+        for evidence, looked in zip(read, await fixity.look(read), strict=True):
+            if looked is None:
+                continue
+            self._tally.hash(looked.state)
+            if looked.left:
+                self._tally.leave(evidence.ref.storage_class, evidence.ref.size)
+        self._show()
+
+    def _show(self, *, done: bool = False) -> None:
+        counts = self._tally.hashing
+        if self._watch is not None:
+            self._watch(
+                Snapshot(
+                    what=visible(self._target.uri),
+                    objects=sum(counts.values()),
+                    seconds=time.monotonic() - self._started,
+                    detail=f"{counts['hashed_now']:,} hashed now, {counts['pending']:,} pending",
+                    done=done,
+                )
+            )

@@ -1,0 +1,212 @@
+"""The worker: takes messages from the queue until it has been quiet, or until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.aio.groups import task_group
+from auditor.aio.stop import Stop
+from auditor.aws.sqs import BATCH, Queue, Received, open_queue
+from auditor.config.resources import connection_to, ledger_endpoint
+from auditor.config.settings import Settings
+from auditor.errors import AuditorError, CredentialsError, QueueError
+from auditor.hashing.digest.object import hash_threads
+from auditor.hashing.digest.streams import MOST
+from auditor.hashing.worker.counts import Counts, Processed
+from auditor.hashing.worker.options import HashSettings, hash_settings
+from auditor.hashing.worker.processor import Processor, leave
+from auditor.ledger import open_ledger
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool, OpenEngine
+from auditor.s3.open import open_at_home
+
+log = logging.getLogger(__name__)
+IDLE: Final = 20.0
+VISIBILITY: Final = 120
+"""Seconds that a message in hand is hidden; renewed every third of it while its objects are hashed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """messages: most in hand at once. idle: seconds of quiet after which the worker ends.
+
+    poll: seconds that a receive waits. visibility: seconds that a message is hidden from others, renewed every
+    `heartbeat` seconds.
+    """
+
+    messages: int = 16
+    idle: float = IDLE
+    poll: int = 5
+    visibility: int = VISIBILITY
+    heartbeat: float = VISIBILITY / 3
+
+
+class Worker:
+    """Receives, processes, deletes. run() once; stop() from anywhere in the same loop.
+
+    counts: so far. in_hand: messages that are worked on now.
+    """
+
+    def __init__(
+        self, processor: Processor, pace: Pace | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.counts = Counts()
+        self.in_hand = 0
+        self._processor = processor
+        self._queue = processor.queue
+        self._pace = pace or Pace()
+        self._clock = clock
+        self._freed = asyncio.Event()
+        self._stop = Stop()
+        self._quiet_since = 0.0
+        self._doom: AuditorError | None = None
+
+    def stop(self) -> None:
+        """Finish the small objects in hand, send the large ones on with a checkpoint, leave the rest on the queue."""
+        self._stop.set("the worker is to stop")
+
+    async def run(self) -> Counts:
+        """Work until the queue was empty for `idle` seconds, with nothing in hand and nothing due from us.
+
+        Raises the QueueError, LedgerError or CredentialsError that makes all work impossible, after what is in hand.
+        """
+        self._quiet_since = self._clock()
+        async with task_group() as group:
+            while not self._stop and await self._room():
+                for received in await self._receive():
+                    self.in_hand += 1
+                    group.create_task(self._handle(received))
+        if self._doom is not None:
+            raise self._doom
+        return self.counts
+
+    async def _room(self) -> bool:
+        """Wait for room for a message; False when it is time to end."""
+        while self.in_hand >= self._pace.messages:
+            self._freed.clear()
+            await self._freed.wait()
+        return not self._stop
+
+    async def _receive(self) -> list[Received]:
+        room = min(BATCH, self._pace.messages - self.in_hand)
+        left = self._quiet_since + self._pace.idle - self._clock()
+        wait = self._pace.poll if self.in_hand else max(0, min(self._pace.poll, math.ceil(left)))
+        try:
+            batch = await self._queue.receive(room, wait=wait, visibility=self._pace.visibility)
+        except AuditorError as error:
+            self._give_up(error)
+            return []
+        if batch and self._stop:
+            for received in batch:
+                await leave(self._queue, received, 0)
+            return []
+        if not batch and not self.in_hand and self._clock() >= self._quiet_since + self._pace.idle:
+            self.stop()
+        return batch
+
+    async def _handle(self, received: Received) -> None:
+        try:
+            processed = await self._with_heartbeat(received)
+            self.counts += processed.counts
+            if processed.doom is not None:
+                self._give_up(processed.doom)
+            await self._finish(received, processed)
+        finally:
+            self.in_hand -= 1
+            self._freed.set()
+
+    async def _with_heartbeat(self, received: Received) -> Processed:
+        finished = asyncio.Event()
+        async with task_group() as group:
+            group.create_task(self._heartbeat(received, finished))
+            try:
+                return await self._processor.process(received, self._stop)
+            finally:
+                finished.set()
+
+    async def _heartbeat(self, received: Received, finished: asyncio.Event) -> None:
+        """Keep the message hidden. Never cancelled in mid-call: a late renewal would undo what is set at the end."""
+        while True:
+            try:
+                async with asyncio.timeout(self._pace.heartbeat):
+                    await finished.wait()
+                return
+            except TimeoutError:
+                await leave(self._queue, received, self._pace.visibility)
+
+    async def _finish(self, received: Received, processed: Processed) -> None:
+        # Quiet begins when what was sent again can be received: it is ours to see through.
+        self._quiet_since = max(self._quiet_since, self._clock() + processed.due)
+        if processed.hide is not None:
+            await leave(self._queue, received, processed.hide)
+            return
+        try:
+            await self._queue.delete([received.receipt])
+        except (QueueError, CredentialsError) as error:
+            log.warning("message %s is done and will come again: %s", received.id, error)
+
+    def _give_up(self, error: AuditorError) -> None:
+        self._doom = self._doom or error
+        self.stop()
+
+
+def processor_of(settings: Settings, *, limited: bool = False) -> AbstractAsyncContextManager[Processor]:
+    """A processor to be entered, with all that the settings say; a queue and a ledger must be among it.
+
+    limited: it works in invocations that have a deadline.
+    """
+    hashing = hash_settings(settings, limited=limited)
+
+    def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+        return open_at_home(
+            settings.engine, connection_to(bucket, settings, hashing.concurrency + (settings.streams or MOST))
+        )
+
+    return open_processor(
+        settings.queue or "",
+        settings.ledger or "",
+        open_engine,
+        hashing,
+        dead_letter_url=settings.dead_letter_queue,
+        region=settings.region,
+        endpoint_url=ledger_endpoint(settings),
+        profile=settings.profile,
+    )
+
+
+@asynccontextmanager
+async def open_processor(
+    queue_url: str,
+    ledger_uri: str,
+    open_engine: OpenEngine,
+    settings: HashSettings,
+    *,
+    dead_letter_url: str | None = None,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+) -> AsyncIterator[Processor]:
+    """Everything that processing needs, opened, and closed at the end.
+
+    dead_letter_url: without it the queue is asked. endpoint_url: the ledger's; a queue's URL names its own host.
+    """
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        queue = await enter(open_queue(queue_url, region=region, profile=profile))
+        dead_letters: Queue | None
+        if dead_letter_url:
+            dead_letters = await enter(open_queue(dead_letter_url, region=region, profile=profile))
+        else:
+            dead_letters = await queue.dead_letter_queue()
+        ledger = await enter(open_ledger(ledger_uri, region=region, endpoint_url=endpoint_url, profile=profile))
+        executor = hash_threads()
+        stack.callback(executor.shutdown, wait=False)
+        engines = await enter(EnginePool(open_engine))
+        yield Processor(queue, dead_letters, ledger, engines, settings, executor=executor)

@@ -1,0 +1,63 @@
+"""Alerts: one short message to an SNS topic when a run has a hole or failed; counts and prefixes, never keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from auditor.aws.client import open_client
+from auditor.errors import CallFailed, RunError
+from auditor.reports.summary import holes
+from auditor.text import visible
+
+_SUBJECT: Final = "S3 audit"
+_LONGEST: Final = 1000
+
+
+class Topic(Protocol):
+    async def publish(self, subject: str, message: str) -> None:
+        """Raises RunError when the message was not taken."""
+        ...
+
+
+class SnsTopic:
+    """SNS API: Publish. Nothing is retried beyond the SDK's own attempts."""
+
+    def __init__(self, arn: str) -> None:
+        self._arn = arn
+
+    async def publish(self, subject: str, message: str) -> None:
+        region = self._arn.split(":")[3] if self._arn.count(":") >= 5 else None
+        try:
+            async with open_client("sns", threads=1, region=region, endpoint_url=None, profile=None) as client:
+                await client.call("Publish", TopicArn=self._arn, Subject=subject, Message=message)
+        except CallFailed as failure:
+            raise RunError(f"the alert topic {self._arn} refuses us ({failure.code}): allow sns:Publish") from failure
+
+
+def hole_message(summary: Mapping[str, Any]) -> str | None:
+    """What to say of a finished run; None when it saw everything."""
+    missing = holes(summary)
+    if not missing:
+        return None
+    target, coverage = summary["target"], summary["coverage"]
+    lines = [
+        f"The audit of s3://{target['bucket']}/{visible(target['prefix'])} has holes: {'; '.join(missing)}.",
+        f"Listed {coverage['listed']:,}, audited {coverage['audited']:,}, vanished {coverage['vanished']:,},"
+        f" undecided {coverage['undecided']:,}.",
+        *(f"Undecided: {item['action']} {item['code']}, {item['count']:,} times." for item in summary["unread"][:10]),
+        *(f"Rule {item['rule']}: {item['action']} {item['code']}." for item in summary["rules_undecided"][:20]),
+        f"Report: {summary['out']}/report.html",
+    ]
+    return "\n".join(lines)
+
+
+def failure_message(what: str, sentence: str) -> str:
+    """what: "An audit"."""
+    return f"{what} failed: {visible(sentence)[:_LONGEST]}"
+
+
+async def alert(topic: Topic | None, message: str | None) -> None:
+    """Publish, when there is a topic and something to say."""
+    if topic is not None and message is not None:
+        await topic.publish(_SUBJECT, message)

@@ -1,0 +1,44 @@
+"""What a Lambda function gets beside its event: the deadline, the next invocation, the alert topic."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.lambdas.alerts import SnsTopic, Topic
+from auditor.lambdas.handover import OwnFunction, Successor
+
+
+def print_line(line: str) -> None:
+    """To the log stream as it is: CloudWatch finds metrics only in lines that are JSON from end to end."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a function has around it. seconds_left: until its deadline. successor: who goes on after it; None: nobody.
+
+    topic: where alerts go; None: nowhere. emit: takes a line of metrics. request: the invocation's ID, for the logs.
+    """
+
+    seconds_left: float
+    successor: Successor | None = None
+    topic: Topic | None = None
+    emit: Callable[[str], object] = print_line
+    request: str | None = None
+
+    @classmethod
+    def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> Surroundings:
+        """From Lambda's context object. AUDITOR_HANDS_ON: the function may invoke itself; AUDITOR_TOPIC: an ARN."""
+        hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
+        topic = environ.get("AUDITOR_TOPIC")
+        return cls(
+            seconds_left=context.get_remaining_time_in_millis() / 1000,
+            successor=OwnFunction(context.invoked_function_arn) if hands_on else None,
+            topic=SnsTopic(topic) if topic else None,
+            request=getattr(context, "aws_request_id", None),
+        )

@@ -1,0 +1,94 @@
+"""What a function is invoked with: a schedule's or a person's event, read, and what the function has around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.config.file import load
+from auditor.config.settings import PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.errors import UsageError
+from auditor.model.target import Target, parse_target
+
+EVENT_SETTINGS: Final = frozenset(
+    {
+        "engine",
+        "concurrency",
+        "max_rate",
+        "max_calls",
+        "versions",
+        "only",
+        "ignore",
+        "fail_on",
+        "algorithms",
+        "retry_attempts",
+        "retry_seconds",
+    }
+)
+"""What an event may set. Where results go is the deployment's to say, not the invoker's."""
+
+EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
+_ENVELOPE: Final = frozenset({"source", "detail-type"})
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One event, read. run: the run that goes on; hop: how often it was handed on."""
+
+    targets: tuple[Target, ...]
+    settings: Settings
+    run: str | None
+    hop: int
+
+
+def read_event(
+    event: Mapping[str, Any], environ: Mapping[str, str], allowed: frozenset[str] = EVENT_SETTINGS
+) -> Invocation:
+    """`{}` or an EventBridge envelope: every configured bucket; `{"bucket": ..}`: that one. Raises UsageError.
+
+    allowed: settings that it may have.
+    """
+    if not isinstance(event, Mapping):
+        raise UsageError('the event is not a JSON object: send {} or {"bucket": "my-bucket"}')
+    if event.keys() >= _ENVELOPE:
+        event = {}
+    if unknown := sorted(map(str, event.keys() - allowed - EVENT_TARGET)):
+        raise UsageError(
+            f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(EVENT_TARGET | allowed))}"
+        )
+    file, tables = load(environ.get("AUDITOR_CONFIG") or None)
+    mine = Layer({name: event[name] for name in event.keys() & PARSERS.keys()}, lambda name: f"the event's {name}")
+    settings = resolve([mine, environment_layer(environ), file], tables)
+    targets = _targets(event, settings)
+    run, hop = event.get("run"), event.get("hop", 0)
+    if run is not None and (not isinstance(run, str) or len(targets) != 1):
+        raise UsageError("the event's run needs its one bucket beside it, and is a run ID")
+    if type(hop) is not int or hop < 0:
+        raise UsageError("the event's hop is not a whole number from 0")
+    return Invocation(targets, settings, run, hop)
+
+
+def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]:
+    for name in ("bucket", "prefix", "start_after", "stop_at"):
+        if event.get(name) is not None and not isinstance(event[name], str):
+            raise UsageError(f"the event's {name} is not a text")
+    if "bucket" in event:
+        if not event["bucket"]:  # null too: whoever means all of them says nothing
+            raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
+        uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
+    else:
+        if stray := sorted(event.keys() & (EVENT_TARGET - {"bucket"})):
+            raise UsageError(f"the event's {stray[0]} needs a bucket beside it")
+        uris = tuple(name if "://" in name else f"s3://{name}" for name in settings.buckets)
+    if not uris:
+        raise UsageError("no bucket to audit: set AUDITOR_BUCKETS, or name one in the event")
+    return tuple(
+        parse_target(
+            uri,
+            versions=settings.versions,
+            start_after=event.get("start_after") if event.get("run") is None else None,
+            stop_at=event.get("stop_at"),
+        )
+        for uri in uris
+    )

@@ -1,0 +1,87 @@
+"""Stop before the function's deadline and hand the rest over to the function's next invocation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, Protocol
+
+from auditor.aio.stop import Stop
+from auditor.aws.client import open_client
+from auditor.errors import CallFailed, RunError
+from auditor.model.target import Target
+
+MOST_HOPS: Final = 200
+
+
+class Successor(Protocol):
+    """Whoever goes on."""
+
+    async def invoke(self, event: Mapping[str, Any]) -> None:
+        """Start the next invocation with this event, and do not wait for it. Raises RunError."""
+        ...
+
+
+class OwnFunction:
+    """The function itself, invoked asynchronously (Lambda API: Invoke with InvocationType Event)."""
+
+    def __init__(self, arn: str) -> None:
+        self._arn = arn
+
+    async def invoke(self, event: Mapping[str, Any]) -> None:
+        payload = json.dumps(event).encode()
+        try:
+            async with _lambda() as client:
+                await client.call("Invoke", FunctionName=self._arn, InvocationType="Event", Payload=payload)
+        except CallFailed as failure:
+            raise RunError(
+                f"the rest could not be handed on to {self._arn} ({failure.code}): allow lambda:InvokeFunction"
+            ) from failure
+
+
+@asynccontextmanager
+async def _lambda() -> AsyncIterator[Any]:
+    async with open_client("lambda", threads=1, region=None, endpoint_url=None, profile=None) as client:
+        yield client
+
+
+def next_event(event: Mapping[str, Any], target: Target, hop: int, run: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The event that goes on with `target`. event: the present one, whose settings stay. run: the summary's `resume`
+    of a run that was begun; None for a target that was not reached.
+
+    Raises RunError past MOST_HOPS: something keeps the run from moving on.
+    """
+    if hop >= MOST_HOPS:
+        raise RunError(f"the work on {target.uri} was handed on {hop} times and is still not complete: it stops here")
+    following = {name: value for name, value in event.items() if name not in ("run", "start_after", "detail")}
+    following |= {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions, "hop": hop + 1}
+    if target.stop_at is not None:
+        following["stop_at"] = target.stop_at
+    if run is not None:
+        following |= {"run": run["run"], "start_after": run["start_after"]}
+    elif target.start_after is not None:
+        following["start_after"] = target.start_after
+    return following
+
+
+DEADLINE: Final = "the deadline is near"
+MARGIN_SECONDS: Final = 45.0
+MARGIN_SHARE: Final = 0.25
+"""Work is left this long before the deadline, or a quarter of the time left at the start where that is less."""
+
+
+@contextmanager
+def short_of(seconds_left: float | None) -> Iterator[Stop]:
+    """A stop that is set at the margin before the deadline; None: there is none."""
+    stop = Stop()
+    if seconds_left is None:
+        yield stop
+        return
+    margin = min(MARGIN_SECONDS, max(0.0, seconds_left) * MARGIN_SHARE)
+    timer = asyncio.get_running_loop().call_later(seconds_left - margin, stop.set, DEADLINE)
+    try:
+        yield stop
+    finally:
+        timer.cancel()

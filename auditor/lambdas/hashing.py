@@ -1,0 +1,103 @@
+"""The hashing worker as a function: SQS batches in, the ids of failed messages out; settings: environment, file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from auditor.aio.groups import together
+from auditor.aio.stop import Stop
+from auditor.aws.sqs import Received, SqsQueue
+from auditor.config.file import load
+from auditor.config.settings import ENV_PREFIX, Settings, environment_layer, resolve
+from auditor.errors import AuditorError, UsageError
+from auditor.hashing.worker.loop import processor_of
+from auditor.hashing.worker.processor import Processor, leave
+from auditor.lambdas.handover import short_of
+from auditor.logs import bound
+
+log = logging.getLogger(__name__)
+
+
+class HashingService:
+    """Lives as long as its process; opens its clients with the first event, and keeps them."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._stack = AsyncExitStack()
+        self._processor: Processor | None = None
+
+    async def handle(
+        self, event: object, request: str | None = None, seconds_left: float | None = None
+    ) -> dict[str, Any]:
+        """An SQS event -> `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`; raises for wrong settings.
+
+        request: the invocation's ID, for the logs. seconds_left: until its deadline; None: there is none.
+        """
+        with bound(requestId=request), short_of(seconds_left) as stop:
+            try:
+                records = event.get("Records") if isinstance(event, Mapping) else None
+                if not isinstance(records, list):
+                    raise UsageError("the event has no Records: this function takes SQS batches only")
+                if self._processor is None:
+                    self._processor = await self._open()
+            except AuditorError as error:
+                log.error("the invocation failed: %s", error)
+                raise
+            processor = self._processor
+            done = await together(_handle(processor, record, stop) for record in records)
+            failed = [name for name in done if name is not None]
+            log.info("%d messages, of which %d come again", len(records), len(failed))
+        return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
+
+    async def close(self) -> None:
+        self._processor = None
+        await self._stack.aclose()
+
+    async def _open(self) -> Processor:
+        return await self._stack.enter_async_context(processor_of(read_settings(self._environ), limited=True))
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Variables, then auditor.toml, then defaults; raises UsageError naming what is wrong, or missing."""
+    file, tables = load(environ.get("AUDITOR_CONFIG") or None)
+    layers = [environment_layer(environ), file]
+    for name in ("queue", "ledger"):
+        if not any(layer.values.get(name) for layer in layers):
+            raise UsageError(f"{ENV_PREFIX}{name.upper()} is not set: the hashing function needs it")
+    return resolve(layers, tables)
+
+
+def _named(record: Any) -> str:
+    """The message's id: without one a failure could not be told, so that the message would be lost."""
+    name = record.get("messageId") if isinstance(record, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
+    return name
+
+
+def _received(name: str, record: Mapping[str, Any]) -> Received | None:
+    """A record as Lambda hands it on (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None: it is none."""
+    receipt, body, attributes = record.get("receiptHandle"), record.get("body"), record.get("attributes")
+    if not isinstance(receipt, str) or not isinstance(body, str):
+        return None
+    count = attributes.get("ApproximateReceiveCount") if isinstance(attributes, Mapping) else None
+    return Received(name, receipt, body, int(count) if isinstance(count, str) and count.isdecimal() else 1)
+
+
+async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
+    """The message's id when it failed; then it comes again when its backoff ends, not when the timeout does."""
+    received = _received(name := _named(record), record)
+    if received is None:
+        log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)
+        return name
+    processed = await processor.process(received, stop)
+    if processed.hide is None:
+        return None
+    queue, arn = processor.queue, record.get("eventSourceARN")
+    if isinstance(queue, SqsQueue) and isinstance(arn, str):
+        queue = queue.beside(arn)  # ours, or that of S3's notifications
+    await leave(queue, received, processed.hide)
+    return received.id

@@ -1,0 +1,112 @@
+"""Logs of a function: one JSON object a line on stderr, labelled with run, bucket, request and hop."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from auditor.logs import LONGEST, LONGEST_LABEL, clean, labels, quiet_sdk
+
+LEVEL: Final = "AUDITOR_LOG_LEVEL"
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+STACK_LINES: Final = 40
+
+log = logging.getLogger(__name__)
+
+
+class JsonLines(logging.Formatter):
+    """timestamp (ISO 8601, UTC), level, logger, message, the labels, and the stack of an exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "timestamp": _iso(record.created),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": clean(_message(record))[:LONGEST],
+            **labels(),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            line["errorType"] = type(error).__name__
+            line["errorMessage"] = clean(_text(error))[:LONGEST]
+            line["stack"] = _stack(error)
+        return json.dumps(line)  # ASCII: no character of it can end the line
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _message(record: logging.LogRecord) -> str:
+    """A library's wrong arguments shall not cost the line."""
+    try:
+        return record.getMessage()
+    except Exception:
+        return str(record.msg)
+
+
+def _text(error: BaseException) -> str:
+    """An error whose own words fail shall not cost the line either."""
+    try:
+        return str(error)
+    except Exception:
+        return "it cannot be put into words"
+
+
+def _stack(error: BaseException) -> list[str]:
+    """Innermost last; where it is too long the outermost frames are left out."""
+    lines = [line for entry in traceback.format_exception(error) for line in entry.rstrip("\n").split("\n")]
+    return [clean(line)[:LONGEST_LABEL] for line in lines[-STACK_LINES:]]
+
+
+class _Stderr(logging.StreamHandler[Any]):
+    """To what is stderr at the time: the runtime client puts one of its own in its place."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def set_up(environ: Mapping[str, str]) -> None:
+    """From now on all that is logged in this process is JSON lines, libraries and warnings included. A second call
+    does nothing.
+
+    Our own loggers follow AUDITOR_LOG_LEVEL (INFO). Libraries warn, whatever it says: their DEBUG has headers in it,
+    metadata values and signatures among them.
+    """
+    root = logging.getLogger()
+    if any(isinstance(handler, _Stderr) for handler in root.handlers):
+        return
+    for other in list(root.handlers):  # the runtime client's would write each line once more, in its own form
+        root.removeHandler(other)
+    handler = _Stderr()
+    handler.setFormatter(JsonLines())
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    quiet_sdk()
+    logging.captureWarnings(True)
+    logging.raiseExceptions = False
+    threading.excepthook = _of_thread
+    sys.unraisablehook = _of_nobody
+    name = environ.get(LEVEL, "").upper() or "INFO"
+    logging.getLogger("auditor").setLevel(name if name in LEVELS else "INFO")
+    if name not in LEVELS:
+        log.warning("%s is %r: give %s; INFO until then", LEVEL, name[:100], " or ".join(LEVELS))
+
+
+def _of_thread(given: threading.ExceptHookArgs) -> None:
+    if given.exc_value is not None:
+        log.error("a thread ended with an error", exc_info=given.exc_value)
+
+
+def _of_nobody(given: sys.UnraisableHookArgs) -> None:
+    log.error("%s", given.err_msg or "an error that nobody could be told of", exc_info=given.exc_value)

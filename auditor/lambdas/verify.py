@@ -1,0 +1,127 @@
+"""Verifying as a function: a schedule's or a person's event in, summaries out; handed on to itself at its deadline."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from auditor.aio.stop import Stop
+from auditor.config.resources import Surroundings as Places
+from auditor.config.resources import surroundings
+from auditor.errors import RunError, UsageError
+from auditor.lambdas.alerts import alert
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.event import Invocation, read_event
+from auditor.lambdas.handover import short_of
+from auditor.lambdas.targets import Turns, failures_told, measure
+from auditor.logs import bound
+from auditor.model.target import Target
+from auditor.text import visible
+from auditor.verify.run import Hop, Verification
+
+EVENT_SETTINGS: Final = frozenset(
+    {
+        "engine",
+        "concurrency",
+        "max_rate",
+        "max_calls",
+        "versions",
+        "max_age",
+        "percent",
+        "every",
+        "grace",
+        "retry_attempts",
+        "retry_seconds",
+    }
+)
+"""What an event may set. What is recorded, what may cost, and where reports go is the deployment's to say."""
+
+log = logging.getLogger(__name__)
+
+
+class VerifyService:
+    """Lives as long as its process."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+
+    async def handle(self, event: Mapping[str, Any], around: Surroundings) -> dict[str, Any]:
+        """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be verified: a target
+        that fails keeps no other from its turn, and is raised at the end.
+
+        Events are those of an audit (auditor.lambdas.event). Short of the deadline a verification stops, objects in
+        mid-read too, and is handed on with what it has; of an event that came twice one copy does the work.
+        """
+        async with failures_told(self._environ, around, "VerificationsFailed", "A verification"):
+            invocation = read_event(event, self._environ, EVENT_SETTINGS)
+            if invocation.settings.ledger is None:
+                raise UsageError("AUDITOR_LEDGER is not set: the verifying function needs it")
+            with short_of(around.seconds_left) as stop:
+                turns = Turns(
+                    what="verification",
+                    event=event,
+                    invocation=invocation,
+                    stop=stop,
+                    around=around,
+                    kept=EVENT_SETTINGS,
+                )
+                async with surroundings(invocation.settings, invocation.targets) as places:
+                    return await turns.all(lambda target: self._one(target, invocation, places, stop, around))
+
+    async def _one(
+        self, target: Target, invocation: Invocation, places: Places, stop: Stop, around: Surroundings
+    ) -> dict[str, Any]:
+        hop = Hop(number=invocation.hop, verify_id=invocation.run)
+        verification = Verification(target, invocation.settings, places, stop, hop=hop)
+        with bound(run=verification.verify_id):
+            log.info("the verification of %s begins", visible(target.uri))
+            summary = await verification.run()
+            goes_on = around.successor is not None and bool(stop) and not summary["complete"]
+            log.info("%s", _sentence(summary))
+            measure(self._environ, around, _metrics(summary, handed_on=goes_on))
+            if goes_on and not verification.advanced:
+                raise RunError(
+                    f"the verification of {target.uri} came no further in a whole invocation: give the function more"
+                    " time, or verify by prefixes, or with the command on a machine of its own"
+                )
+        if not goes_on:
+            await alert(around.topic, message(summary))
+        return summary
+
+
+def message(summary: Mapping[str, Any]) -> str | None:
+    """What to say of a verification; None when nothing is wrong: counts and the prefix, never keys."""
+    outcomes, target = summary["outcomes"], summary["target"]
+    wrong = {name: outcomes[name] for name in ("mismatch", "missing", "unreadable") if outcomes[name]}
+    if not wrong and summary["complete"]:
+        return None
+    counts = ", ".join(f"{count:,} {name}" for name, count in wrong.items()) or "nothing wrong so far"
+    end = "" if summary["complete"] else " It did not come to its end."
+    return (
+        f"The verification of s3://{target['bucket']}/{visible(target['prefix'])} found {counts}.{end}\n"
+        f"{_sentence(summary)}\nReport: {summary['out']}/summary.json"
+    )
+
+
+def _sentence(summary: Mapping[str, Any]) -> str:
+    told = ", ".join(f"{name} {count:,}" for name, count in summary["outcomes"].items() if count)
+    end = "complete" if summary["complete"] else f"not complete ({summary['resume']['reason']})"
+    return f"{end}: listed {summary['listed']:,}, in the ledger alone {summary['ledger_only']:,}; {told or 'nothing'}"
+
+
+def _metrics(summary: Mapping[str, Any], *, handed_on: bool) -> dict[str, float]:
+    """One that is handed on counts its objects when it ends."""
+    if handed_on:
+        return {"VerificationsHandedOn": 1}
+    outcomes = summary["outcomes"]
+    return {
+        "Verified": outcomes["match"] + outcomes["mismatch"],
+        "Mismatches": outcomes["mismatch"],
+        "Missing": outcomes["missing"],
+        "Unreadable": outcomes["unreadable"],
+        "VerifiedBytes": summary["read"]["bytes"],
+        "VerificationsComplete": int(summary["complete"]),
+        "VerificationsIncomplete": int(not summary["complete"]),
+    }

@@ -1,0 +1,122 @@
+"""One UpdateItem in the making: what is set, and on which conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.ledger.base import Event
+from auditor.ledger.dynamodb.items import HISTORY, Name, partition
+from auditor.ledger.history import bounded, fingerprint
+
+Value = str | int | float | bool | dict[str, str]
+
+
+class Change:
+    """Of one item. `once` never replaces what stands there; `put` does."""
+
+    def __init__(self, name: Name) -> None:
+        self.name = name
+        self._sets: list[str] = []
+        self._adds: list[str] = []
+        self._removes: list[str] = []
+        self._conditions: list[str] = []
+        self._names: dict[str, str] = {}
+        self._values: dict[str, dict[str, Any]] = {}
+
+    def put(self, attribute: str, value: Value | None) -> Change:
+        """None takes the attribute away."""
+        if value is None:
+            self._removes.append(self._attribute(attribute))
+        else:
+            self._sets.append(f"{self._attribute(attribute)} = {self._value(value)}")
+        return self
+
+    def once(self, attribute: str, value: Value | None) -> Change:
+        if value is not None:
+            name = self._attribute(attribute)
+            self._sets.append(f"{name} = if_not_exists({name}, {self._value(value)})")
+        return self
+
+    def add(self, attribute: str, amount: int) -> Change:
+        self._adds.append(f"{self._attribute(attribute)} {self._value(amount)}")
+        return self
+
+    def when(self, attribute: str, value: Value | None) -> Change:
+        """Only where the attribute has this value; None: where it is absent."""
+        self._conditions.append(self._is(attribute, value))
+        return self
+
+    def when_any(self, *conditions: tuple[str, str, Value | None]) -> Change:
+        """Only where one of (attribute, `=`, `<` or `<=`, value) holds."""
+        alternatives = [
+            self._is(attribute, value)
+            if value is None or sign == "="
+            else f"{self._attribute(attribute)} {sign} {self._value(value)}"
+            for attribute, sign, value in conditions
+        ]
+        self._conditions.append(f"({' OR '.join(alternatives)})")
+        return self
+
+    def when_there(self, attribute: str) -> Change:
+        self._conditions.append(f"attribute_exists({self._attribute(attribute)})")
+        return self
+
+    def arguments(self) -> dict[str, Any]:
+        """The members of UpdateItem, or of a transaction's Update, but for the table's name."""
+        pk, sk = self.name
+        clauses = (("SET", self._sets), ("REMOVE", self._removes), ("ADD", self._adds))
+        found: dict[str, Any] = {
+            "Key": {"pk": {"S": pk}, "sk": {"S": sk}},
+            "UpdateExpression": " ".join(f"{word} {', '.join(parts)}" for word, parts in clauses if parts),
+            "ExpressionAttributeNames": self._names,
+        }
+        if self._values:
+            found["ExpressionAttributeValues"] = self._values
+        if self._conditions:
+            found["ConditionExpression"] = " AND ".join(self._conditions)
+        return found
+
+    def _is(self, attribute: str, value: Value | None) -> str:
+        name = self._attribute(attribute)
+        return f"attribute_not_exists({name})" if value is None else f"{name} = {self._value(value)}"
+
+    def _attribute(self, attribute: str) -> str:
+        for name, meant in self._names.items():
+            if meant == attribute:
+                return name
+        name = f"#n{len(self._names)}"
+        self._names[name] = attribute
+        return name
+
+    def _value(self, value: Value) -> str:
+        name = f":v{len(self._values)}"
+        self._values[name] = _typed(value)
+        return name
+
+
+def _typed(value: Value) -> dict[str, Any]:
+    match value:
+        case bool():
+            return {"BOOL": value}
+        case int() | float():
+            return {"N": repr(value)}
+        case str():
+            return {"S": value}
+        case _:
+            return {"M": {name: {"S": one} for name, one in value.items()}}
+
+
+def line(bucket: str, event: Event, place: int) -> Change:
+    """A line of the history: an item of its own that nothing changes, once it is there."""
+    kept = bounded(event)
+    at = "".join(letter for letter in kept.at if letter.isascii() and (letter.isalnum() or letter in "-:.+"))[:40]
+    return (
+        Change((partition(bucket, kept.key), f"{HISTORY}{at}#{fingerprint(kept).hex()}"))
+        .once("at", kept.at)
+        .once("what", kept.what)
+        .once("version_id", kept.version_id)
+        .once("etag", kept.etag)
+        .once("size", kept.size)
+        .once("detail", dict(kept.detail))
+        .once("place", place)
+    )

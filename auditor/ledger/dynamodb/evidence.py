@@ -1,0 +1,145 @@
+"""The history of keys in the shared ledger, and all that it knows of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from auditor.errors import LedgerError
+from auditor.ledger.base import Event, Expectation, Notice, Subject
+from auditor.ledger.dynamodb.changes import Change, line
+from auditor.ledger.dynamodb.items import (
+    DIGESTS,
+    HISTORY,
+    NOTICE,
+    STATE,
+    TOLD,
+    Item,
+    add,
+    identity,
+    latest,
+    manifest,
+    number,
+    partition,
+    recorded_lines,
+    text,
+    told,
+)
+from auditor.ledger.dynamodb.table import Refused, Table, in_order
+from auditor.ledger.history import fingerprint, imported, noticed
+from auditor.ledger.key_record import Parts, Told, is_older, is_same, subject_of
+from auditor.ledger.matching import NULL
+from auditor.s3.sequencer import newer
+
+_TRIES: Final = 10
+
+
+async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
+    different = {fingerprint(event): event for event in events}.values()
+    await in_order(different, lambda event: event.key, lambda event: _note(table, bucket, event))
+
+
+async def _note(table: Table, bucket: str, event: Event) -> None:
+    """The line first: what was interrupted in between was not verified."""
+    await table.update(line(bucket, event, table.place()))
+    if event.what == "verified" and event.etag and (algorithm := event.detail.get("algorithm")):
+        change = Change((partition(bucket, event.key), identity(event.version_id, event.etag)))
+        verified = f"{algorithm}_verified_at"
+        change.put(verified, event.at).when_there(algorithm).when_any((verified, "=", None), (verified, "<", event.at))
+        with suppress(Refused):  # there is no such digest, or it was verified later than that
+            await table.update(change)
+
+
+async def history(table: Table, bucket: str, key: str) -> list[Event]:
+    pk = partition(bucket, key)
+    lines = await table.query(pk, HISTORY, HISTORY + "\N{REPLACEMENT CHARACTER}", ConsistentRead=True)
+    digests = await table.query(pk, DIGESTS, ConsistentRead=True)
+    found = [one for item in digests for one in recorded_lines(bucket, key, item)]
+    found += [(number(item, "place") or 0, _event(key, item)) for item in lines]
+    found.sort(key=lambda one: (one[0], one[1].at))
+    return [event for _, event in found]
+
+
+def _event(key: str, item: Item) -> Event:
+    what: Any = text(item, "what")
+    return Event(
+        key=key,
+        at=text(item, "at") or "",
+        what=what,
+        version_id=text(item, "version_id"),
+        etag=text(item, "etag"),
+        size=number(item, "size"),
+        detail={name: str(value["S"]) for name, value in item["detail"]["M"].items()},
+    )
+
+
+async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
+    pk = partition(bucket, notice.key)
+    of_key, of_version = (pk, NOTICE), (pk, TOLD + identity(notice.version_id, notice.etag or ""))
+    for _ in range(_TRIES):
+        found = await table.get_many([of_key, of_version], consistent=True)
+        stands = latest(found.get(of_key))
+        if is_same(notice, stands):
+            return True
+        older = is_older(notice, stands)
+        place = table.place()
+        changes = [line(bucket, noticed(notice), place)]  # first: what stands has its line
+        if not notice.deleted and notice.etag is not None:
+            changes += _tell(Change(of_version), notice, told(found.get(of_version)), 0 if older else place)
+        if not older:
+            standing = Change(of_key).put("sequencer", notice.sequencer).put("deleted", notice.deleted)
+            standing.put("at", notice.at).put("version_id", notice.version_id).put("place", place)
+            changes.append(standing.when("place", number(found[of_key], "place") if of_key in found else None))
+        try:
+            for change in changes:
+                await table.update(change)
+        except Refused:
+            continue  # another notification came meanwhile
+        return not older
+    raise LedgerError(f"the notifications of {notice.key[:100]!r} come too fast for the ledger table {table.name!r}")
+
+
+def _tell(change: Change, notice: Notice, stands: Told | None, place: int) -> list[Change]:
+    """Keep with the version that a notification of it came, unless a newer one did."""
+    if stands and (place < stands.place or newer(stands.sequencer, notice.sequencer)):
+        return []
+    change.when("place", stands.place if stands else None).put("place", place).put("sequencer", notice.sequencer)
+    return [change.put("version_id", notice.version_id or NULL).put("etag", notice.etag)]
+
+
+async def expect(table: Table, bucket: str, expectations: Sequence[Expectation]) -> int:
+    names = {(partition(bucket, one.key), manifest(one.algorithm, one.origin)): one for one in expectations}
+    stored = await table.get_many(names, consistent=True)
+
+    async def keep(one: Expectation) -> bool:
+        name = (partition(bucket, one.key), manifest(one.algorithm, one.origin))
+        for _ in range(_TRIES):
+            stands = stored.get(name)
+            if stands and (text(stands, "digest"), number(stands, "size")) == (one.digest, one.size):
+                return False
+            place = table.place()
+            change = Change(name).when("place", number(stands, "place") if stands else None).put("place", place)
+            change.put("algorithm", one.algorithm).put("origin", one.origin).put("digest", one.digest)
+            change.put("imported_at", one.imported_at).put("size", one.size)
+            await table.update(line(bucket, imported(one), place))
+            try:
+                await table.update(change)
+            except Refused:
+                stored.update(await table.get_many([name], consistent=True))
+            else:
+                stored.pop(name, None)
+                return True
+        raise LedgerError(f"the ledger table {table.name!r} changes while it is written: stop what deletes its items")
+
+    return sum(await in_order(expectations, lambda one: one.key, keep))
+
+
+async def subject(table: Table, bucket: str, key: str) -> Subject | None:
+    items = await table.query(partition(bucket, key), STATE, ConsistentRead=True)
+    if not items:
+        return None
+    parts = Parts()
+    for item in items:
+        add(parts, key, item)
+    return subject_of(key, parts)

@@ -1,0 +1,172 @@
+"""How the table's items are named and read: digests under "version#etag", all else under what begins with a space."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from auditor.errors import LedgerError
+from auditor.ledger.base import S3, Entry, Event, Expectation, Known, Version
+from auditor.ledger.history import recorded
+from auditor.ledger.key_record import Latest, Parts, Told, source_of, version_of
+from auditor.ledger.matching import NULL, Row
+
+Item = Mapping[str, Mapping[str, Any]]
+Name = tuple[str, str]
+"""pk and sk of an item."""
+
+# In this order: a query from STATE on leaves out what is many or large, one from DIGESTS on all that is no digest.
+CLAIM: Final = " claim#"
+HISTORY: Final = " history#"
+STATE: Final = " i"
+MANIFEST: Final = " manifest#"
+NOTICE: Final = " notice"
+TOLD: Final = " told#"
+DIGESTS: Final = "!"
+
+_LONGEST_PK: Final = 2048
+_LONGEST_IDENTITY: Final = 1000
+"""Bytes. DynamoDB takes 1,024 of a sort key, and some precede an identity."""
+_OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
+"""Attributes that are no digests, nor are those with an underscore: an algorithm's name has none."""
+
+
+def partition(bucket: str, key: str) -> str:
+    pk = f"{bucket}/{key}"
+    if len(pk.encode("utf-8", "surrogatepass")) > _LONGEST_PK:
+        raise LedgerError(
+            f"the key {key[:100]!r}.. in bucket {bucket!r} is longer than DynamoDB takes: use sqlite:PATH"
+        )
+    return pk
+
+
+def identity(version_id: str | None, etag: str) -> str:
+    """The sk of a version's digests; of one that would be too long, ambiguous or no digest's, its hash."""
+    version = version_id or NULL
+    plain = f"{version}#{etag}"
+    if "#" not in version and plain >= DIGESTS and len(plain.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY:
+        return plain
+    return f"sha256:{_hash(version, etag)}"
+
+
+def entry_name(entry: Entry) -> Name:
+    return partition(entry.bucket, entry.key), identity(entry.version_id, entry.etag)
+
+
+def manifest(algorithm: str, origin: str) -> str:
+    return MANIFEST + _hash(algorithm, origin)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def text(item: Item, name: str) -> str | None:
+    value = item.get(name, {}).get("S")
+    return None if value is None else str(value)
+
+
+def number(item: Item, name: str) -> int | None:
+    value = item.get(name, {}).get("N")
+    return None if value is None else int(value)
+
+
+def version_and_etag(item: Item) -> tuple[str, str]:
+    """The item itself says them where its sk does not."""
+    version, _, etag = item["sk"]["S"].partition("#")
+    return text(item, "version_id") or version, text(item, "etag") or etag
+
+
+def row(item: Item) -> Row:
+    version, etag = version_and_etag(item)
+    digests = {name: value["S"] for name, value in item.items() if _is_digest(name) and "S" in value}
+    return Row(version, etag, number(item, "size") or 0, digests)
+
+
+def _is_digest(name: str) -> bool:
+    return name not in _OWN and "_" not in name
+
+
+def evidence(item: Item) -> tuple[Version, int]:
+    """What a digest's item holds, and its place. Items without provenance were written by an earlier version, which had
+    read the object whole.
+    """
+    found = row(item)
+    hashed_at = text(item, "hashed_at") or ""
+    known = {
+        name: Known(
+            digest=digest,
+            source=source_of(text(item, f"{name}_source")),
+            recorded_at=text(item, f"{name}_at") or hashed_at,
+            verified_at=text(item, f"{name}_verified_at"),
+            bytes_read=found.size if (read := number(item, f"{name}_bytes_read")) is None else read,
+        )
+        for name, digest in found.digests.items()
+    }
+    version = version_of(found.version_id, found.etag, found.size, known, hashed_at)
+    return version, number(item, "place") or 0
+
+
+def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Event]]:
+    """The history that a digest's item tells of itself, each line with its place; 0 in those of an earlier version."""
+    version, _ = evidence(item)
+    lines = []
+    for algorithm, known in version.digests.items():
+        entry = Entry(
+            bucket=bucket,
+            key=key,
+            version_id=version.version_id,
+            etag=version.etag,
+            size=version.size,
+            digests={algorithm: known.digest},
+            hashed_at=known.recorded_at,
+            source=known.source,
+            bytes_read=known.bytes_read,
+        )
+        lines.append((number(item, f"{algorithm}_place") or 0, recorded(entry, algorithm)))
+        if (before := text(item, f"{algorithm}_s3_at")) is not None:
+            s3s_word = replace(entry, hashed_at=before, source=S3, bytes_read=0)
+            lines.append((number(item, f"{algorithm}_s3_place") or 0, recorded(s3s_word, algorithm)))
+    return lines
+
+
+def latest(item: Item | None) -> Latest | None:
+    if item is None:
+        return None
+    return Latest(
+        text(item, "sequencer") or "",
+        bool(item["deleted"]["BOOL"]),
+        text(item, "at") or "",
+        text(item, "version_id"),
+    )
+
+
+def told(item: Item | None) -> Told | None:
+    return None if item is None else Told(text(item, "sequencer") or "", number(item, "place") or 0)
+
+
+def expectation(key: str, item: Item) -> Expectation:
+    return Expectation(
+        key=key,
+        algorithm=text(item, "algorithm") or "",
+        digest=text(item, "digest") or "",
+        origin=text(item, "origin") or "",
+        imported_at=text(item, "imported_at") or "",
+        size=number(item, "size"),
+    )
+
+
+def add(parts: Parts, key: str, item: Item) -> None:
+    """Put one item of a key, of those from STATE on, where it belongs."""
+    sk = item["sk"]["S"]
+    if sk >= DIGESTS:
+        parts.versions.append(evidence(item))
+    elif sk.startswith(MANIFEST):
+        parts.expectations.append(expectation(key, item))
+    elif sk == NOTICE:
+        parts.latest = latest(item)
+    elif sk.startswith(TOLD) and (found := told(item)):
+        parts.told[text(item, "version_id") or NULL, text(item, "etag") or ""] = found

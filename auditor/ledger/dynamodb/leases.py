@@ -1,0 +1,70 @@
+"""Leases in the shared ledger: each claim is one conditional write, so that of many claimants one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from auditor.errors import LedgerError
+from auditor.ledger.base import Held, Lease, Work
+from auditor.ledger.dynamodb.changes import Change
+from auditor.ledger.dynamodb.items import CLAIM, Name, number, partition, text
+from auditor.ledger.dynamodb.table import Refused, Table
+from auditor.ledger.leases import lost, read_checkpoint, work_name, write_checkpoint
+
+_TRIES: Final = 10
+
+
+async def claim(table: Table, work: Work, owner: str, clock: Callable[[], float], seconds: float) -> Lease | Held:
+    for _ in range(_TRIES):
+        now = clock()
+        change = Change(_name(work)).put("owner", owner).put("until", now + seconds).add("fence", 1).add("hops", 1)
+        change.when_any(("owner", "=", None), ("owner", "=", owner), ("until", "<=", now))
+        try:
+            item = await table.update(change, returned="ALL_NEW")
+        except Refused:
+            found = await table.get(_name(work)) or {}
+            if (holder := text(found, "owner")) is not None and (until := float(found["until"]["N"])) > now:
+                return Held(holder, until)
+            continue  # it was let go of meanwhile
+        return Lease(
+            work=work,
+            owner=owner,
+            until=now + seconds,
+            fence=number(item, "fence") or 0,
+            hops=number(item, "hops") or 0,
+            checkpoint=read_checkpoint(text(item, "checkpoint")),
+        )
+    raise LedgerError(f"the lease on {work.key[:100]!r} in bucket {work.bucket!r} changes hands too fast to be claimed")
+
+
+async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[str, Any] | None) -> Lease:
+    change = _held(lease).put("until", until)
+    if checkpoint is not None:
+        change.put("checkpoint", write_checkpoint(checkpoint))
+    try:
+        await table.update(change)
+    except Refused as refused:
+        raise lost(lease) from refused
+    return replace(lease, until=until, checkpoint=lease.checkpoint if checkpoint is None else checkpoint)
+
+
+async def release(table: Table, lease: Lease, *, done: bool) -> bool:
+    """The item stays, for its fence: what an old holder still tries is refused for ever. False: it was not held."""
+    change = _held(lease).put("owner", None).put("until", 0)
+    if done:
+        change.put("checkpoint", None).put("hops", 0)
+    try:
+        await table.update(change)
+    except Refused:
+        return False
+    return True
+
+
+def _held(lease: Lease) -> Change:
+    return Change(_name(lease.work)).when("owner", lease.owner).when("fence", lease.fence)
+
+
+def _name(work: Work) -> Name:
+    return partition(work.bucket, work.key), CLAIM + work_name(work)

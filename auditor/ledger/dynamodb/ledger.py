@@ -1,0 +1,112 @@
+"""The shared ledger: one DynamoDB table, pk "bucket/key", sk "version#etag", one attribute an algorithm."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from auditor.aws.client import ThreadedClient, open_client
+from auditor.errors import CallFailed, DigestConflict
+from auditor.ledger.base import Entry, Event, Expectation, Held, Lease, Ledger, Notice, Subject, Work
+from auditor.ledger.dynamodb import digests, evidence, leases, scanning
+from auditor.ledger.dynamodb.items import entry_name
+from auditor.ledger.dynamodb.table import THREADS, Table, explain, in_order
+from auditor.model.object import ObjectRef
+
+Clock = Callable[[], float]
+
+
+class DynamoLedger:
+    """A ledger in one table. Writes are conditional: a digest that stands there is never replaced."""
+
+    def __init__(
+        self,
+        table: str,
+        client: ThreadedClient,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Clock = time.time,
+    ) -> None:
+        self._table = Table(table, client, sleep)
+        self._clock = clock
+
+    async def probe(self) -> None:
+        await self._table.probe()
+
+    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+        return await digests.known(self._table, bucket, refs, algorithms)
+
+    async def record(self, entry: Entry) -> bool:
+        answer = await digests.record(self._table, entry)
+        if isinstance(answer, DigestConflict):
+            raise answer
+        return answer
+
+    async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
+        return await in_order(entries, entry_name, lambda entry: digests.record(self._table, entry))
+
+    async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
+        return await leases.claim(self._table, work, owner, self._clock, seconds)
+
+    async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
+        return await leases.renew(self._table, lease, self._clock() + seconds, checkpoint)
+
+    async def release(self, lease: Lease, *, done: bool) -> None:
+        await leases.release(self._table, lease, done=done)
+
+    async def note(self, bucket: str, events: Sequence[Event]) -> None:
+        await evidence.note(self._table, bucket, events)
+
+    async def history(self, bucket: str, key: str) -> list[Event]:
+        return await evidence.history(self._table, bucket, key)
+
+    async def arrived(self, bucket: str, notice: Notice) -> bool:
+        return await evidence.arrived(self._table, bucket, notice)
+
+    async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
+        return await evidence.expect(self._table, bucket, expectations)
+
+    async def subject(self, bucket: str, key: str) -> Subject | None:
+        return await evidence.subject(self._table, bucket, key)
+
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+        return scanning.subjects(self._table, bucket, prefix)
+
+
+@asynccontextmanager
+async def open_dynamodb(
+    name: str,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    clock: Clock = time.time,
+) -> AsyncIterator[Ledger]:
+    """The ledger in the table `name`, which must be there (create_table makes one). clock: as open_ledger's."""
+    async with open_client(
+        "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
+    ) as client:
+        ledger = DynamoLedger(name, client, clock=clock)
+        await ledger.probe()
+        yield ledger
+
+
+async def create_table(
+    name: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
+) -> None:
+    """Make a table as the ledger needs it, paid per request; a table of that name that is there stays as it is."""
+    async with open_client("dynamodb", threads=1, region=region, endpoint_url=endpoint_url, profile=profile) as client:
+        try:
+            await client.call(
+                "CreateTable",
+                TableName=name,
+                BillingMode="PAY_PER_REQUEST",
+                AttributeDefinitions=[{"AttributeName": part, "AttributeType": "S"} for part in ("pk", "sk")],
+                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            )
+        except CallFailed as failure:
+            if failure.code != "ResourceInUseException":
+                raise explain(name, client.region, failure) from failure

@@ -1,0 +1,179 @@
+"""The table itself: each call with its retries, batches and pages, and what DynamoDB refuses as one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from auditor.aio.backoff import backoff
+from auditor.aio.groups import together
+from auditor.aws.client import ThreadedClient
+from auditor.aws.failures import BAD_CREDENTIALS, EXPIRED, is_throttle
+from auditor.errors import CallFailed, LedgerError
+from auditor.ledger.dynamodb.changes import Change
+from auditor.ledger.dynamodb.items import Item, Name
+
+BATCH: Final = 100
+"""Most keys of one BatchGetItem (DynamoDB API)."""
+THREADS: Final = 16
+ATTEMPTS: Final = 10
+CREDENTIALS: Final = EXPIRED | BAD_CREDENTIALS | {"UnrecognizedClientException"}
+_REFUSED: Final = "ConditionalCheckFailedException"
+_PASSING: Final = frozenset({"TransactionConflictException", "InternalServerError"})
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Refused(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
+    """What was to be changed is not as it was thought to be."""
+
+
+class Table:
+    """One DynamoDB table; most of THREADS calls at once."""
+
+    def __init__(self, name: str, client: ThreadedClient, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self.name = name
+        self._client = client
+        self._sleep = sleep
+        self._permits = asyncio.Semaphore(THREADS)
+        self._place = 0
+
+    def place(self) -> int:
+        """Microseconds since the epoch, and more with each call: by it, what one process wrote keeps its order."""
+        self._place = max(self._place + 1, time.time_ns() // 1000)
+        return self._place
+
+    async def get(self, name: Name) -> Item | None:
+        answer = await self._call("GetItem", TableName=self.name, Key=_key(name), ConsistentRead=True)
+        return answer.get("Item")
+
+    async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
+        """Those that are there."""
+        wanted = list(dict.fromkeys(names))
+        parts = [wanted[start : start + BATCH] for start in range(0, len(wanted), BATCH)]
+        found: dict[Name, Item] = {}
+        for part in parts:
+            for item in await self._get_batch({"Keys": [_key(name) for name in part], "ConsistentRead": consistent}):
+                found[item["pk"]["S"], item["sk"]["S"]] = item
+        return found
+
+    async def _get_batch(self, wanted: dict[str, Any]) -> list[Item]:
+        """What DynamoDB leaves unprocessed is asked for again, later and later."""
+        items: list[Item] = []
+        for attempt in range(ATTEMPTS):
+            answer = await self._call("BatchGetItem", RequestItems={self.name: wanted})
+            # One table was asked; under which of its names it answers, where it was asked by its ARN, is its to say.
+            items += [item for found in answer["Responses"].values() for item in found]
+            keys = [key for left in answer.get("UnprocessedKeys", {}).values() for key in left["Keys"]]
+            if not keys:
+                return items
+            wanted = wanted | {"Keys": keys}
+            await self._pause(attempt)
+        raise LedgerError(
+            f"the ledger table {self.name!r} left {len(wanted['Keys'])} reads unprocessed after {ATTEMPTS} attempts:"
+            " raise its read capacity or make it on-demand"
+        )
+
+    async def pages(self, operation: str, **arguments: Any) -> AsyncIterator[list[Item]]:
+        """The items of a Query or a Scan, page by page, each at most 1 MB."""
+        while True:
+            answer = await self._call(operation, TableName=self.name, **arguments)
+            yield answer["Items"]
+            if not answer.get("LastEvaluatedKey"):
+                return
+            arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    async def query(self, pk: str, first: str, last: str | None = None, **arguments: Any) -> list[Item]:
+        """Items of one key whose sk is between the two."""
+        values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
+        condition = "pk = :pk AND sk >= :first"
+        if last is not None:
+            condition, values = "pk = :pk AND sk BETWEEN :first AND :last", values | {":last": {"S": last}}
+        pages = self.pages("Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, **arguments)
+        return [item async for page in pages for item in page]
+
+    async def update(self, change: Change, *, returned: str = "NONE") -> Item:
+        """Raises Refused when a condition does not hold. returned: ReturnValues of UpdateItem."""
+        answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **change.arguments())
+        found: Item = answer.get("Attributes", {})
+        return found
+
+    async def probe(self) -> None:
+        """Read one item that is not there: a missing table or permission shows now, not in mid-run."""
+        await self.get(("-", "-"))
+
+    async def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                async with self._permits:
+                    return await self._client.call(operation, **arguments)
+            except CallFailed as failure:
+                if failure.code == _REFUSED:
+                    raise Refused from failure
+                if attempt == ATTEMPTS or not _passing(failure):
+                    raise explain(self.name, self._client.region, failure) from failure
+            await self._pause(attempt)
+        raise AssertionError("the last attempt returned or raised")
+
+    async def _pause(self, attempt: int) -> None:
+        await self._sleep(backoff(attempt, 0.05, 5.0))
+
+
+def _key(name: Name) -> dict[str, dict[str, str]]:
+    return {"pk": {"S": name[0]}, "sk": {"S": name[1]}}
+
+
+def _passing(failure: CallFailed) -> bool:
+    """The same call may succeed later. The SDK has tried it six times by then; broken connections end here."""
+    return failure.code in _PASSING or is_throttle(failure) or failure.status == 500
+
+
+async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:
+    """Call for every item, answers in order: those of one group one after the other, groups side by side."""
+    groups: Mapping[Hashable, list[tuple[int, T]]] = _grouped(items, group)
+    waiting = iter(groups.values())
+    answers: dict[int, R] = {}
+
+    async def work() -> None:
+        for members in waiting:
+            for index, item in members:
+                answers[index] = await call(item)
+
+    await together(work() for _ in range(min(THREADS, len(groups))))
+    return [answers[index] for index in range(len(answers))]
+
+
+def _grouped(items: Iterable[T], group: Callable[[T], Hashable]) -> Mapping[Hashable, list[tuple[int, T]]]:
+    found: dict[Hashable, list[tuple[int, T]]] = defaultdict(list)
+    for index, item in enumerate(items):
+        found[group(item)].append((index, item))
+    return found
+
+
+def explain(table: str, region: str, failure: CallFailed) -> LedgerError:
+    """A failed call as one sentence that names the table and the fix."""
+    name = f"the ledger table {table!r} in {region}"
+    action = failure.action
+    if failure.code in CREDENTIALS:
+        return LedgerError(f"{name} refuses the credentials ({failure.code}): renew them, or check --profile")
+    match failure.code:
+        case "ResourceNotFoundException":
+            return LedgerError(f"{name} does not exist: make it (pk and sk, strings), or fix --ledger and --region")
+        case "AccessDeniedException":
+            return LedgerError(f"{name} refuses {action} (AccessDeniedException): allow dynamodb:{action}")
+        case "ValidationException":
+            return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
+        case "ConnectionError" | "Timeout":
+            return LedgerError(
+                f"{name} cannot be reached ({failure.code}): check the network, --region and --endpoint-url"
+            )
+        case code if is_throttle(failure):
+            return LedgerError(
+                f"{name} refuses {action} again and again ({code}): raise its capacity or make it on-demand"
+            )
+        case code:
+            return LedgerError(f"{name} fails at {action}: {code}")

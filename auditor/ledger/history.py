@@ -1,0 +1,109 @@
+"""Lines of a key's history, those that a ledger itself writes among them, and what makes two lines one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from auditor.dates import now_in_utc
+from auditor.hashing.queue.message import HashTask
+from auditor.ledger.base import Entry, Event, Expectation, Notice
+from auditor.model.object import ObjectRef
+
+LONGEST: Final = 1000
+"""Characters of one text of a line's detail; what is longer is cut there."""
+
+
+def recorded(entry: Entry, algorithm: str) -> Event:
+    detail = {"algorithm": algorithm, "digest": entry.digests[algorithm], "source": entry.source}
+    return _of_entry(entry, "recorded", detail | {"bytes_read": str(entry.bytes_read)})
+
+
+def conflicted(entry: Entry, what: str, stands: str) -> Event:
+    """what: the algorithm whose digest was refused, or `size`. stands: what the ledger has, and keeps."""
+    refused = str(entry.size) if what == "size" else entry.digests[what]
+    named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
+    return _of_entry(entry, "conflict", named | {"stands": stands, "source": entry.source})
+
+
+def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
+    return Event(
+        key=entry.key,
+        at=entry.hashed_at,
+        what="recorded" if what == "recorded" else "conflict",
+        version_id=entry.version_id,
+        etag=entry.etag,
+        size=entry.size,
+        detail=detail,
+    )
+
+
+def disagreed(one: ObjectRef | HashTask, detail: Mapping[str, str]) -> Event:
+    """Two digests of this very object differ: detail names the algorithm, both, and who says so. Told of now."""
+    return Event(
+        key=one.key,
+        at=now_in_utc(),
+        what="mismatch",
+        version_id=one.version_id,
+        etag=one.etag,
+        size=one.size,
+        detail=detail,
+    )
+
+
+def noticed(notice: Notice) -> Event:
+    return Event(
+        key=notice.key,
+        at=notice.at,
+        what="deleted" if notice.deleted else "created",
+        version_id=notice.version_id,
+        etag=notice.etag,
+        size=notice.size,
+        detail={"sequencer": notice.sequencer},
+    )
+
+
+def imported(expectation: Expectation) -> Event:
+    return Event(
+        key=expectation.key,
+        at=expectation.imported_at,
+        what="imported",
+        size=expectation.size,
+        detail={
+            "algorithm": expectation.algorithm,
+            "digest": expectation.digest,
+            "origin": expectation.origin,
+        },
+    )
+
+
+def bounded(event: Event) -> Event:
+    """The event as it is kept."""
+    if all(len(text) <= LONGEST for text in event.detail.values()):
+        return event
+    return replace(event, detail={name: text[:LONGEST] for name, text in event.detail.items()})
+
+
+def fingerprint(event: Event) -> bytes:
+    """16 bytes; equal for two lines that say the same of the same time, which a history then holds once."""
+    said = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
+    return hashlib.sha256(_canonical(said)).digest()[:16]
+
+
+def write_detail(detail: Mapping[str, str]) -> str:
+    return _canonical(dict(detail)).decode()
+
+
+def read_detail(text: str) -> dict[str, str]:
+    """What write_detail() was given; anything else as `damaged`, for a line of evidence is shown as it is."""
+    try:
+        return {str(name): str(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError, RecursionError):
+        return {"damaged": text[:LONGEST]}
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,48 @@
+"""What every kind of ledger writes of a lease alike: the name of its work, and its checkpoint as text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from auditor.errors import LeaseLostError, LedgerError
+from auditor.ledger.base import Lease, Work
+from auditor.ledger.matching import NULL
+
+LARGEST_CHECKPOINT: Final = 300 * 1024
+"""Bytes of a checkpoint's JSON: with it, an item stays below DynamoDB's 400 KB."""
+
+
+def work_name(work: Work) -> str:
+    """64 hexadecimal digits; the order of the algorithms makes no other work of it, nor does "null" for no version."""
+    named = [work.bucket, work.key, work.version_id or NULL, work.etag, sorted(set(work.algorithms))]
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
+
+
+def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
+    text = json.dumps(checkpoint, separators=(",", ":"))
+    if len(text) > LARGEST_CHECKPOINT:  # ASCII: a character is a byte
+        raise LedgerError(
+            f"a checkpoint of {len(text):,} bytes is too large for the ledger: it takes {LARGEST_CHECKPOINT:,}"
+        )
+    return text
+
+
+def read_checkpoint(text: str | None) -> dict[str, Any] | None:
+    """None where there is none; {} for text that is no JSON object, which no reader of checkpoints takes for one."""
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def lost(lease: Lease) -> LeaseLostError:
+    return LeaseLostError(
+        f"the lease on {lease.work.key[:100]!r} in bucket {lease.work.bucket!r} is no longer {lease.owner[:100]!r}'s:"
+        " another worker goes on with it; nothing was written"
+    )

@@ -1,0 +1,33 @@
+"""The forms of manifests there are, and how one is known without being told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from auditor.ledger.manifests.bagit import BAGIT, is_bagit
+from auditor.ledger.manifests.base import Form
+from auditor.ledger.manifests.csv_table import TABLE, is_header
+from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.sums import SUMS, is_line
+
+FORMS: Final[dict[str, Form]] = {form.name: form for form in (SUMS, BAGIT, TABLE)}
+AUTO: Final = "auto"
+
+
+def form_of(source: Source) -> Form:
+    """By the file's name (BagIt's, .csv), else by its first line that says something; raises ManifestError."""
+    if is_bagit(source.shown):
+        return BAGIT
+    if source.shown.lower().endswith(".csv"):
+        return TABLE
+    for number, line in source.lines():
+        text = line.removesuffix("\n").removesuffix("\r")
+        if is_line(text):
+            return SUMS
+        if is_header(text):
+            return TABLE
+        if text and not text.startswith("#"):
+            raise source.error(
+                number, f"this begins no manifest that is known: name its form, --manifest {' or '.join(FORMS)}"
+            )
+    return SUMS

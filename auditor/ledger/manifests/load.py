@@ -1,0 +1,82 @@
+"""Manifests become what the ledger expects: first every file is read to its end, and only then anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.ledger.base import Evidence
+from auditor.ledger.manifests import AUTO, FORMS, form_of
+from auditor.ledger.manifests.bagit import is_tag_manifest
+from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.spool import Spool
+from auditor.model.target import Target
+
+MAX_KEY: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What one file held. form: "" for a tag manifest, which is left out. digests: those that are to be imported.
+
+    other: digests of algorithms that were not asked for.
+    """
+
+    file: str
+    form: str
+    digests: int
+    other: int
+
+
+def read_all(
+    sources: Sequence[Source], spool: Spool, prefix: str, form: str = AUTO, algorithms: Sequence[str] = ()
+) -> list[Read]:
+    """Put every digest of every file into the spool, names joined to the prefix to the letter.
+
+    algorithms: take these only; all when there are none. Raises ManifestError naming file and line, or UsageError.
+    """
+    return [_read(source, file, spool, prefix, form, algorithms) for file, source in enumerate(sources)]
+
+
+def _read(source: Source, file: int, spool: Spool, prefix: str, form: str, algorithms: Sequence[str]) -> Read:
+    if form != "csv" and is_tag_manifest(source.shown):
+        return Read(file=source.shown, form="", digests=0, other=0)
+    chosen = form_of(source) if form == AUTO else FORMS[form]
+    other = 0
+    for record in chosen.read(source):
+        key = prefix + record.name
+        if not key:
+            raise source.error(record.line, "the line names no file: complete it, or take it out")
+        if len(key.encode()) > MAX_KEY:
+            raise source.error(record.line, f"the name is longer than a key, {MAX_KEY:,} bytes: take the line out")
+        if algorithms and record.algorithm not in algorithms:
+            other += 1
+            continue
+        spool.add(file, key, record)
+    return Read(file=source.shown, form=chosen.name, digests=spool.count(file), other=other)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """new: digests that the ledger did not expect so before. known: those that it did. complete: all were written."""
+
+    new: int
+    known: int
+    complete: bool
+
+
+async def import_all(
+    spool: Spool, ledger: Evidence, target: Target, imported_at: str, go_on: Callable[[int], bool]
+) -> Imported:
+    """Write all of the spool; again is harmless. Raises LedgerError.
+
+    go_on: told before each batch how many are written; False to stop.
+    """
+    new = total = 0
+    for batch in spool.batches(imported_at):
+        if not go_on(total):
+            return Imported(new, total - new, complete=False)
+        new += await ledger.expect(target.bucket, batch)
+        total += len(batch)
+    return Imported(new, total - new, complete=True)

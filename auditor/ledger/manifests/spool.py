@@ -1,0 +1,108 @@
+"""What manifests say, kept on disk until all of it was read: files of any length, in little memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Self
+
+from auditor.errors import OutputError
+from auditor.ledger.base import Expectation
+from auditor.ledger.manifests.base import Record
+from auditor.ledger.manifests.source import Source
+
+BATCH: Final = 500
+_TABLE: Final = """
+CREATE TABLE digest (
+  origin BLOB, key BLOB, algorithm TEXT, digest TEXT, size INTEGER, version BLOB, file INTEGER, line INTEGER,
+  PRIMARY KEY (origin, key, algorithm)
+) WITHOUT ROWID
+"""
+
+
+class Spool:
+    """Digests by the manifest's name, key and algorithm. Text is kept as bytes: SQLite's ends at a NUL."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+        # A database without a name is SQLite's own temporary file: it spills to disk, and is gone when it is closed.
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute("PRAGMA synchronous = OFF")
+        self._db.execute("PRAGMA cache_size = -8192")
+        self._db.execute(_TABLE)
+        self._db.execute("BEGIN")
+
+    def add(self, file: int, key: str, record: Record) -> None:
+        """Of a key with several versions the one that comes last stays; a digest that is there already is no new one.
+
+        file: which of the sources. Raises ManifestError when another digest stands there, naming both lines.
+        """
+        source = self._sources[file]
+        place = (source.origin.encode(), key.encode())
+        version = record.version.encode()
+        with _disk():
+            if version:
+                self._db.execute("DELETE FROM digest WHERE origin = ? AND key = ? AND version <> ?", (*place, version))
+            done = self._db.execute(
+                "INSERT INTO digest VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (*place, record.algorithm, record.digest, record.size, version, file, record.line),
+            )
+            if done.rowcount:
+                return
+            digest, size, other, line = self._db.execute(
+                "SELECT digest, size, file, line FROM digest WHERE origin = ? AND key = ? AND algorithm = ?",
+                (*place, record.algorithm),
+            ).fetchone()
+        if (digest, size) != (record.digest, record.size):
+            what = record.algorithm if digest != record.digest else "size"
+            raise source.error(
+                record.line,
+                f"another {what} of {key[:100]!r} than {self._sources[other].shown}:{line} gives:"
+                " take out the line that is wrong",
+            )
+
+    def count(self, file: int) -> int:
+        """How many digests a file brought that no other had brought before."""
+        with _disk():
+            (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (file,)).fetchone()
+        return int(number)
+
+    def batches(self, imported_at: str) -> Iterator[list[Expectation]]:
+        """All of it, in the order of manifests and keys."""
+        with _disk():
+            cursor = self._db.execute(
+                "SELECT origin, key, algorithm, digest, size FROM digest ORDER BY origin, key, algorithm"
+            )
+            while rows := cursor.fetchmany(BATCH):
+                yield [
+                    Expectation(
+                        key=key.decode(),
+                        algorithm=algorithm,
+                        digest=digest,
+                        origin=origin.decode(),
+                        imported_at=imported_at,
+                        size=size,
+                    )
+                    for origin, key, algorithm, digest, size in rows
+                ]
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+@contextmanager
+def _disk() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise OutputError(
+            f"the temporary file of an import cannot be written ({error}): free some space, or set TMPDIR"
+        ) from error

@@ -1,0 +1,119 @@
+"""Manifests as sha256sum, sha1sum and md5sum of GNU coreutils write and check them (`--tag` lines too).
+
+What a line may look like is told by coreutils' src/cksum.c: split_3, bsd_split_3, filename_unescape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.ledger.base import Subject
+from auditor.ledger.manifests.base import OF_TOOLS, Form, Record, algorithm_of, checked, last_digest
+from auditor.ledger.manifests.source import Source
+
+_LINE: Final = re.compile(r"[ \t]*(\\?)([0-9A-Fa-f]{8,})[ \t](.+)", re.DOTALL)
+_TAGGED: Final = re.compile(
+    r"[ \t]*(\\?)([A-Za-z][A-Za-z0-9/-]*) ?\((.*)\)[ \t]*=[ \t]*([0-9A-Fa-f]+)[ \t]*", re.DOTALL
+)
+_ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
+_CHARACTERS: Final = {"n": "\n", "r": "\r", "\\": "\\"}
+_WANTED: Final = "this is not a line of sha256sum, sha1sum or md5sum: take it out, or name the form with --manifest"
+
+
+def nameable(name: str) -> bool:
+    """A line ends at a NUL for coreutils."""
+    return bool(name) and "\0" not in name
+
+
+def rows(name: str, subject: Subject, algorithms: tuple[str, ...]) -> Iterator[bytes]:
+    for algorithm in algorithms:
+        digest = last_digest(subject, algorithm)
+        if digest is not None:
+            yield _line(digest, name)
+
+
+def _line(digest: str, name: str) -> bytes:
+    # "-" would be standard input; and what begins with "./" must keep one when a reader takes it away.
+    if name == "-" or name.startswith("./"):
+        name = f"./{name}"
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{'' if escaped == name else chr(92)}{digest}  {escaped}\n".encode()
+
+
+def read(source: Source) -> Iterator[Record]:
+    spacing = _Spacing(source)
+    for number, line in source.lines():
+        text = line.removesuffix("\n").removesuffix("\r")
+        if not text or text.startswith("#"):
+            continue
+        if "\0" in text:
+            raise source.error(number, "the line holds a NUL: write the manifest without --zero")
+        if plain := _LINE.fullmatch(text):
+            backslash, digest, name = plain[1], plain[2], spacing.name(number, plain[3])
+            algorithm = algorithm_of(digest, source, number)
+        elif tagged := _TAGGED.fullmatch(text):
+            backslash, name, digest = tagged[1], tagged[3], tagged[4]
+            algorithm = _tag(tagged[2], source, number)
+        else:
+            raise source.error(number, _WANTED)
+        if backslash:
+            name = _unescaped(name, source, number)
+        yield Record(number, name.removeprefix("./"), algorithm, checked(digest, algorithm, source, number))
+
+
+class _Spacing:
+    """What stands between digest and name: two characters, or, in BSD's reversed form, one.
+
+    A file has one form only, which its first line tells; else a name that begins with a space could be read in two
+    ways. coreutils does the same.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._reversed: bool | None = None
+
+    def name(self, line: int, rest: str) -> str:
+        """rest: what follows the first character."""
+        if self._reversed is None:
+            if rest in (" ", "*"):
+                raise self._source.error(line, f"the line names no file: {_WANTED}")
+            self._reversed = rest[0] not in " *"
+        if self._reversed:
+            return rest
+        if len(rest) == 1 or rest[0] not in " *":
+            raise self._source.error(line, f"one space before the name, where lines above have two: {_WANTED}")
+        return rest[1:]
+
+
+def _tag(tag: str, source: Source, line: int) -> str:
+    algorithm = tag.lower().replace("-", "")
+    if algorithm not in OF_TOOLS:
+        raise source.error(line, f"{tag[:40]} is none of {', '.join(OF_TOOLS)}: the ledger keeps these")
+    return algorithm
+
+
+def _unescaped(name: str, source: Source, line: int) -> str:
+    def character(match: re.Match[str]) -> str:
+        if match[1] not in _CHARACTERS:
+            raise source.error(line, r"a backslash in the name stands before neither \ nor n nor r: write it as \\")
+        return _CHARACTERS[match[1]]
+
+    return _ESCAPED.sub(character, name)
+
+
+SUMS: Final = Form(
+    name="sha256sum",
+    algorithms=OF_TOOLS,
+    single=True,
+    head=b"",
+    nameable=nameable,
+    rows=rows,
+    read=read,
+)
+
+
+def is_line(text: str) -> bool:
+    """It looks like a line of such a manifest."""
+    return bool(_TAGGED.fullmatch(text) or _LINE.fullmatch(text))

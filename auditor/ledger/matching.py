@@ -1,0 +1,54 @@
+"""When a ledger's row speaks of a listed object: one rule for every kind of ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.errors import DigestConflict
+from auditor.ledger.base import Entry
+from auditor.model.object import ObjectRef
+
+NULL: Final = "null"
+"""What the ledger writes for a version that is not known; also S3's name for the version of an unversioned object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Digests that the ledger holds of one identity (bucket and key are those that were asked for)."""
+
+    version_id: str
+    etag: str
+    size: int
+    digests: Mapping[str, str]
+
+
+def match(rows: Iterable[Row], ref: ObjectRef, algorithms: Sequence[str]) -> dict[str, str]:
+    """The wanted digests among the key's rows: by etag and size, and by version when both sides know one.
+
+    The ref's own version speaks first, then rows without one, then those of other versions (for a ref without one).
+    Rows of equal standing that disagree say nothing.
+    """
+    wanted = ref.version_id or NULL
+    fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
+    own = [row for row in fitting if row.version_id == wanted]
+    null = [row for row in fitting if row.version_id == NULL]
+    others = fitting if wanted == NULL else []
+    found: dict[str, str] = {}
+    for algorithm in algorithms:
+        for group in (own, null, others):
+            digests = {row.digests[algorithm] for row in group if algorithm in row.digests}
+            if digests:
+                if len(digests) == 1:
+                    found[algorithm] = digests.pop()
+                break
+    return found
+
+
+def conflict(entry: Entry, what: str) -> DigestConflict:
+    """what: `sha256`, or `size`."""
+    return DigestConflict(
+        f"the ledger holds another {what} for the same version of {entry.key[:100]!r} in bucket {entry.bucket!r}:"
+        " the object or its record was changed; nothing was overwritten"
+    )

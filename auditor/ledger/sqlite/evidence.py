@@ -1,0 +1,178 @@
+"""The history of keys in the embedded ledger, and all that it knows of a key."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from auditor.ledger.base import Event, Expectation, Known, Notice, Subject
+from auditor.ledger.history import imported, noticed, read_detail
+from auditor.ledger.key_record import Latest, Parts, Told, is_older, is_same, source_of, subject_of, version_of
+from auditor.ledger.matching import NULL
+from auditor.ledger.sqlite.connection import blob, text, writing
+from auditor.ledger.sqlite.digests import add_lines
+from auditor.s3.sequencer import newer
+
+PAGE: Final = 200
+"""Keys that are read at once."""
+_AFTER_ALL: Final = b"\xff"
+"""No UTF-8 holds this byte: with it, a prefix comes after every key that begins with the prefix."""
+
+
+def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -> None:
+    with writing(connection):
+        add_lines(connection, bucket, events)
+        connection.executemany(
+            "UPDATE digests SET verified_at = max(coalesce(verified_at, ''), ?) "
+            "WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ? AND algorithm = ?",
+            [
+                (one.at, bucket, blob(one.key), one.etag, one.version_id or NULL, one.detail.get("algorithm"))
+                for one in events
+                if one.what == "verified"
+            ],
+        )
+
+
+def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event]:
+    rows = connection.execute(
+        "SELECT at, what, version_id, etag, size, detail FROM history WHERE bucket = ? AND key = ? ORDER BY place",
+        (bucket, blob(key)),
+    )
+    return [
+        Event(key=key, at=at, what=what, version_id=version_id, etag=etag, size=size, detail=read_detail(detail))
+        for at, what, version_id, etag, size, detail in rows
+    ]
+
+
+def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool:
+    with writing(connection):
+        row = connection.execute(
+            "SELECT sequencer, deleted, at, version_id FROM notices WHERE bucket = ? AND key = ?",
+            (bucket, blob(notice.key)),
+        ).fetchone()
+        latest = Latest(row[0], bool(row[1]), row[2], row[3]) if row else None
+        if is_same(notice, latest):
+            return True
+        place = add_lines(connection, bucket, [noticed(notice)])
+        older = is_older(notice, latest)
+        _tell(connection, bucket, notice, 0 if older else place)
+        if not older:
+            connection.execute(
+                "INSERT OR REPLACE INTO notices (bucket, key, sequencer, deleted, at, version_id) VALUES (?,?,?,?,?,?)",
+                (bucket, blob(notice.key), notice.sequencer, notice.deleted, notice.at, notice.version_id),
+            )
+    return not older
+
+
+def _tell(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
+    """Keep with the version that a notification of it came, unless a newer one did."""
+    if notice.deleted or notice.etag is None:
+        return
+    identity = (bucket, blob(notice.key), notice.etag, notice.version_id or NULL)
+    row = connection.execute(
+        "SELECT sequencer, told_place FROM versions WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",
+        identity,
+    ).fetchone()
+    if row and row[1] is not None and (place < row[1] or newer(row[0], notice.sequencer)):
+        return
+    connection.execute(
+        "INSERT INTO versions (bucket, key, etag, version_id, told_place, sequencer) VALUES (?,?,?,?,?,?) "
+        "ON CONFLICT DO UPDATE SET told_place = excluded.told_place, sequencer = excluded.sequencer",
+        (*identity, place, notice.sequencer),
+    )
+
+
+def expect(connection: sqlite3.Connection, bucket: str, expectations: Sequence[Expectation]) -> int:
+    changed = 0
+    with writing(connection):
+        for one in expectations:
+            identity = (bucket, blob(one.key), one.algorithm, one.origin)
+            row = connection.execute(
+                "SELECT digest, size FROM expectations WHERE bucket = ? AND key = ? AND algorithm = ? AND origin = ?",
+                identity,
+            ).fetchone()
+            if row == (one.digest, one.size):
+                continue
+            connection.execute(
+                "INSERT OR REPLACE INTO expectations (bucket, key, algorithm, origin, digest, size, imported_at) "
+                "VALUES (?,?,?,?,?,?,?)",
+                (*identity, one.digest, one.size, one.imported_at),
+            )
+            add_lines(connection, bucket, [imported(one)])
+            changed += 1
+    return changed
+
+
+def subject(connection: sqlite3.Connection, bucket: str, key: str) -> Subject | None:
+    found = _parts(connection, bucket, blob(key), blob(key))
+    return subject_of(key, found[blob(key)]) if found else None
+
+
+def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[Subject]:
+    """The next keys below a prefix, in order."""
+    first = blob(prefix) if after is None else blob(after) + b"\0"
+    end = blob(prefix) + _AFTER_ALL
+    branch = (
+        "SELECT key FROM (SELECT DISTINCT key FROM {} WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?)"
+    )
+    query = " UNION ".join(branch.format(table) for table in ("versions", "notices", "expectations"))
+    keys = [
+        key for (key,) in connection.execute(f"{query} ORDER BY key LIMIT ?", [*(bucket, first, end, PAGE) * 3, PAGE])
+    ]
+    if not keys:
+        return []
+    found = _parts(connection, bucket, keys[0], keys[-1])
+    return [subject_of(text(key), found[key]) for key in keys]
+
+
+def _parts(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, Parts]:
+    """What there is of the keys from `first` to `last`."""
+    found: dict[bytes, Parts] = defaultdict(Parts)
+    wanted = (bucket, first, last)
+    known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)
+    for key, etag, version, algorithm, size, digest, hashed_at, source, verified_at, bytes_read in connection.execute(
+        "SELECT key, etag, version_id, algorithm, size, digest, hashed_at, source, verified_at, bytes_read "
+        "FROM digests WHERE bucket = ? AND key BETWEEN ? AND ?",
+        wanted,
+    ):
+        known[key, etag, version, size][algorithm] = Known(
+            digest=digest,
+            source=source_of(source),
+            recorded_at=hashed_at,
+            verified_at=verified_at,
+            bytes_read=bytes_read,
+        )
+    seen: dict[tuple[bytes, str, str], tuple[str | None, int | None]] = {}
+    for key, etag, version, first_seen, recorded_place, told_place, sequencer in connection.execute(
+        "SELECT key, etag, version_id, first_seen, recorded_place, told_place, sequencer "
+        "FROM versions WHERE bucket = ? AND key BETWEEN ? AND ?",
+        wanted,
+    ):
+        seen[key, etag, version] = (first_seen, recorded_place)
+        if told_place is not None:
+            found[key].told[version, etag] = Told(sequencer, told_place)
+    for (key, etag, version, size), digests in known.items():
+        first_seen, place = seen.get((key, etag, version), (None, None))
+        found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))
+    for key, sequencer, deleted, at, version in connection.execute(
+        "SELECT key, sequencer, deleted, at, version_id FROM notices WHERE bucket = ? AND key BETWEEN ? AND ?", wanted
+    ):
+        found[key].latest = Latest(sequencer, bool(deleted), at, version)
+    for key, algorithm, origin, digest, size, imported_at in connection.execute(
+        "SELECT key, algorithm, origin, digest, size, imported_at FROM expectations "
+        "WHERE bucket = ? AND key BETWEEN ? AND ?",
+        wanted,
+    ):
+        found[key].expectations.append(
+            Expectation(
+                key=text(key),
+                algorithm=algorithm,
+                digest=digest,
+                origin=origin,
+                imported_at=imported_at,
+                size=size,
+            )
+        )
+    return dict(found)

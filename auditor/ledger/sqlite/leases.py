@@ -1,0 +1,63 @@
+"""Leases in the embedded ledger: each claim is one transaction, so that of many claimants one wins."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from auditor.ledger.base import Held, Lease, Work
+from auditor.ledger.leases import lost, read_checkpoint, work_name, write_checkpoint
+from auditor.ledger.sqlite.connection import blob, writing
+
+
+def claim(
+    connection: sqlite3.Connection, work: Work, owner: str, clock: Callable[[], float], seconds: float
+) -> Lease | Held:
+    name = work_name(work)
+    with writing(connection):
+        now = clock()  # after the wait for the other writers
+        row = connection.execute(
+            "SELECT owner, until, fence, hops, checkpoint FROM leases WHERE work = ?", (name,)
+        ).fetchone()
+        holder, until, fence, hops, checkpoint = row or (None, 0.0, 0, 0, None)
+        if holder is not None and holder != owner and until > now:
+            return Held(holder, until)
+        connection.execute(
+            "INSERT INTO leases (work, bucket, key, owner, until, fence, hops) VALUES (?,?,?,?,?,?,?) "
+            "ON CONFLICT DO UPDATE SET "
+            "owner = excluded.owner, until = excluded.until, fence = excluded.fence, hops = excluded.hops",
+            (name, work.bucket, blob(work.key), owner, now + seconds, fence + 1, hops + 1),
+        )
+    return Lease(
+        work=work,
+        owner=owner,
+        until=now + seconds,
+        fence=fence + 1,
+        hops=hops + 1,
+        checkpoint=read_checkpoint(checkpoint),
+    )
+
+
+def renew(connection: sqlite3.Connection, lease: Lease, until: float, checkpoint: Mapping[str, Any] | None) -> Lease:
+    written = None if checkpoint is None else write_checkpoint(checkpoint)
+    with writing(connection):
+        changed = connection.execute(
+            "UPDATE leases SET until = ?, checkpoint = coalesce(?, checkpoint) "
+            "WHERE work = ? AND owner = ? AND fence = ?",
+            (until, written, work_name(lease.work), lease.owner, lease.fence),
+        ).rowcount
+    if not changed:
+        raise lost(lease)
+    return replace(lease, until=until, checkpoint=lease.checkpoint if checkpoint is None else checkpoint)
+
+
+def release(connection: sqlite3.Connection, lease: Lease, *, done: bool) -> None:
+    """The row stays, for its fence: what an old holder still tries is refused for ever."""
+    forget = ", checkpoint = NULL, hops = 0" if done else ""
+    with writing(connection):
+        connection.execute(
+            f"UPDATE leases SET owner = NULL, until = 0{forget} WHERE work = ? AND owner = ? AND fence = ?",  # noqa: S608
+            (work_name(lease.work), lease.owner, lease.fence),
+        )

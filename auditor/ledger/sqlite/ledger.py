@@ -1,0 +1,114 @@
+"""The embedded ledger: one SQLite file, used from a thread of its own, shared by any number of processes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from auditor.errors import DigestConflict
+from auditor.ledger.base import Entry, Event, Expectation, Held, Lease, Ledger, Notice, Subject, Work
+from auditor.ledger.matching import match
+from auditor.ledger.sqlite import digests, evidence, leases
+from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded
+from auditor.ledger.sqlite.digests import look_up_query
+from auditor.model.object import ObjectRef
+
+__all__ = ["SqliteLedger", "look_up_query", "open_sqlite"]
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+
+
+class SqliteLedger:
+    """A ledger in one file. Every write is one transaction, on the disk before its method returns."""
+
+    def __init__(
+        self, path: str, connection: sqlite3.Connection, executor: ThreadPoolExecutor, clock: Clock = time.time
+    ) -> None:
+        self._path = path
+        self._connection = connection
+        self._executor = executor
+        self._clock = clock
+
+    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+        identities = list({(blob(ref.key), ref.etag) for ref in refs})
+        found = await self._run(lambda: digests.look_up(self._connection, bucket, identities))
+        return [match(found.get((blob(ref.key), ref.etag), ()), ref, algorithms) for ref in refs]
+
+    async def record(self, entry: Entry) -> bool:
+        (answer,) = await self.record_many([entry])
+        if isinstance(answer, DigestConflict):
+            raise answer
+        return answer
+
+    async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
+        return await self._run(lambda: digests.record(self._connection, entries))
+
+    async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
+        return await self._run(lambda: leases.claim(self._connection, work, owner, self._clock, seconds))
+
+    async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
+        until = self._clock() + seconds
+        return await self._run(lambda: leases.renew(self._connection, lease, until, checkpoint))
+
+    async def release(self, lease: Lease, *, done: bool) -> None:
+        await self._run(lambda: leases.release(self._connection, lease, done=done))
+
+    async def note(self, bucket: str, events: Sequence[Event]) -> None:
+        await self._run(lambda: evidence.note(self._connection, bucket, events))
+
+    async def history(self, bucket: str, key: str) -> list[Event]:
+        return await self._run(lambda: evidence.history(self._connection, bucket, key))
+
+    async def arrived(self, bucket: str, notice: Notice) -> bool:
+        return await self._run(lambda: evidence.arrived(self._connection, bucket, notice))
+
+    async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
+        return await self._run(lambda: evidence.expect(self._connection, bucket, expectations))
+
+    async def subject(self, bucket: str, key: str) -> Subject | None:
+        return await self._run(lambda: evidence.subject(self._connection, bucket, key))
+
+    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+        page = await self._page(bucket, prefix, None)
+        while page:
+            for subject in page:
+                yield subject
+            page = await self._page(bucket, prefix, page[-1].key)
+
+    async def _page(self, bucket: str, prefix: str, after: str | None) -> list[Subject]:
+        return await self._run(lambda: evidence.page(self._connection, bucket, prefix, after))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, guarded, self._path, work)
+
+
+@asynccontextmanager
+async def open_sqlite(
+    name: str,
+    *,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    clock: Clock = time.time,
+) -> AsyncIterator[Ledger]:
+    """The ledger in the file `name`, made when it is not there; its directory must be. No AWS setting applies.
+
+    clock: seconds since the epoch, for leases.
+    """
+    path = file_of(name)
+    executor = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+    loop = asyncio.get_running_loop()
+    try:
+        connection = await loop.run_in_executor(executor, guarded, path, lambda: connect(path))
+        try:
+            yield SqliteLedger(path, connection, executor, clock)
+        finally:
+            await loop.run_in_executor(executor, connection.close)
+    finally:
+        executor.shutdown(wait=False)

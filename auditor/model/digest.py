@@ -1,0 +1,44 @@
+"""Digest algorithms: names, sizes, hexadecimal and base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Final
+
+SIZES: Final[Mapping[str, int]] = {
+    "sha256": 32,
+    "sha1": 20,
+    "sha512": 64,
+    "md5": 16,
+    "crc64nvme": 8,
+    "crc32": 4,
+    "crc32c": 4,
+    "xxhash64": 8,
+    "xxhash3": 8,
+    "xxhash128": 16,
+}
+"""Bytes of each digest that S3 may store (GetObject, S3 API reference)."""
+
+_HEX: Final = re.compile(r"[0-9a-f]+")
+
+
+def of_base64(text: str | bytes, algorithm: str) -> str | None:
+    """Hex; None for what is no base64, or no digest of the algorithm."""
+    try:
+        digest = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):  # ValueError: a str with other characters than ASCII
+        return None
+    return digest.hex() if len(digest) == SIZES[algorithm] else None
+
+
+def of_hex(text: str, algorithm: str) -> str | None:
+    """In lower case; None for what is no digest of the algorithm."""
+    digest = text.lower()
+    return digest if len(digest) == 2 * SIZES[algorithm] and _HEX.fullmatch(digest) else None
+
+
+ALGORITHMS: Final = ("sha256", "sha1", "md5", "crc64nvme")
+"""Every algorithm that can be asked for, the default first."""

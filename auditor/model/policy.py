@@ -1,0 +1,143 @@
+"""A parsed bucket policy: statements, principals, actions, resources and conditions, without any evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+MOST_CHARACTERS: Final = 100_000
+"""S3 takes policies of 20 KB; a text far beyond that is none."""
+
+_FIELDS: Final = frozenset({"Sid", "Effect", "Condition"}) | {
+    prefix + name for name in ("Principal", "Action", "Resource") for prefix in ("", "Not")
+}
+
+_PRINCIPAL_KINDS: Final = frozenset({"AWS", "CanonicalUser", "Service", "Federated"})
+_WITH_VARIABLES: Final = "2012-10-17"
+_VERSIONS: Final = frozenset({"2008-10-17", _WITH_VARIABLES})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One statement as written. A `not_` flag says that the list came under NotPrincipal, NotAction, NotResource.
+
+    principals: (kind, value), kind AWS, CanonicalUser, Service or Federated. conditions: (operator, key, values).
+    """
+
+    allows: bool
+    principals: tuple[tuple[str, str], ...]
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    conditions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    not_principal: bool = False
+    not_action: bool = False
+    not_resource: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """variables: `${...}` in a resource means something (Version 2012-10-17)."""
+
+    statements: tuple[Statement, ...] = ()
+    variables: bool = True
+
+
+def parse(text: str) -> Policy:
+    """The policy of a document, "" being no policy; ValueError says in a sentence why the text is none.
+
+    Stricter than JSON: a name that stands twice, or that policies do not have, may change the meaning: refused.
+    """
+    if not text:
+        return Policy()
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"the policy is longer than {MOST_CHARACTERS} characters")
+    try:
+        document = json.loads(text, object_pairs_hook=_object, parse_int=float)
+    except (json.JSONDecodeError, RecursionError) as exc:
+        raise ValueError("the policy is not JSON") from exc
+    if not isinstance(document, dict):
+        raise ValueError("the policy is not a JSON object")
+    if unknown := document.keys() - {"Version", "Id", "Statement"}:
+        raise ValueError(f"the policy has an unknown element {min(unknown)!r}")
+    version = document.get("Version", "2008-10-17")
+    if not isinstance(version, str) or version not in _VERSIONS:
+        raise ValueError("the policy's Version is unknown")
+    listed = document.get("Statement")
+    items = [listed] if isinstance(listed, dict) else listed
+    if not isinstance(items, list):
+        raise ValueError("the policy's Statement is neither a list nor an object")
+    return Policy(tuple(_statement(item) for item in items), variables=version == _WITH_VARIABLES)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("the policy has an element twice")
+    return found
+
+
+def _statement(item: object) -> Statement:
+    if not isinstance(item, dict):
+        raise ValueError("a statement is not an object")
+    if unknown := item.keys() - _FIELDS:
+        raise ValueError(f"a statement has an unknown element {min(unknown)!r}")
+    if item.get("Effect") not in ("Allow", "Deny"):
+        raise ValueError("a statement's Effect is neither Allow nor Deny")
+    not_principal, principal = _either(item, "Principal")
+    not_action, actions = _either(item, "Action")
+    not_resource, resources = _either(item, "Resource")
+    return Statement(
+        allows=item["Effect"] == "Allow",
+        principals=_principals(principal),
+        actions=_strings(actions, "Action"),
+        resources=_strings(resources, "Resource"),
+        conditions=_conditions(item.get("Condition", {})),
+        not_principal=not_principal,
+        not_action=not_action,
+        not_resource=not_resource,
+    )
+
+
+def _either(item: Mapping[str, Any], name: str) -> tuple[bool, object]:
+    """Whether the element stands under its Not form, and its value."""
+    negated = f"Not{name}" in item
+    if negated == (name in item):
+        raise ValueError(f"a statement has not exactly one of {name} and Not{name}")
+    return negated, item[f"Not{name}" if negated else name]
+
+
+def _strings(value: object, name: str) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in values):
+        raise ValueError(f"a statement's {name} is neither a string nor a list of strings")
+    return tuple(values)
+
+
+def _principals(value: object) -> tuple[tuple[str, str], ...]:
+    if value == "*":
+        return (EVERYONE,)
+    if not isinstance(value, dict) or value.keys() - _PRINCIPAL_KINDS:
+        raise ValueError("a statement's Principal is neither * nor an object of known kinds")
+    return tuple((kind, text) for kind, texts in value.items() for text in _strings(texts, "Principal"))
+
+
+def _conditions(value: object) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict) or not all(isinstance(tests, dict) for tests in value.values()):
+        raise ValueError("a statement's Condition is not an object of objects")
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    for operator, tests in value.items():
+        found += [(operator, key, _scalars(values)) for key, values in tests.items()] or [(operator, "", ())]
+    return tuple(found)
+
+
+def _scalars(value: object) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, str | int | float) for item in values):
+        raise ValueError("a condition's value is neither a string, a number, nor a boolean")
+    return tuple(str(item) for item in values)
+
+
+EVERYONE: Final = ("AWS", "*")
+"""The principal `"*"` or `{"AWS": "*"}`, which S3 takes for the same."""

@@ -1,0 +1,87 @@
+"""A target: bucket, prefix, key range, current or all versions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """start_after: whole key, exclusive. stop_at: whole key, inclusive. versions: each version, not the current one."""
+
+    bucket: str
+    prefix: str = ""
+    versions: bool = False
+    start_after: str | None = None
+    stop_at: str | None = None
+
+    def covers(self, key: str) -> bool:
+        """The key lies in (start_after, stop_at]; keys compare as S3 orders them, by their UTF-8 bytes."""
+        after = self.start_after is None or key > self.start_after
+        return after and not self.beyond(key)
+
+    def beyond(self, key: str) -> bool:
+        return self.stop_at is not None and key > self.stop_at
+
+    @property
+    def whole(self) -> bool:
+        """No key range: such a run may become the latest one."""
+        return self.start_after is None and self.stop_at is None
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}" if self.prefix else f"s3://{self.bucket}"
+
+    def to_dict(self) -> dict[str, object]:
+        """The summary's `target`."""
+        return {
+            "bucket": self.bucket,
+            "prefix": self.prefix,
+            "versions": self.versions,
+            "start_after": self.start_after,
+            "stop_at": self.stop_at,
+        }
+
+
+def check_bucket_name(bucket: str) -> str:
+    """The name, when a bucket can have it (3 to 255 of letters, digits, dot, hyphen, underscore); else UsageError."""
+    if not BUCKET_NAME.fullmatch(bucket) or ".." in bucket:
+        raise UsageError(
+            f"{bucket!r} is not a bucket name: write the target like s3://my-bucket or s3://my-bucket/prefix/"
+        )
+    if bucket.endswith("--x-s3"):
+        raise UsageError(
+            f"{bucket!r} is a directory bucket: it has no ACLs and lists in no order, and is not supported"
+        )
+    return bucket
+
+
+def _check_key(text: str) -> None:
+    """Keys are UTF-8; an argument that is not holds lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{text[:100]!r} cannot begin a key: keys are UTF-8, and this is not") from error
+
+
+def parse_target(
+    uri: str, *, versions: bool = False, start_after: str | None = None, stop_at: str | None = None
+) -> Target:
+    """`s3://BUCKET[/PREFIX]`; everything behind the first slash is the prefix, to the letter. Raises UsageError."""
+    scheme, separator, rest = uri.partition("://")
+    if scheme.lower() != "s3" or not separator:
+        raise UsageError(f"{uri!r} is not an S3 URI: write s3://BUCKET or s3://BUCKET/PREFIX")
+    bucket, _, prefix = rest.partition("/")
+    for text in (prefix, start_after or "", stop_at or ""):
+        _check_key(text)
+    if start_after is not None and stop_at is not None and stop_at <= start_after:
+        raise UsageError(f"the range is empty: --stop-at {stop_at!r} does not come after --start-after {start_after!r}")
+    return Target(check_bucket_name(bucket), prefix, versions, start_after, stop_at)
+
+
+BUCKET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
+"""Today's names and those of before 2018 (capitals, underscores): nothing that could be a path."""

@@ -1,0 +1,129 @@
+"""The lines of a run folder as JSON, put together from the pieces that many objects have in common.
+
+Byte for byte what lines.encode_line makes of lines.object_line and lines.finding_line, in a fraction of the time: most
+objects of a bucket have the same ACL, and the same HEAD but for a few members.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from json.encoder import encode_basestring as _quote
+from operator import attrgetter
+from typing import Any, Final
+
+from auditor.model.finding import Finding, Judgement, Verdict
+from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
+from auditor.reports.lines import HEAD_NAMES, acl_fact, encode_line, finding_line, missing_fact, object_line
+
+OWN: Final = frozenset(
+    {
+        "etag",
+        "content_length",
+        "last_modified",
+        "expires",
+        "metadata",
+        "version_id",
+        "checksum_crc32",
+        "checksum_crc32c",
+        "checksum_crc64nvme",
+        "checksum_sha1",
+        "checksum_sha256",
+        "object_lock_retain_until_date",
+    }
+)
+"""HEAD's members that differ from object to object: text or a number, but for the metadata. The others are kept."""
+
+KEPT: Final = 256
+"""Of how many ACLs, HEADs and endings the text is kept; beyond them the least lately used is forgotten."""
+
+_SPLIT: Final = HEAD_NAMES.index("metadata")
+_BEFORE: Final = attrgetter(*(name for name in HEAD_NAMES[:_SPLIT] if name in OWN))
+_AFTER: Final = attrgetter(*(name for name in HEAD_NAMES[_SPLIT + 1 :] if name in OWN))
+_SHARED_NAMES: Final = tuple(name for name in HEAD_NAMES if name not in OWN)
+_SHARED: Final = attrgetter(*_SHARED_NAMES)
+_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> bytes:
+    """The object's line. Arguments as those of object_line()."""
+    evidence = judgement.evidence
+    ref, head, owner = evidence.ref, evidence.head, evidence.owner
+    verdict = None if evidence.vanished else judgement.verdict
+    rules = tuple(sorted({finding.rule for finding in judgement.findings})) if judgement.findings else ()
+    text = (
+        f'{{"key":{_quote(ref.key)},"version_id":{_text(ref.version_id)},"etag":{_quote(ref.etag)},"size":{ref.size},'
+        f'"last_modified":{_quote(ref.last_modified)},'
+        f"{_access(ref.storage_class, owner if isinstance(owner, str) else None, evidence.acl)},"
+        f'"head":{_head(head, keep_metadata) if isinstance(head, Head) else _missing(head)},'
+        f"{_ending(evidence.outcome, evidence.changed, verdict, rules, hashed)}\n"
+    )
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return encode_line(object_line(judgement, hashed, keep_metadata))
+
+
+def encode_finding(finding: Finding, verdict: Verdict | None = None) -> bytes:
+    """The finding's line. Arguments as those of finding_line()."""
+    text = (
+        f'{{"fingerprint":{_quote(finding.fingerprint)},"rule":{_quote(finding.rule)},"severity":"{finding.severity.value}",'
+        f'"key":{_text(finding.key)},"version_id":{_text(finding.version_id)},"grantee":{_text(finding.grantee)},'
+        f'"permission":{_text(finding.permission)},"message":{_quote(finding.message)},'
+        f'"verdict":{_text(verdict)}}}\n'
+    )
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return encode_line(finding_line(finding, verdict))
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else _quote(value)
+
+
+def _texts(values: Iterable[str | int | None]) -> tuple[str | int, ...]:
+    return tuple(["null" if value is None else _quote(value) if isinstance(value, str) else value for value in values])
+
+
+@lru_cache(KEPT)
+def _access(storage_class: str, owner: str | None, acl: Acl | Unread | Skipped) -> str:
+    return _json({"storage_class": storage_class, "owner": owner, "acl": acl_fact(acl)})[1:-1]
+
+
+@lru_cache(KEPT)
+def _missing(fact: Unread | Skipped) -> str:
+    return _json(missing_fact(fact))
+
+
+@lru_cache(KEPT)
+def _ending(
+    outcome: Outcome, changed: bool, verdict: Verdict | None, rules: tuple[str, ...], hashed: bool | None
+) -> str:
+    ending = {"outcome": outcome, "changed": changed, "verdict": verdict, "rules": rules, "hashed": hashed}
+    return _json(ending)[1:]
+
+
+def _head(head: Head, keep_metadata: bool) -> str:
+    before, after = _forms(_SHARED(head))
+    metadata = _json(dict(head.metadata)) if keep_metadata else _names(tuple(head.metadata))
+    return f'{before % _texts(_BEFORE(head))},"metadata":{metadata},{after % _texts(_AFTER(head))}'
+
+
+@lru_cache(KEPT)
+def _names(names: tuple[str, ...]) -> str:
+    return _json(sorted(names))
+
+
+@lru_cache(KEPT)
+def _forms(shared: tuple[Any, ...]) -> tuple[str, str]:
+    """A HEAD's text before and after its metadata, with a `%s` for each value that is its own."""
+    values = dict(zip(_SHARED_NAMES, shared, strict=True))
+
+    def member(name: str) -> str:
+        value = "%s" if name in OWN else _json(values[name]).replace("%", "%%")
+        return f'"{name}":{value}'
+
+    before, after = map(member, HEAD_NAMES[:_SPLIT]), map(member, HEAD_NAMES[_SPLIT + 1 :])
+    return f"{{{','.join(before)}", f"{','.join(after)}}}"

@@ -1,0 +1,69 @@
+"""One key's evidence, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from auditor.ledger.base import AUDITOR, Event, Expectation, Known, Subject, Version
+from auditor.text import counted, visible
+
+
+def as_json(bucket: str, key: str, subject: Subject | None, history: Sequence[Event]) -> dict[str, Any]:
+    """Every field of the ledger's own types; the key once, at the top."""
+    return {
+        "bucket": bucket,
+        "key": key,
+        "deleted_at": subject.deleted_at if subject else None,
+        "versions": [_plain(version) for version in subject.versions] if subject else [],
+        "expectations": [_plain(one) for one in subject.expectations] if subject else [],
+        "history": [_plain(event) for event in history],
+    }
+
+
+def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
+    fields = asdict(value)
+    fields.pop("key", None)
+    return fields
+
+
+def as_table(uri: str, subject: Subject | None, history: Sequence[Event]) -> str:
+    """Lines for a terminal. Nothing is cut: digests are there to be compared."""
+    lines = [visible(uri), *(_subject(subject) if subject else ())]
+    lines += ["history, oldest first", *map(_event, history)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _subject(subject: Subject) -> Iterator[str]:
+    if subject.deleted_at is not None:
+        yield f"deleted, a notification said at {visible(subject.deleted_at)}"
+    for version in subject.versions:
+        yield (
+            f"version {visible(version.version_id)}, ETag {visible(version.etag)}, {counted(version.size, 'byte')},"
+            f" first seen {visible(version.first_seen)}"
+        )
+        for algorithm, known in sorted(version.digests.items()):
+            yield f"  {visible(algorithm):9} {visible(known.digest)}"
+            yield f"            {_how(known)}"
+    for one in subject.expectations:
+        size = "" if one.size is None else f" of {counted(one.size, 'byte')}"
+        yield f"expected{size}, by {visible(one.origin)}, imported {visible(one.imported_at)}"
+        yield f"  {visible(one.algorithm):9} {visible(one.digest)}"
+
+
+def _how(known: Known) -> str:
+    who = f"computed by us of {counted(known.bytes_read, 'byte')} read" if known.source == AUDITOR else "S3's word"
+    verified = f"last verified {visible(known.verified_at)}" if known.verified_at else "not verified since"
+    return f"{who}, recorded {visible(known.recorded_at)}, {verified}"
+
+
+def _event(event: Event) -> str:
+    facts: dict[str, str | None] = {
+        "version": event.version_id,
+        "etag": event.etag,
+        "size": None if event.size is None else f"{event.size}",
+        **event.detail,
+    }
+    told = " ".join(f"{visible(name)}={visible(value)}" for name, value in facts.items() if value is not None)
+    return f"  {visible(event.at)} {event.what:10} {told}".rstrip()

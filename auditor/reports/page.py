@@ -1,0 +1,207 @@
+"""The run as one page: no script, nothing from elsewhere, every word of the bucket's escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any, Final
+
+from auditor import __version__
+from auditor.errors import UsageError
+from auditor.model.finding import Severity
+from auditor.reports.highlights import Shown, masked
+from auditor.reports.page_markup import STYLE, code, grantee, named, numbers, table, text
+from auditor.reports.summary import accepted, alarming, aside, holes
+from auditor.rules import RULES
+from auditor.rules.docs import sections
+from auditor.runs.paths import parse_run_id
+from auditor.text import counted, harmless
+
+_RULES: Final = {rule.id: rule for rule in RULES}
+_MASKED: Final = ' <span class="masked">(masked today)</span>'
+
+
+def render(summary: Mapping[str, Any], shown: Shown | None = None) -> str:
+    """The whole page. shown: what it names; the summary knows how many there are."""
+    shown = shown or Shown()
+    pieces = (
+        _opening(summary),
+        _headline(summary),
+        _exposed(summary["verdicts"]["exposed"], shown.exposed),
+        _findings(summary, shown),
+        _fired(summary["rules"]),
+        numbers("Verdicts", summary["verdicts"], frozenset({"exposed"})),
+        _coverage(summary["coverage"]),
+        _undecided(summary, shown.undecided),
+        _rules_undecided(summary["rules_undecided"]),
+        _hashing(summary["hashing"]),
+        numbers("Calls", summary["calls"]),
+        _not_looked_at(summary["not_looked_at"]),
+        ["</body></html>\n"],
+    )
+    return "\n".join(line for piece in pieces for line in piece)
+
+
+def _opening(summary: Mapping[str, Any]) -> Iterator[str]:
+    target = summary["target"]
+    place = f"s3://{target['bucket']}/{target['prefix'] or ''}"
+    yield '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+    yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>Audit of {text(place)}</title><style>{STYLE}</style></head><body>"
+    yield f"<h1>Audit of {code(place)}{', all versions' if target['versions'] else ''}</h1>"
+
+
+def _headline(summary: Mapping[str, Any]) -> Iterator[str]:
+    state = "Complete." if summary["complete"] else "Not complete."
+    missed = holes(summary)
+    hole = f"Holes: {text('; '.join(missed))}." if missed else "No holes."
+    bad = ' class="state bad"' if missed or alarming(summary) else ' class="state"'
+    yield f"<p{bad}><strong>{state} {hole}</strong> {_found(summary)}"
+    yield f"{counted(summary['coverage']['listed'], 'object')} listed.</p>"
+    if known := accepted(summary):
+        yield f"<p>Holes accepted in the configuration: {text('; '.join(known))}.</p>"
+    yield f"<p>{_when(summary['run'])}run {code(summary['run'])}, {text(summary['seconds'])} s,"
+    yield f"engine {text(summary['engine'])}, auditor {text(__version__)}.</p>"
+    target = summary["target"]
+    for words, key in (("after", target["start_after"]), ("up to", target["stop_at"])):
+        if key is not None:
+            yield f"<p>Only keys {words} {code(key)}.</p>"
+
+
+def _found(summary: Mapping[str, Any]) -> str:
+    """`9 exposed, 27 findings: 5 critical, 9 high.`"""
+    verdicts, found = summary["verdicts"], summary["findings"]
+    exposed = f"{verdicts['exposed']:,} exposed"
+    parts = [f'<strong class="exposed">{exposed}</strong>' if verdicts["exposed"] else exposed]
+    if verdicts["unknown"]:
+        parts.append(f"{verdicts['unknown']:,} unknown")
+    parts.append(counted(sum(found.values()), "finding"))
+    each = ", ".join(f'<span class="{name}">{number:,} {name}</span>' for name, number in found.items() if number)
+    return f"{', '.join(parts)}{': ' if each else ''}{each}."
+
+
+def _when(run: str) -> str:
+    """When the run began, in words."""
+    try:
+        began = parse_run_id(run)
+    except UsageError:
+        return ""
+    return f"Begun on {began.day} {began:%B %Y at %H:%M} UTC: "
+
+
+def _exposed(total: int, lines: list[dict[str, Any]]) -> Iterator[str]:
+    if not total:
+        return
+    yield f'<h2>Exposed objects: <span class="exposed">{total:,}</span></h2>'
+    yield "<p>Anyone, or any AWS account, can read these or their ACL, or change their ACL, today.</p>"
+    access = [[rule for rule in line["rules"] if rule.startswith("O")] for line in lines]
+    rows = [(code(line["key"]) + _version(line), _rule_names(ids)) for line, ids in zip(lines, access, strict=True)]
+    if rows:
+        yield from table(("Key", "Findings on access"), rows)
+    if not all(access):
+        yield "<p>Without one, the bucket policy opens the object, or a grant whose rule was not selected.</p>"
+    if total > len(rows):
+        yield f"<p>And {total - len(rows):,} more in the run folder, below <code>objects/</code>.</p>"
+
+
+def _rule_names(ids: Iterable[str]) -> str:
+    return ", ".join(_rule(rule) for rule in ids) or "–"
+
+
+def _rule(rule_id: str) -> str:
+    known = _RULES.get(rule_id)
+    return named(rule_id, known.title if known else None)
+
+
+def _findings(summary: Mapping[str, Any], shown: Shown) -> Iterator[str]:
+    loud = frozenset({Severity.CRITICAL.value, Severity.HIGH.value})
+    yield from numbers("Findings", summary["findings"], loud)
+    rows = [_finding(line) for line in shown.worst.lines()]
+    if rows:
+        yield from table(("Severity", "Rule", "Verdict", "Key", "What", "Grantee", "Permission"), rows)
+    if more := shown.worst.more:
+        yield f"<p>And {more:,} more in the run folder, below <code>findings/</code>.</p>"
+
+
+def _finding(line: Mapping[str, Any]) -> tuple[str, ...]:
+    verdict = line.get("verdict")
+    return (
+        f'<span class="{text(line["severity"])}">{text(line["severity"])}</span>',
+        _rule(line["rule"]),
+        f'<span class="exposed">{text(verdict)}</span>' if verdict == "exposed" else text(verdict),
+        "the bucket" if line["key"] is None else code(line["key"]) + _version(line),
+        text(line["message"]) + (_MASKED if masked(line) else ""),
+        grantee(line["grantee"]),
+        text(line["permission"]),
+    )
+
+
+def _version(line: Mapping[str, Any]) -> str:
+    return "" if line["version_id"] is None else f" version {code(line['version_id'])}"
+
+
+def _fired(rules: Mapping[str, int]) -> Iterator[str]:
+    """What the rules that found something mean, and what mends it, in the registry's order."""
+    fired = [rule for rule in RULES if rule.id in rules]
+    if not fired:
+        return
+    yield "<h2>The rules that found something</h2><dl>"
+    for rule in fired:
+        yield f"<dt>{text(rule.id)} {text(rule.title)} ({counted(rules[rule.id], 'finding')})</dt>"
+        yield f"<dd>Fix: {text(sections(rule).get('Fix', ''))}</dd>"
+    yield "</dl>"
+
+
+def _coverage(coverage: Mapping[str, int]) -> Iterator[str]:
+    yield from numbers("Coverage", coverage)
+    if coverage["listed"]:
+        yield '<div class="bar" role="presentation">'
+        for name in ("audited", "undecided", "vanished"):
+            if coverage[name]:
+                yield f'<span class="{name}" style="flex:{coverage[name]}"></span>'
+        yield "</div>"
+
+
+def _undecided(summary: Mapping[str, Any], undecided: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    total = summary["coverage"]["undecided"]
+    if not total:
+        return
+    yield "<h2>Undecided objects</h2>"
+    reasons = ((text(r["action"]), text(r["code"]), f"{r['count']:,}") for r in summary.get("unread", ()))
+    yield from table(("Could not be read", "Code", "Objects"), reasons, right=1)
+    rows = [
+        (
+            code(line["key"]) + _version(line),
+            "; ".join(f"{text(fact['action'])} {text(fact['code'])}" for fact in line["unread"]),
+            _rule_names(line["rules"]),
+        )
+        for line in undecided
+    ]
+    if rows:
+        yield from table(("Key", "Unread", "Rules without an answer"), rows)
+    if total > len(rows):
+        yield f"<p>And {total - len(rows):,} more in the run folder, below <code>undecided/</code>.</p>"
+
+
+def _rules_undecided(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    rows = [(_rule(item["rule"]), text(item["action"]), text(item["code"])) for item in rules]
+    if rows:
+        yield "<h2>Undecided rules</h2>"
+        yield from table(("Rule", "Could not be read", "Code"), rows)
+
+
+def _hashing(hashing: Mapping[str, Any] | None) -> Iterator[str]:
+    if hashing is None:
+        return
+    counts = {name: number for name, number in hashing.items() if isinstance(number, int)}
+    yield from numbers(f"Hashing ({', '.join(hashing['algorithms'])})", counts)
+    for words in aside(hashing):
+        yield f"<p>{text(words[0].upper() + words[1:])}.</p>"
+
+
+def _not_looked_at(words: Iterable[str]) -> Iterator[str]:
+    yield "<h2>Not looked at</h2><p>“Private” does not speak of:</p><ul>"
+    for item in words:
+        yield f"<li>{escape(harmless(item), quote=True)}</li>"
+    yield "</ul>"

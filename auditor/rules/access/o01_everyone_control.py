@@ -1,0 +1,26 @@
+"""O01: anyone on the internet can change the object's ACL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.model.finding import Severity
+from auditor.model.object import ALL_USERS, Acl
+from auditor.rules.base import Hit, rule
+
+TAKE_OVER: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
+
+
+@rule("O01", "acl-everyone-control", Severity.CRITICAL, reads=("acl",))
+def check(acl: Acl) -> Iterator[Hit]:
+    """
+    Why: whoever can write an ACL grants themselves the rest: reading, and handing it on.
+    Flagged: WRITE_ACP or FULL_CONTROL for the group AllUsers.
+    Not flagged: READ for AllUsers (O02); either permission for AuthenticatedUsers (O03) or a canonical ID (O07).
+    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
+    """
+    for grant in acl.grants:
+        if grant.grantee == ALL_USERS and grant.permission in TAKE_OVER:
+            yield Hit("anyone on the internet can change its ACL", grant.grantee, grant.permission)

@@ -1,0 +1,23 @@
+"""O02: anyone on the internet can read the object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.model.finding import Severity
+from auditor.model.object import ALL_USERS, Acl
+from auditor.rules.base import Hit, rule
+
+
+@rule("O02", "acl-everyone-read", Severity.HIGH, reads=("acl",))
+def check(acl: Acl) -> Iterator[Hit]:
+    """
+    Why: a grant in an object's own ACL keeps working after the bucket's policy is tightened.
+    Flagged: READ for the group AllUsers.
+    Not flagged: READ for AuthenticatedUsers (O04); FULL_CONTROL for AllUsers (O01).
+    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
+    """
+    for grant in acl.grants:
+        if grant.grantee == ALL_USERS and grant.permission == "READ":
+            yield Hit("anyone on the internet can read it", grant.grantee, grant.permission)

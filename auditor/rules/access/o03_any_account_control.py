@@ -1,0 +1,26 @@
+"""O03: any AWS account can change the object's ACL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.model.finding import Severity
+from auditor.model.object import AUTHENTICATED_USERS, Acl
+from auditor.rules.base import Hit, rule
+
+TAKE_OVER: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
+
+
+@rule("O03", "acl-any-account-control", Severity.CRITICAL, reads=("acl",))
+def check(acl: Acl) -> Iterator[Hit]:
+    """
+    Why: AuthenticatedUsers is whoever has an AWS account, so anyone; an ACL's writer grants themselves the rest.
+    Flagged: WRITE_ACP or FULL_CONTROL for the group AuthenticatedUsers.
+    Not flagged: READ for AuthenticatedUsers (O04); either permission for AllUsers (O01) or a canonical ID (O07).
+    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
+    """
+    for grant in acl.grants:
+        if grant.grantee == AUTHENTICATED_USERS and grant.permission in TAKE_OVER:
+            yield Hit("any AWS account can change its ACL", grant.grantee, grant.permission)

@@ -1,0 +1,22 @@
+"""O10: the object was uploaded without credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.model.finding import Severity
+from auditor.model.object import ANONYMOUS_OWNER
+from auditor.rules.base import Hit, rule
+
+
+@rule("O10", "owner-anonymous", Severity.CRITICAL, reads=("owner",))
+def check(owner: str) -> Iterator[Hit]:
+    """
+    Why: someone unknown could write to the bucket; the object may be malware, or take the place of a real one.
+    Flagged: the owner is the canonical ID that S3 gives to anonymous uploaders.
+    Not flagged: any other foreign owner (O09); buckets with BucketOwnerEnforced, whose owner owns all there is in them.
+    Blind to: anonymous uploads made while ACLs are disabled: they look like the owner's own.
+    Fix: close the bucket to anonymous writers (B03, B04), then inspect the object and delete it.
+    """
+    if owner == ANONYMOUS_OWNER:
+        yield Hit("it was uploaded without credentials", owner)

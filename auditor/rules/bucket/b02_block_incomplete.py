@@ -1,0 +1,29 @@
+"""B02: the public access block has gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.model.bucket import PublicAccessBlock
+from auditor.model.finding import Severity
+from auditor.rules.base import Hit, rule
+
+
+@rule("B02", "bucket-block-incomplete", Severity.HIGH, reads=("bucket.access_block",))
+def check(bucket_access_block: PublicAccessBlock) -> Iterator[Hit]:
+    """
+    Why: the four switches are what holds when someone makes a mistake in a policy or an ACL.
+    Flagged: a switch that is on neither for the bucket nor for its account; the message names all that are off.
+    Not flagged: a switch that is on at one of the two levels, for S3 takes the stricter.
+    Blind to: grants to single accounts, which no switch touches; the account level where a custom endpoint has none.
+    Fix: turn on all four with PutPublicAccessBlock, for the account if nothing in it is meant to be public.
+    """
+    switches = {
+        "BlockPublicAcls": bucket_access_block.block_public_acls,
+        "IgnorePublicAcls": bucket_access_block.ignore_public_acls,
+        "BlockPublicPolicy": bucket_access_block.block_public_policy,
+        "RestrictPublicBuckets": bucket_access_block.restrict_public_buckets,
+    }
+    off = [name for name, on in switches.items() if not on]
+    if off:
+        yield Hit(f"the public access block is incomplete, off: {', '.join(off)}")

@@ -1,0 +1,113 @@
+"""The rules as text: a table, one rule's documentation, JSON, and the page docs/rules.md."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from auditor.rules import RULES
+from auditor.rules.base import SECTIONS, Rule
+
+GROUPS: Final = {
+    "O": "Access and owners of objects",
+    "E": "Encryption",
+    "M": "Metadata",
+    "I": "Integrity",
+    "K": "Keys",
+    "B": "The bucket",
+}
+"""First letter of an id to what its rules are about, in the registry's order."""
+
+PAGE: Final = """# Rules
+
+<!-- Written by `make docs` from the rules' own docstrings: edit those. -->
+
+`auditor rules` prints this list and `auditor rules O02` one rule. `--only` and `--ignore` choose by id. An id never
+changes its meaning and is never used again. A rule whose facts could not be read is undecided, which is never a pass.
+"""
+
+
+def sections(rule: Rule) -> Mapping[str, str]:
+    """A rule's documentation by the words of SECTIONS, each text on one line."""
+    texts: dict[str, list[str]] = {}
+    for line in rule.doc.splitlines():
+        word, colon, rest = line.partition(":")
+        if colon and word in SECTIONS:
+            texts[word] = [rest.strip()]
+        elif texts:
+            texts[next(reversed(texts))].append(line.strip())
+    return {word: " ".join(lines).strip() for word, lines in texts.items()}
+
+
+def as_table(rules: Sequence[Rule]) -> str:
+    """One line a rule: id, severity, name, title."""
+    rows = [(rule.id, rule.severity.value, rule.name, rule.title) for rule in rules]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
+    lines = (
+        f"{number:{widths[0]}}  {severity:{widths[1]}}  {name:{widths[2]}}  {title}"
+        for number, severity, name, title in rows
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def as_details(rule: Rule) -> str:
+    """Everything there is to know about one rule."""
+    lines = [
+        f"{rule.id} {rule.name} ({rule.severity.value})",
+        rule.title,
+        "",
+        rule.doc,
+        f"Reads: {', '.join(rule.reads)}",
+        *_options(rule),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def as_json(rules: Sequence[Rule]) -> str:
+    """A list of objects: id, name, severity, title, scope ("object" or "bucket"), reads, options, and the sections."""
+    return json.dumps([_as_object(rule) for rule in rules], indent=2) + "\n"
+
+
+def as_markdown(rules: Sequence[Rule]) -> str:
+    """The page docs/rules.md."""
+    parts = [PAGE]
+    for letter, subject in GROUPS.items():
+        group = [rule for rule in rules if rule.id.startswith(letter)]
+        if group:
+            parts.append(f"## {subject}\n")
+            parts.extend(_section(rule) for rule in group)
+    return "\n".join(parts)
+
+
+def _section(rule: Rule) -> str:
+    lines = [f"### {rule.id} {rule.name}", "", f"**{rule.severity.value}**: {rule.title}.", ""]
+    lines.extend(f"- **{word}:** {text}" for word, text in sections(rule).items())
+    lines.append(f"- **Reads:** {', '.join(f'`{fact}`' for fact in rule.reads)}")
+    lines.extend(f"- **{word}:** {text}" for word, _, text in (line.partition(": ") for line in _options(rule)))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _options(rule: Rule) -> list[str]:
+    if not rule.options:
+        return []
+    names = ", ".join(f"{name} ({kind.__name__})" for name, kind in rule.options.items())
+    return [f"Options: {names} in [rules.{rule.id}] of auditor.toml; the rule is not selected without them."]
+
+
+def _as_object(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "severity": rule.severity.value,
+        "title": rule.title,
+        "scope": "object" if rule.per_object else "bucket",
+        "reads": list(rule.reads),
+        "options": {name: kind.__name__ for name, kind in rule.options.items()},
+        **{word.lower().replace(" ", "_"): text for word, text in sections(rule).items()},
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown(RULES))

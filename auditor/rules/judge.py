@@ -1,0 +1,154 @@
+"""The judge: hands each rule the facts it declared, and turns a fact that could not be read into an undecided rule.
+
+Most objects of a bucket have the same owner and the same grants, and a rule is a pure function of the facts it
+declares: what the rules say that read nothing else of an object is asked once for each ACL, and remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from auditor.model.bucket import BucketFacts
+from auditor.model.finding import Finding, Judgement, fingerprint
+from auditor.model.object import Acl, Evidence, Skipped, Unread
+from auditor.rules.base import OBJECT_FACTS, Hit, Rule, bucket_fact
+from auditor.rules.plan import Plan
+from auditor.verdict.judge import VerdictJudge
+
+SHARED_FACTS: Final = frozenset({"acl", "owner"})
+"""The facts that objects have in common; they follow from the ACL, and where that is not read from the listed owner."""
+
+REMEMBERED: Final = 1024
+"""ACLs whose answers are kept; beyond them the least lately seen is forgotten."""
+
+
+class _Ready(NamedTuple):
+    """A rule made ready: its arguments with the facts of the run in place, and where the object's own facts go.
+
+    applies, lacks: a fact of the run was skipped, or unread; a plan leaves such rules out.
+    """
+
+    order: int
+    rule: Rule
+    arguments: tuple[Any, ...]
+    places: tuple[tuple[int, str], ...]
+    applies: bool
+    lacks: bool
+
+    @classmethod
+    def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> _Ready:
+        arguments = tuple(fixed.get(name) for name in rule.reads)
+        places = tuple((place, name) for place, name in enumerate(rule.reads) if name in OBJECT_FACTS)
+        applies = not any(isinstance(fact, Skipped) for fact in arguments)
+        return cls(order, rule, arguments, places, applies, any(isinstance(fact, Unread) for fact in arguments))
+
+    @property
+    def shared(self) -> bool:
+        """It reads nothing of an object that is not in SHARED_FACTS."""
+        return SHARED_FACTS.issuperset(name for _, name in self.places)
+
+    def ask(self, facts: Mapping[str, Any]) -> _Answer | None:
+        """None: nothing is to be said, for no hit is found, or a fact was skipped and the rule does not apply."""
+        arguments = list(self.arguments)
+        unread = self.lacks
+        for place, name in self.places:
+            fact = arguments[place] = facts[name]
+            if isinstance(fact, Skipped):
+                return None
+            unread = unread or isinstance(fact, Unread)
+        if unread:
+            return _Answer(self.order, self.rule, None)
+        hits = tuple(self.rule.check(*arguments))
+        return _Answer(self.order, self.rule, hits) if hits else None
+
+
+class _Answer(NamedTuple):
+    """What one rule says. hits None: it lacks a fact."""
+
+    order: int
+    rule: Rule
+    hits: tuple[Hit, ...] | None
+
+
+class Judge:
+    """Pure but for its inputs: same facts, same findings. Made once a run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        facts: BucketFacts,
+        *,
+        trusted: frozenset[str] = frozenset(),
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        versions: bool = False,
+    ) -> None:
+        self._facts = facts
+        self._versions = versions
+        self._verdicts = VerdictJudge(facts, trusted, versions)
+        ready = [
+            _Ready.of(order, rule, _fixed_facts(rule, facts, trusted, (options or {}).get(rule.id, {})))
+            for order, rule in enumerate((*plan.bucket_rules, *plan.object_rules))
+        ]
+        ready = [one for one in ready if one.applies]
+        self._of_bucket = [one for one in ready if not one.places]
+        self._shared = [one for one in ready if one.places and one.shared]
+        self._own = [one for one in ready if one.places and not one.shared]
+        self._remembered = lru_cache(REMEMBERED)(self._ask_shared)
+
+    def bucket(self) -> list[Finding]:
+        """The findings on the bucket itself, whose key is None."""
+        return self._findings([answer for one in self._of_bucket if (answer := one.ask({}))], None, None)
+
+    def object(self, evidence: Evidence) -> Judgement:
+        """What the rules and the verdict say of one object; nothing of one that vanished."""
+        if evidence.vanished:
+            return Judgement(evidence, None, (), ())
+        ref, acl, head = evidence.ref, evidence.acl, evidence.head
+        verdict = self._verdicts.verdict(ref, acl, head)
+        answers = self._remembered(acl, None if isinstance(acl, Acl) else ref.owner)
+        facts = {"ref": ref, "acl": acl, "head": head, "owner": evidence.owner, "digests": evidence.digests}
+        own = [answer for one in self._own if (answer := one.ask(facts))]
+        if own:
+            answers = sorted((*answers, *own))
+        if not answers:
+            return Judgement(evidence, verdict, (), ())
+        undecided = tuple(answer.rule.id for answer in answers if answer.hits is None)
+        return Judgement(evidence, verdict, tuple(self._findings(answers, ref.key, ref.version_id)), undecided)
+
+    def _ask_shared(self, acl: Acl | Unread | Skipped, listed_owner: str | None) -> Sequence[_Answer]:
+        """The answers of the rules that read no more of an object than these; an ACL names the owner itself."""
+        owner = acl.owner if isinstance(acl, Acl) else acl if listed_owner is None else listed_owner
+        facts = {"acl": acl, "owner": owner}
+        return tuple(answer for one in self._shared if (answer := one.ask(facts)))
+
+    def _findings(self, answers: Iterable[_Answer], key: str | None, version_id: str | None) -> list[Finding]:
+        version = version_id if self._versions else None
+        return [
+            Finding(
+                fingerprint(self._facts.bucket, key, rule.id, hit.grantee, hit.permission, version),
+                rule.id,
+                hit.severity or rule.severity,
+                key,
+                version_id,
+                hit.grantee,
+                hit.permission,
+                hit.message,
+            )
+            for _, rule, hits in answers
+            for hit in hits or ()
+        ]
+
+
+def _fixed_facts(rule: Rule, facts: BucketFacts, trusted: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a rule that are the same for every object of the run."""
+    fixed: dict[str, Any] = {}
+    for name in rule.reads:
+        if name.startswith("bucket."):
+            fixed[name] = bucket_fact(facts, name)
+        elif name.startswith("config."):
+            fixed[name] = options[name.removeprefix("config.")]
+        elif name == "trusted":
+            fixed[name] = trusted
+    return fixed

@@ -1,0 +1,45 @@
+"""K01: the key is risky for the tools that handle it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.model.finding import Severity
+from auditor.model.object import ObjectRef
+from auditor.rules.base import Hit, rule
+
+RISKS: Final = (
+    (re.compile(r"[\r\n]"), "holds a line break"),
+    (re.compile(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]"), "holds a control character"),
+    (re.compile(r"(?:\A|[/\\])\.\.(?:[/\\]|\Z)"), "steps up to a parent folder"),
+    (re.compile(r"\A/"), "begins with a slash"),
+    (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "holds a control of the text's direction"),
+    (re.compile(r"\A[=+\-@\t\r]"), "begins like a spreadsheet formula"),
+)
+"""What to look for, and what it is called; the direction controls are Unicode's property Bidi_Control."""
+_FIRST: Final = frozenset("/=+-@")
+
+
+def _is_plain(key: str) -> bool:
+    """Told at a glance, as nearly all keys can be: they have nothing that RISKS looks for."""
+    return key.isascii() and key.isprintable() and ".." not in key and key[:1] not in _FIRST
+
+
+@rule("K01", "key-risky", Severity.LOW, reads=("ref",))
+def check(ref: ObjectRef) -> Iterator[Hit]:
+    """
+    Why: S3 takes any key; the shell, sync tool, log viewer or spreadsheet that gets it next may do what it says.
+    Flagged: control characters, CR or LF; a segment that is just `..`, between backslashes too; a leading `/`; controls
+        of the text's direction, which make a name look like another; a first character `=`, `+`, `-`, `@`, tab or CR.
+    Not flagged: `//`, spaces, quotes, markup and letters of any script, harmless where they are handled as data; two
+        dots within a name; a formula's character that is not the key's first.
+    Blind to: letters that look alike, zero-width characters, line separators other than CR and LF.
+    Fix: copy the object to a plain key and delete this one; refuse such keys where they are made.
+    """
+    if _is_plain(ref.key):
+        return
+    risks = [words for risk, words in RISKS if risk.search(ref.key)]
+    if risks:
+        yield Hit(f"its key {', '.join(risks)}")

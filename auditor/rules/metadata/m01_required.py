@@ -1,0 +1,46 @@
+"""M01: metadata that the configuration requires is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from auditor.model.finding import Severity
+from auditor.model.object import Head
+from auditor.rules.base import Hit, rule
+
+PREFIX: Final = "x-amz-meta-"
+
+
+def validate(options: Mapping[str, Any]) -> None:
+    names = options["required"]
+    if not names:
+        raise ValueError("required must name at least one metadata name")
+    for name in names:
+        if not isinstance(name, str) or name.split() != [name]:
+            raise ValueError("required must hold metadata names, which are text without spaces and not empty")
+        if name.lower().startswith(PREFIX):
+            raise ValueError(f"required must hold names without {PREFIX}")
+
+
+@rule(
+    "M01",
+    "metadata-required",
+    Severity.MEDIUM,
+    reads=("head", "config.required"),
+    options={"required": list},
+    validate=validate,
+)
+def check(head: Head, required: list[str]) -> Iterator[Hit]:
+    """
+    Why: retention, billing and access tools go by metadata, and pass over an object that lacks it without a word.
+    Flagged: names of required in [rules.M01] that are not among the object's user metadata, upper or lower case; all
+        in one finding.
+    Not flagged: a name that is there with an empty value; tags, which are not metadata.
+    Blind to: entries that S3 holds but cannot deliver in a header (x-amz-missing-meta); such a name counts as missing.
+    Fix: copy the object over itself with the metadata added, and set it where objects are uploaded.
+    """
+    present = {name.lower() for name in head.metadata}
+    missing = [name for name in dict.fromkeys(name.lower() for name in required) if name not in present]
+    if missing:
+        yield Hit(f"required metadata is missing: {', '.join(missing)}")

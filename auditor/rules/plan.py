@@ -1,0 +1,72 @@
+"""What to ask and what to judge: follows from the selected rules and the bucket's facts, before the first object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.finding import RuleUndecided
+from auditor.model.object import Skipped, Unread
+from auditor.rules.base import Rule, bucket_fact
+
+NOT_NEEDED = "no selected rule needs it"
+ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """acl, head: None when it is asked for every object, else why not.
+
+    acl_for_owner: the ACL is asked all the same where the listing names no owner and a rule needs one.
+    """
+
+    bucket_rules: tuple[Rule, ...]
+    object_rules: tuple[Rule, ...]
+    undecided: tuple[RuleUndecided, ...]
+    acl: Skipped | None
+    head: Skipped | None
+    acl_for_owner: bool = False
+
+
+def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
+    """A rule that lacks a bucket fact is undecided here, once, and dropped; one whose fact is skipped is dropped.
+
+    With BucketOwnerEnforced so are the rules on ACLs and owners: no grant counts and the bucket's owner owns all.
+    """
+    ready: list[Rule] = []
+    undecided: list[RuleUndecided] = []
+    for rule in rules:
+        needed = [bucket_fact(facts, name) for name in rule.reads if name.startswith("bucket.")]
+        unread = next((fact for fact in needed if isinstance(fact, Unread)), None)
+        if unread is not None:
+            undecided.append(RuleUndecided(rule.id, unread.action, unread.code))
+        elif not any(isinstance(fact, Skipped) for fact in needed):
+            ready.append(rule)
+    enforced = facts.ownership == BUCKET_OWNER_ENFORCED
+    if enforced:
+        ready = [rule for rule in ready if not {"acl", "owner"}.intersection(rule.reads)]
+    acl, head = _needs(ready, "acl"), _needs(ready, "head")
+    if enforced:
+        acl = Skipped(ACLS_DISABLED)
+    return Plan(
+        tuple(rule for rule in ready if not rule.per_object),
+        tuple(rule for rule in ready if rule.per_object),
+        tuple(undecided),
+        acl,
+        head,
+        acl_for_owner=not enforced and any("owner" in rule.reads for rule in ready),
+    )
+
+
+def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
+    return None if any(fact in rule.reads for rule in rules) else Skipped(NOT_NEEDED)
+
+
+def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:
+    """The plan of a run that goes on: a rule that it could not judge before stays undecided, whatever is readable now.
+
+    The objects of that time are not read again.
+    """
+    now = {item.rule for item in plan.undecided}
+    return replace(plan, undecided=(*plan.undecided, *(item for item in earlier if item.rule not in now)))

@@ -1,0 +1,45 @@
+"""Select the rules of a run by --only, --ignore, the level and the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from auditor.errors import UsageError
+from auditor.rules.base import Rule
+
+
+def select(
+    rules: Sequence[Rule],
+    options: Mapping[str, Mapping[str, Any]],
+    only: Iterable[str],
+    ignore: Iterable[str],
+    level: str | None = None,
+    *,
+    ledger: bool = True,
+) -> tuple[Rule, ...]:
+    """The rules of a run, in the registry's order. A rule whose options are not configured is left out; at the level
+    `exposure` so is one that needs a HEAD, and without a ledger one that needs digests.
+
+    Raises UsageError for an id that does not exist, or a rule asked for by name that lacks its options or the ledger.
+    """
+    known = {rule.id for rule in rules}
+    only, ignore = {name.upper() for name in only}, {name.upper() for name in ignore}
+    if unknown := sorted((only | ignore) - known):
+        raise UsageError(f"there is no rule {', '.join(unknown)}: `auditor rules` lists them")
+    chosen = [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignore]
+    if level == "exposure":
+        chosen = [rule for rule in chosen if "head" not in rule.reads]
+    if not ledger:
+        if lacking := [rule.id for rule in chosen if "digests" in rule.reads and rule.id in only]:
+            raise UsageError(f"rule {lacking[0]} compares with a ledger: add --ledger sqlite:PATH")
+        chosen = [rule for rule in chosen if "digests" not in rule.reads]
+    ready = [rule for rule in chosen if set(rule.options) <= set(options.get(rule.id, {}))]
+    if missing := sorted(rule.id for rule in chosen if rule not in ready and rule.id in only):
+        first = next(rule for rule in chosen if rule.id == missing[0])
+        raise UsageError(
+            f"rule {first.id} needs its options: add [rules.{first.id}] with {', '.join(first.options)} to auditor.toml"
+        )
+    if not ready:
+        raise UsageError("no rule is selected: loosen --only or --ignore")
+    return tuple(ready)

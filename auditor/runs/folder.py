@@ -1,0 +1,301 @@
+"""One run's folder: parts that are put in place when whole, a checkpoint after each, and the reports at the end."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import TracebackType
+from typing import Any, Final, Self
+
+from auditor.errors import OutputError
+from auditor.model.finding import RuleUndecided
+from auditor.runs.checkpoint import State
+from auditor.runs.ownership import writer_of
+from auditor.runs.parts import KINDS, Part, PartFile, tidy
+from auditor.runs.paths import UNDIVIDED, run_path, state_name, target_name
+from auditor.runs.reading import update_latest_json
+from auditor.runs.stores.base import Store
+from auditor.runs.stores.local import output_errors
+from auditor.runs.tally import Tally
+
+FLUSH_BYTES: Final = 256 * 1024
+"""Lines waiting in memory, in bytes, at which write() asks for a flush()."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Where the lines stood after the last write."""
+
+    key: str | None
+    tally: Tally
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Lines on their way to disk. end: the part ends with them; checkpoint: and the run may go on from this mark."""
+
+    number: int
+    lines: dict[str, list[bytes]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    size: int = 0
+    end: bool = False
+    checkpoint: _Mark | None = None
+
+
+class RunFolder:
+    """write(), write_findings() are cheap and may be called on an event loop; all others block: one thread for them.
+
+    Lines are JSON with their line ends (reports.lines). Call prepare() before the first write. Count an object in
+    `tally` first and write it next, with nothing awaited between, so that each checkpoint's tally is that of its lines.
+    A part ends between two keys only, never between two versions of one.
+
+    target: the summary's own dict. asked: as State has it. tally: the run's, shared with the caller. state: where a
+    killed or handed-on run goes on; its tally is the caller's to restore. part_seconds: longest time a part with lines
+    stays open.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        bucket: str,
+        run_id: str,
+        range_id: str = UNDIVIDED,
+        *,
+        target: Mapping[str, Any],
+        asked: Mapping[str, Any] | None = None,
+        rules_undecided: Sequence[RuleUndecided] = (),
+        tally: Tally,
+        hop: int = 0,
+        state: State | None = None,
+        part_lines: int = 50_000,
+        part_seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.path = run_path(bucket, run_id)
+        self.uri = store.uri(self.path)
+        self.run_id = run_id
+        self._store = store
+        self._bucket = bucket
+        self._range_id = range_id
+        self._target = dict(target)
+        self._asked = dict(asked or {})
+        self._rules_undecided = tuple(rules_undecided)
+        self._tally = tally
+        self._hop = hop
+        self._part_lines = part_lines
+        self._part_seconds = part_seconds
+        self._clock = clock
+        self._lock = threading.Lock()  # over what write() and flush() share
+        self._io = threading.Lock()  # over the files
+        self._files: dict[str, PartFile] = {}
+        self._failure: OutputError | None = None
+        first = state.next_part if state else 0
+        self._batches = [_Batch(first)]
+        self._mark = _Mark(state.start_after if state else None, tally.copy())
+        self._counts = dict.fromkeys(KINDS, 0)
+        self._opened = 0.0
+        self._due = False
+        self._in_versions = False
+        self._loaded = state
+        self._void = state.void if state else ()
+        self._writer = writer_of(store, bucket, run_id, range_id, clock, sleep)
+
+    def prepare(self) -> None:
+        """Before the first write: take the run, and remove what a killed process left after its checkpoint.
+
+        Raises RunTaken when another process is writing this run, OutputError when a part before the checkpoint is gone.
+        """
+        begin = self._writer.claim(self._loaded, self._state(self._batches[0].number, self._mark))
+        self._void, self._batches[0].number = begin.void, begin.next_part
+        tidy(self._store, self.path, self._range_id, begin.next_part)
+        mine = [f".*-part-{self._range_id}-*.tmp", f".{state_name(self._range_id)}.*.tmp"]
+        if self._range_id == UNDIVIDED:
+            mine += [".summary.json.*.tmp", ".report.html.*.tmp"]
+        spool = self._store.spool_dir(self.path)
+        with output_errors(spool):
+            for left in spool.iterdir():
+                if any(fnmatchcase(left.name, pattern) for pattern in mine):
+                    left.unlink(missing_ok=True)
+
+    def write(
+        self,
+        key: str,
+        version_id: str | None,
+        object_line: bytes,
+        finding_lines: Iterable[bytes] = (),
+        undecided_line: bytes | None = None,
+        routed_line: bytes | None = None,
+    ) -> bool:
+        """Take one object's lines, in key order. True: flush() before going on, or memory grows."""
+        with self._lock:
+            self._raise_failure()
+            if self._due and key != self._mark.key:
+                self._end_part(self._mark)
+            self._append("objects", object_line)
+            for line in finding_lines:
+                self._append("findings", line)
+            if undecided_line is not None:
+                self._append("undecided", undecided_line)
+            if routed_line is not None:
+                self._append("routed", routed_line)
+            self._in_versions = version_id is not None
+            return self._written(key)
+
+    @property
+    def position(self) -> str | None:
+        """The last key written or passed: every key up to it has its lines."""
+        return self._mark.key
+
+    def passed(self, key: str) -> None:
+        """The run is past `key`, though nothing was written for it: only delete markers, counted in the tally, are."""
+        with self._lock:
+            if self._due and key != self._mark.key:
+                self._end_part(self._mark)
+            self._mark = _Mark(key, self._tally.copy())
+
+    def write_findings(self, lines: Iterable[bytes]) -> bool:
+        """Take findings that belong to no object. True as for write()."""
+        with self._lock:
+            self._raise_failure()
+            for line in lines:
+                self._append("findings", line)
+            return self._written(self._mark.key)
+
+    def flush(self) -> None:
+        """Bring what was written to disk, and the parts that ended into their place."""
+        with self._io:
+            self._raise_failure()
+            with self._lock:
+                batches, self._batches = self._batches, [_Batch(self._batches[-1].number)]
+            try:
+                for batch in batches:
+                    self._spill(batch)
+                    if batch.end:
+                        self._commit(batch)
+                self._writer.renew()
+            except BaseException as error:  # lines are lost: no checkpoint may ever follow
+                stopped = OutputError(f"{self.uri}: writing was stopped in the middle, start a new run")
+                self._failure = error if isinstance(error, OutputError) else stopped
+                self._discard()
+                raise
+
+    def tick(self) -> None:
+        """End the part if it has been open long enough, and flush."""
+        with self._lock:
+            self._check_due()
+        self.flush()
+
+    def save(self, whole_key: bool = True) -> None:
+        """End the part and checkpoint the tally as it is now; the run may then be handed on.
+
+        whole_key: False when versions of the last key are still to come; the old checkpoint then stays, and going on
+        from it replaces this part.
+        """
+        with self._lock:
+            if any(self._counts.values()):
+                self._end_part(None)
+        self.flush()
+        if whole_key:
+            self._put_state(self._batches[-1].number, _Mark(self._mark.key, self._tally.copy()))
+
+    def finish(
+        self, summary: Mapping[str, Any], html: str, *, update_latest: bool = False, whole_key: bool = True
+    ) -> None:
+        """Save, then write the reports. update_latest: latest.json too, if the run is complete and had no key range."""
+        self.save(whole_key)
+        self._store.put(f"{self.path}/report.html", html.encode())
+        self._store.put(f"{self.path}/summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+        ranged = self._target["start_after"] is not None or self._target["stop_at"] is not None
+        if update_latest and summary["complete"] and not ranged:
+            update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
+
+    def close(self) -> None:
+        """Drop what was not saved; the parts in place stay."""
+        with self._io:
+            self._discard()
+            self._writer.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, kind: str, line: bytes) -> None:
+        batch = self._batches[-1]
+        if not any(self._counts.values()):
+            self._opened = self._clock()
+        batch.lines[kind].append(line)
+        batch.size += len(line)
+        self._counts[kind] += 1
+
+    def _written(self, key: str | None) -> bool:
+        self._mark = _Mark(key, self._tally.copy())
+        self._check_due()
+        return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
+
+    def _check_due(self) -> None:
+        """Is the part full or old? It ends now, or before the next key when more versions of this one may come."""
+        largest = max(self._counts.values())
+        if not largest:
+            return
+        if largest >= self._part_lines or self._clock() - self._opened >= self._part_seconds:
+            self._due = True
+            if not self._in_versions:
+                self._end_part(self._mark)
+
+    def _end_part(self, checkpoint: _Mark | None) -> None:
+        batch = self._batches[-1]
+        batch.end, batch.checkpoint = True, checkpoint
+        self._batches.append(_Batch(batch.number + 1))
+        self._counts = dict.fromkeys(KINDS, 0)
+        self._due = False
+
+    def _spill(self, batch: _Batch) -> None:
+        for kind, lines in batch.lines.items():
+            if not lines:
+                continue
+            if kind not in self._files:
+                part = Part(self._range_id, batch.number, kind)
+                self._files[kind] = PartFile(self._store.spool_dir(self.path) / part.spool_name)
+            self._files[kind].write(b"".join(lines))
+
+    def _commit(self, batch: _Batch) -> None:
+        for kind in KINDS:
+            if file := self._files.get(kind):
+                file.close()
+                self._writer.put_part(Part(self._range_id, batch.number, kind), file.path)
+                del self._files[kind]
+        if batch.checkpoint is not None:
+            self._put_state(batch.number + 1, batch.checkpoint)
+
+    def _put_state(self, next_part: int, mark: _Mark) -> None:
+        self._writer.put_state(self._state(next_part, mark))
+
+    def _state(self, next_part: int, mark: _Mark) -> State:
+        return State(
+            run=self.run_id,
+            target=self._target,
+            asked=self._asked,
+            rules_undecided=self._rules_undecided,
+            next_part=next_part,
+            start_after=mark.key,
+            hop=self._hop,
+            tally=mark.tally.to_dict(),
+            void=self._void,
+        )
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _discard(self) -> None:
+        for file in self._files.values():
+            file.discard()
+        self._files.clear()

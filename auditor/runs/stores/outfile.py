@@ -1,0 +1,44 @@
+"""A file that is put in place when it is whole, and otherwise leaves the place as it was."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from auditor.errors import UsageError
+from auditor.runs.stores.local import output_errors
+
+
+class OutFile:
+    """Grows under a hidden name beside its place. Raises OutputError, and UsageError for what can be no such place."""
+
+    def __init__(self, place: str) -> None:
+        self._place = Path(place)
+        if "://" in place or (self._place.exists() and not self._place.is_file()):
+            raise UsageError(f"--out {place} is no file: give a path, or leave it out and redirect the output")
+        self._growing = self._place.with_name(f".{secrets.token_hex(8)}.tmp")
+        with output_errors(self._place):
+            self._file = self._growing.open("xb")
+
+    def write(self, data: bytes) -> None:
+        with output_errors(self._place):
+            self._file.write(data)
+
+    def keep(self) -> None:
+        """It is whole: what stood there before is replaced."""
+        with output_errors(self._place):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            os.replace(self._growing, self._place)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(OSError):  # a full disk was said when it was written to
+            self._file.close()
+        with suppress(FileNotFoundError):
+            self._growing.unlink()

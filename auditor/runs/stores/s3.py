@@ -1,0 +1,295 @@
+"""A store in a bucket: each file is one PutObject, whole or not at all, and on a condition where it must be."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import logging
+import shutil
+import tempfile
+import time
+from builtins import list as List  # noqa: N812 - the store has a method of that name
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from botocore import exceptions as sdk
+
+from auditor.aws.connection import Connection
+from auditor.aws.session import make_client
+from auditor.errors import OutputError
+from auditor.runs.stores.base import Change, checked, parsed
+from auditor.runs.stores.local import output_errors
+
+UPDATES: Final = 12
+"""How often update_json tries before it gives up; the waits between sum to about 20 s."""
+_REFUSED: Final = frozenset({"PreconditionFailed", "412"})
+CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
+_MISSING: Final = frozenset({"NoSuchKey", "404"})
+_NO_CONDITIONS: Final = frozenset({"NotImplemented", "501"})
+_TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
+_DENIED: Final = "refuses us ({code}): allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket there"
+_UNREADABLE: Final = (
+    "does not let us read what we write there ({code}): allow s3:GetObject and s3:ListBucket, by the policy of this"
+    " identity or of the bucket, and kms:Decrypt where a key encrypts it (docs/deploy.md, Levels and roles)"
+)
+_SENTENCES: Final = {
+    "AccessDenied": _DENIED,
+    "403": _DENIED,
+    "AllAccessDisabled": _DENIED,
+    "NoSuchBucket": "is in a bucket that does not exist ({code}): create it, or choose another --out",
+    "InvalidAccessKeyId": "cannot be written ({code}): check the credentials and --profile",
+    "SignatureDoesNotMatch": "cannot be written ({code}): check the credentials and --profile",
+    "ExpiredToken": "cannot be written, the credentials have expired ({code}): renew them and run again",
+    "PermanentRedirect": "is in another region ({code}): give it with --region",
+}
+
+log = logging.getLogger(__name__)
+
+
+def connect(*, endpoint_url: str | None, profile: str | None, region: str | None) -> Any:
+    """A client for the store's own bucket, which need not lie where the audited one does; its retries are the SDK's."""
+    # The name is no bucket's: nothing is called with it, the store names its own with every call.
+    connection = Connection(bucket="", region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
+    return make_client("s3", connection, endpoint_url=endpoint_url, attempts=5)
+
+
+class S3Store:
+    """The keys below `prefix`. client: a boto3 S3 client. sleep: seconds between the tries of update_json."""
+
+    def __init__(self, client: Any, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._sleep = sleep
+        self._conditional = True
+        self._spool: Path | None = None
+
+    @property
+    def bucket(self) -> str | None:
+        return self._bucket
+
+    @property
+    def prefix(self) -> str:
+        """What every key begins with: empty, or ending in `/`."""
+        return self._prefix
+
+    def uri(self, path: str = "") -> str:
+        return f"s3://{self._bucket}/{self._prefix}{path}".rstrip("/")
+
+    def check_writable(self) -> None:
+        """A write that S3 must refuse by its condition, and does so only after it has checked the permissions.
+
+        A read before it: the condition needs that permission too, and S3 does not say which one is missing.
+        """
+        key = f"{self._prefix}.auditor-probe"
+        with self._errors(self.uri()):
+            self._read(".auditor-probe")
+            try:
+                self._client.put_object(Bucket=self._bucket, Key=key, Body=b"", IfMatch=f'"{"0" * 32}"')
+            except sdk.ClientError as error:
+                if _code(error) not in CONFLICTS | _MISSING:
+                    self._do_without_conditions(error)
+            else:  # a server that does not know the condition has written it
+                self._client.delete_object(Bucket=self._bucket, Key=key)
+                self._do_without_conditions()
+
+    def put(self, path: str, data: bytes) -> None:
+        with self._errors(self.uri(path)):
+            self._put(path, data)
+
+    def get(self, path: str) -> bytes | None:
+        with self._errors(self.uri(path)):
+            return self._read(path)[0]
+
+    def list(self, prefix: str) -> List[str]:
+        found: List[str] = []
+        with self._errors(self.uri(prefix)):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._bucket, Prefix=f"{self._prefix}{prefix}"
+            )
+            for page in pages:
+                found += [item["Key"][len(self._prefix) :] for item in page.get("Contents", ())]
+        return sorted(path for path in found if not path.rpartition("/")[2].startswith("."))
+
+    def delete(self, path: str) -> None:
+        with self._errors(self.uri(path)):
+            self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
+
+    def update_json(self, path: str, change: Change) -> None:
+        uri = self.uri(path)
+        for attempt in range(UPDATES):
+            with self._errors(uri):
+                data, tag = self._read(path)
+                value = change(None if data is None else parsed(data, uri))
+                if value is None:
+                    return
+                if self._put_where(path, json.dumps(value, indent=1).encode() + b"\n", tag) is not None:
+                    return
+            self._sleep(_pause(attempt))
+        raise OutputError(f"{uri} is being written by too many others at once: run again")
+
+    def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
+        with self._errors(self.uri(path)):
+            return self._read(path)
+
+    def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
+        with self._errors(self.uri(path)):
+            return self._put_where(path, data, tag)
+
+    def put_new_file(self, path: str, local: Path) -> bool:
+        """True as well where the very same file is: it is our own, the answer was lost. 5 GB at most."""
+        uri = self.uri(path)
+        for attempt in range(UPDATES):
+            with self._errors(uri), output_errors(local):
+                placed = self._placed(path, local)
+                if placed:
+                    local.unlink()
+            if placed is not None:
+                return placed
+            self._sleep(_pause(attempt))
+        raise OutputError(f"{uri} is being written by too many others at once: run again")
+
+    def replace_file(self, path: str, local: Path) -> str | None:
+        with self._errors(self.uri(path)), output_errors(local):
+            with local.open("rb") as body:
+                tag = self._put(path, body)
+            local.unlink()
+        return tag.strip('"')
+
+    def spool_dir(self, folder: str) -> Path:
+        """One temporary directory for all folders, gone at close()."""
+        checked(folder)
+        if self._spool is None:
+            with output_errors(tempfile.gettempdir()):
+                self._spool = Path(tempfile.mkdtemp(prefix="auditor-"))
+        return self._spool
+
+    def close(self) -> None:
+        if self._spool is not None:
+            shutil.rmtree(self._spool, ignore_errors=True)
+            self._spool = None
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _key(self, path: str) -> str:
+        return self._prefix + checked(path)
+
+    def _put(self, path: str, body: bytes | BufferedReader, **condition: str) -> str:
+        # Content-MD5: buckets with Object Lock ask for it, and every S3 there is checks it.
+        digest = base64.b64encode(_md5(body)).decode()
+        reply = self._client.put_object(
+            Bucket=self._bucket,
+            Key=self._key(path),
+            Body=body,
+            ContentType=_type(path),
+            ContentMD5=digest,
+            **condition,
+        )
+        return str(reply["ETag"])
+
+    def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
+        if self._conditional:
+            try:
+                return self._put_on(path, body, tag)
+            except sdk.ClientError as error:
+                self._do_without_conditions(error)
+        return self._put(path, body) if self._read(path)[1] == tag else None
+
+    def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
+        """On the condition; where it is refused though it holds, with the ETag as Ceph compares it, without quotes."""
+        bare = None if tag is None else tag.strip('"')
+        for form in dict.fromkeys((tag, bare)):
+            try:
+                return self._put(path, body, **({"IfNoneMatch": "*"} if form is None else {"IfMatch": form}))
+            except sdk.ClientError as error:
+                code = _code(error)
+                if code not in CONFLICTS | _MISSING:  # missing: it was there when we read it
+                    raise
+                if tag is None or code not in _REFUSED or self._read(path)[1] != tag:
+                    return None
+        self._do_without_conditions()
+        return self._put(path, body)
+
+    def _placed(self, path: str, local: Path) -> bool | None:
+        """None: somebody is just writing or removing it."""
+        with local.open("rb") as body:
+            if self._put_where(path, body, None) is not None:
+                return True
+            there = self._read(path)[0]
+            body.seek(0)
+            return None if there is None else there == body.read()
+
+    def _do_without_conditions(self, error: sdk.ClientError | None = None) -> None:
+        """Look before each write instead, and say so. error: raised when it says something else."""
+        if error is not None and _code(error) not in _NO_CONDITIONS:
+            raise error
+        if self._conditional:
+            self._conditional = False
+            log.warning(
+                "%s takes no conditional writes: two processes on one run may both write it, see to it that one does",
+                self.uri(),
+            )
+
+    def _read(self, path: str) -> tuple[bytes | None, str | None]:
+        """The file and its ETag, quotes included as the conditions want it."""
+        try:
+            reply = self._client.get_object(Bucket=self._bucket, Key=self._key(path))
+        except sdk.ClientError as error:
+            if _code(error) in _MISSING:
+                return None, None
+            raise
+        with reply["Body"] as body:
+            return body.read(), reply["ETag"]
+
+    @contextmanager
+    def _errors(self, uri: str) -> Iterator[None]:
+        """Whatever the SDK raises, as one sentence."""
+        try:
+            yield
+        except (sdk.ClientError, sdk.BotoCoreError) as error:
+            raise OutputError(_sentence(uri, error)) from error
+
+
+def _sentence(uri: str, error: BaseException) -> str:
+    if isinstance(error, sdk.ClientError):
+        code = _code(error)
+        words = _SENTENCES.get(code, "cannot be used ({code}): check it, or choose another --out")
+        if words is _DENIED and error.operation_name == "GetObject":
+            words = _UNREADABLE
+        return f"{uri} {words.format(code=code)}"
+    if isinstance(error, (sdk.NoCredentialsError, sdk.PartialCredentialsError, sdk.CredentialRetrievalError)):
+        return f"{uri} cannot be written without credentials: set AWS_ACCESS_KEY_ID and its secret, or --profile"
+    return f"{uri} cannot be reached ({error}): check the network and the endpoint"
+
+
+def _code(error: sdk.ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "Unknown"))
+
+
+def _md5(body: bytes | BufferedReader) -> bytes:
+    if isinstance(body, bytes):
+        return hashlib.md5(body, usedforsecurity=False).digest()
+    body.seek(0)
+    found = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False)).digest()
+    body.seek(0)
+    return found
+
+
+def _pause(attempt: int) -> float:
+    return min(0.05 * 2.0**attempt, 3.0)
+
+
+def _type(path: str) -> str:
+    return _TYPES.get(Path(path).suffix, "application/octet-stream")

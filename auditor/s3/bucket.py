@@ -1,0 +1,218 @@
+"""What is read of the bucket before its objects: who owns it and what its settings are, each fact for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from botocore import xform_name
+
+from auditor.aio.groups import task_group
+from auditor.aws import session as aws
+from auditor.aws.connection import Connection
+from auditor.aws.failures import sdk_errors
+from auditor.errors import BucketError, CallFailed
+from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.model.object import Acl, Skipped, Unread
+from auditor.s3.bucket_settings import QUESTIONS, Question, Reply, access_block_of
+from auditor.s3.calls import UNREADABLE, Caller
+from auditor.s3.engines import parse_reply as replies
+
+T = TypeVar("T")
+NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
+NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
+THREADS: Final = 4
+_REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+
+
+class BucketReader:
+    """Reads BucketFacts with a boto3 client in a few threads of its own.
+
+    AWS: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
+    GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity;
+    S3 Control GetPublicAccessBlock.
+    """
+
+    def __init__(self, connection: Connection, caller: Caller, pool: ThreadPoolExecutor) -> None:
+        self._connection = connection
+        self._caller = caller
+        self._pool = pool
+        self._arguments: dict[str, Any] = {"Bucket": connection.bucket}
+        if connection.expected_owner:
+            self._arguments["ExpectedBucketOwner"] = connection.expected_owner
+        self._custom = aws.custom_endpoint("s3", connection.endpoint_url, connection.profile)
+
+    async def _thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def _call(self, action: str, method: Callable[..., Any], **arguments: Any) -> Any:
+        def attempt() -> Any:
+            with sdk_errors(action):
+                return method(**arguments)
+
+        return await self._caller.call("bucket", action, lambda: self._thread(attempt))
+
+    async def _fact(
+        self,
+        action: str,
+        method: Callable[..., Any],
+        parse: Callable[[Reply], T],
+        absent: Mapping[str, T] | None = None,
+        **arguments: Any,
+    ) -> T | Unread:
+        """One fact. absent: the error codes that mean "not configured", and what that is worth."""
+        try:
+            return parse(await self._call(action, method, **arguments))
+        except CallFailed as failure:
+            if absent and failure.code in absent:
+                return absent[failure.code]
+            return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
+
+    async def region(self, explicit: str | None) -> str | Unread | Skipped:
+        """The bucket's region (HeadBucket's x-amz-bucket-region, which comes with refusals too).
+
+        Raises BucketError for a bucket that does not exist, or lies elsewhere than `explicit` says.
+        """
+        bucket = self._connection.bucket
+        client = await self._client("s3", endpoint_url=self._connection.endpoint_url)
+        try:
+            reply = await self._call("HeadBucket", client.head_bucket, **self._arguments)
+            headers, code = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {}), ""
+        except CallFailed as failure:
+            headers, code = failure.headers, failure.code
+            if code in ("Timeout", "ConnectionError"):
+                where = self._custom or "S3"
+                raise BucketError(
+                    f"{where} cannot be reached ({code}): check the network and --endpoint-url"
+                ) from failure
+        except BucketError as error:
+            headers, code = getattr(error.__cause__, "headers", {}), "301"
+            if "x-amz-bucket-region" not in headers:
+                raise
+        if code in ("404", "NoSuchBucket"):
+            raise BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
+        found = str(headers.get("x-amz-bucket-region", ""))
+        if not _REGION.fullmatch(found):  # no server's word becomes part of a host's name
+            found = ""
+        if found and explicit and found != explicit and not self._custom:
+            raise BucketError(
+                f"the bucket {bucket!r} is in {found}, not in {explicit}: use --region {found} or leave it out"
+            )
+        if found:
+            return found
+        return (
+            Skipped("a custom endpoint names no region") if self._custom else Unread("HeadBucket", code or "Malformed")
+        )
+
+    async def _client(self, service: str, *, endpoint_url: str | None = None) -> Any:
+        return await self._thread(lambda: aws.make_client(service, self._connection, endpoint_url=endpoint_url))
+
+    async def read(self, region: str | Unread | Skipped) -> BucketFacts:
+        """All facts. Raises RunError for what dooms the run; every other failure is Unread in its place."""
+        s3 = await self._client("s3", endpoint_url=self._connection.endpoint_url)
+        async with task_group() as group:
+            own = group.create_task(self._own(s3))
+            account = group.create_task(self._account())
+            asked = {question.fact: group.create_task(self._ask(s3, question)) for question in QUESTIONS}
+        answers = {fact: task.result() for fact, task in asked.items()}
+        own_id, is_ours = own.result()
+        owner = _owner(answers["acl"], own_id, is_ours)
+        return BucketFacts(
+            bucket=self._connection.bucket,
+            region=region,
+            owner=owner,
+            own_id=own_id,
+            account=account.result(),
+            account_public_access_block=await self._account_block(account.result(), owner, own_id),
+            **answers,
+        )
+
+    async def _ask(self, s3: Any, question: Question) -> Any:
+        method = getattr(s3, xform_name(question.action))
+        return await self._fact(question.action, method, question.parse, question.absent, **self._arguments)
+
+    async def _own(self, s3: Any) -> tuple[str | Unread, bool]:
+        """The caller's canonical ID, and whether the bucket is among the caller's own (ListBuckets names no others)."""
+        bucket = self._connection.bucket
+        try:
+            reply = await self._call("ListBuckets", s3.list_buckets, Prefix=bucket)
+            own = str(replies.required("ListBuckets", replies.required("ListBuckets", reply, "Owner"), "ID"))
+        except CallFailed as failure:
+            return Unread("ListBuckets", failure.code), False
+        return own, any(entry.get("Name") == bucket for entry in reply.get("Buckets", ()))
+
+    async def _account(self) -> str | Unread | Skipped:
+        """The caller's 12-digit account. Behind a custom endpoint STS is asked there, never at AWS."""
+        endpoint = aws.custom_endpoint("sts", None, self._connection.profile) or self._custom
+        sts = await self._client("sts", endpoint_url=endpoint)
+        found = await self._fact(
+            "GetCallerIdentity",
+            sts.get_caller_identity,
+            lambda reply: str(replies.required("GetCallerIdentity", reply, "Account")),
+        )
+        return Skipped(NO_ACCOUNT_ID) if self._custom and isinstance(found, Unread) else found
+
+    async def _account_block(
+        self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
+    ) -> PublicAccessBlock | Unread | Skipped:
+        """The account's block; only the caller's own can be asked, and it speaks of the caller's own buckets only."""
+        action = "GetPublicAccessBlock"
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
+        if self._custom and not endpoint:
+            return Skipped(NO_ACCOUNT_LEVEL)
+        if not isinstance(account, str):
+            return account
+        # S3 itself has checked the expected owner; without one, the canonical IDs must be known to be the same.
+        if account != self._connection.expected_owner:
+            for fact in (owner, own_id):
+                if isinstance(fact, Unread):
+                    return fact
+            if owner != own_id:
+                return Unread(action, "ForeignAccount")
+        control = await self._client("s3control", endpoint_url=endpoint)
+        if endpoint:
+            control.meta.events.register("before-send.s3-control", _without_account_host)
+        return await self._fact(
+            action,
+            control.get_public_access_block,
+            access_block_of,
+            {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
+            AccountId=account,
+        )
+
+
+def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unread:
+    """The bucket's owner: its ACL names it; failing that, a bucket among the caller's own is the caller's."""
+    if isinstance(acl, Acl):
+        return acl.owner
+    return own_id if is_ours else acl
+
+
+def _without_account_host(request: Any, **_: Any) -> None:
+    """S3 Control puts the account before the host, which an IP address cannot have: send it to the address itself."""
+    parts = urlsplit(request.url)
+    host = (parts.hostname or "").partition(".")[2]
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return
+    request.url = urlunsplit(parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}"))
+
+
+@contextmanager
+def open_reader(connection: Connection, caller: Caller) -> Iterator[BucketReader]:
+    """A reader with a few threads of its own, and a connection for each."""
+    connection = replace(connection, concurrency=THREADS)
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-bucket")
+    try:
+        yield BucketReader(connection, caller, pool)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,113 @@
+"""From the replies about a bucket to its facts, pure: which call gives which, and what "not configured" is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from auditor.errors import CallFailed
+from auditor.model.bucket import Encryption, PublicAccessBlock
+from auditor.model.object import Acl
+from auditor.model.policy import parse as parse_policy
+from auditor.s3.engines import parse_reply as replies
+
+Reply = Mapping[str, Any]
+
+
+def _ownership(reply: Reply) -> str:
+    action = "GetBucketOwnershipControls"
+    rules = replies.required(action, replies.required(action, reply, "OwnershipControls"), "Rules")
+    if not rules:
+        raise CallFailed(action, "Malformed", 200, "no rule")
+    return str(replies.required(action, rules[0], "ObjectOwnership"))
+
+
+def access_block_of(reply: Reply) -> PublicAccessBlock:
+    switches = replies.required("GetPublicAccessBlock", reply, "PublicAccessBlockConfiguration")
+    if not switches:
+        raise CallFailed("GetPublicAccessBlock", "Malformed", 200, "no switch")
+    return PublicAccessBlock(
+        bool(switches.get("BlockPublicAcls")),
+        bool(switches.get("IgnorePublicAcls")),
+        bool(switches.get("BlockPublicPolicy")),
+        bool(switches.get("RestrictPublicBuckets")),
+    )
+
+
+def _is_public(reply: Reply) -> bool:
+    action = "GetBucketPolicyStatus"
+    return bool(replies.required(action, replies.required(action, reply, "PolicyStatus"), "IsPublic"))
+
+
+def _policy(reply: Reply) -> str:
+    text = str(replies.required("GetBucketPolicy", reply, "Policy"))
+    if not text.strip():  # that there is none is said by NoSuchBucketPolicy, never by nothing
+        raise CallFailed("GetBucketPolicy", "Malformed", 200, "no document")
+    try:
+        parse_policy(text)
+    except ValueError as error:
+        raise CallFailed("GetBucketPolicy", "Malformed", 200, str(error)) from error
+    return text
+
+
+def _encryption(reply: Reply) -> Encryption:
+    action = "GetBucketEncryption"
+    rules = replies.required(action, replies.required(action, reply, "ServerSideEncryptionConfiguration"), "Rules")
+    for rule in rules:
+        default = rule.get("ApplyServerSideEncryptionByDefault")
+        if default:
+            return Encryption(
+                str(replies.required(action, default, "SSEAlgorithm")),
+                default.get("KMSMasterKeyID"),
+                bool(rule.get("BucketKeyEnabled")),
+            )
+    raise CallFailed(action, "Malformed", 200, "no rule")
+
+
+def _versioning(reply: Reply) -> str:
+    """An empty document means that it was never on; no document at all means nothing."""
+    headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    if headers.get("content-length") == "0":
+        raise CallFailed("GetBucketVersioning", "Malformed", 200, "no document")
+    return str(reply.get("Status") or "Never")
+
+
+def _payer(reply: Reply) -> str:
+    return str(replies.required("GetBucketRequestPayment", reply, "Payer"))
+
+
+def _bucket_acl(reply: Reply) -> Acl:
+    return replies.acl("GetBucketAcl", reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One call. fact: its name in BucketFacts. absent: the codes that mean "not configured", and what as."""
+
+    fact: str
+    action: str
+    parse: Callable[[Reply], Any]
+    absent: Mapping[str, Any] = field(default_factory=dict)
+
+
+QUESTIONS: Final = (
+    Question("acl", "GetBucketAcl", _bucket_acl),
+    Question("ownership", "GetBucketOwnershipControls", _ownership, {"OwnershipControlsNotFoundError": "ObjectWriter"}),
+    Question(
+        "public_access_block",
+        "GetPublicAccessBlock",
+        access_block_of,
+        {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
+    ),
+    Question("policy_is_public", "GetBucketPolicyStatus", _is_public, {"NoSuchBucketPolicy": False}),
+    Question("policy", "GetBucketPolicy", _policy, {"NoSuchBucketPolicy": ""}),
+    Question("versioning", "GetBucketVersioning", _versioning),
+    Question(
+        "encryption",
+        "GetBucketEncryption",
+        _encryption,
+        {"ServerSideEncryptionConfigurationNotFoundError": Encryption()},
+    ),
+    Question("request_payer", "GetBucketRequestPayment", _payer),
+)

@@ -1,0 +1,44 @@
+"""The engines by name. To add one: a module with `open_engine`, a line here; the conformance suite runs over all."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+from auditor.aws.connection import Connection
+from auditor.s3.engines.base import Engine, EngineFactory
+
+
+def _open(name: str, connection: Connection) -> AbstractAsyncContextManager[Engine]:
+    opening: AbstractAsyncContextManager[Engine] = _module(name).open_engine(connection)
+    return opening
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"auditor.s3.engines.{name}")
+
+
+def load(name: str | None) -> None:
+    """Import an engine's module, so that opening it later does not. None: the default one's; a name that is none is for
+    the settings to refuse.
+
+    For a function's start: Lambda gives it a whole CPU then, whatever its memory.
+    """
+    if (name or DEFAULT_ENGINE) in ENGINES:
+        _module(name or DEFAULT_ENGINE)
+
+
+# Each is imported when it is opened: a function's cold start does not pay for the SDK that it does not use.
+ENGINES: Final[dict[str, EngineFactory]] = {name: partial(_open, name) for name in ("direct", "aioboto3", "boto3")}
+DEFAULT_ENGINE: Final = "direct"
+Choice = tuple[str, Connection]
+"""An engine's name, and what it is to reach."""
+
+
+def open_engine(choice: Choice) -> AbstractAsyncContextManager[Engine]:
+    """An engine for one run."""
+    name, connection = choice
+    return ENGINES[name](connection)

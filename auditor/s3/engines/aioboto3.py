@@ -1,0 +1,147 @@
+"""Engine `aioboto3`: the asynchronous SDK on one event loop, with as many connections as the concurrency."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final
+
+import aioboto3
+import aiohttp
+from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
+from aiobotocore.session import AioSession
+from botocore import exceptions as sdk
+
+from auditor.aws import session as aws
+from auditor.aws.connection import Connection
+from auditor.aws.endpoint import tls_context
+from auditor.aws.failures import sdk_errors
+from auditor.errors import CallFailed, UsageError
+from auditor.model.object import Acl, Head
+from auditor.s3.checksums import stored_of_reply, without_validation
+from auditor.s3.engines import parse_reply as replies
+from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
+from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
+
+_LOST: Final = (aiohttp.ClientError,)
+
+
+class _OneHop:
+    """An aiohttp session that follows no Location, and knows whom it speaks to."""
+
+    def __init__(self, session: Any, tls: ssl.SSLContext) -> None:
+        self._session = session
+        self._tls = tls
+
+    def request(self, *arguments: Any, **options: Any) -> Any:
+        return self._session.request(*arguments, allow_redirects=False, ssl=self._tls, **options)
+
+
+class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
+    """The SDK's own follows a redirect to any host, session token included, and believes what that host answers;
+    behind a proxy it verifies no certificate."""
+
+    def __init__(self, *arguments: Any, tls: ssl.SSLContext, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._tls = tls
+
+    async def _get_session(self, proxy_url: Any) -> Any:
+        return _OneHop(await super()._get_session(proxy_url), self._tls)
+
+
+class Aioboto3Body:
+    """aiobotocore's StreamingBody; raises CallFailed Malformed for a reply that does not say what it is."""
+
+    def __init__(self, reply: Any, span: Span | None) -> None:
+        self.length, self.etag = replies.length_and_etag(reply)
+        self.stored: Mapping[str, str] = {} if span else stored_of_reply(reply)
+        self._stream = reply["Body"]
+
+    async def readinto(self, buffer: memoryview) -> int:
+        count, size = 0, len(buffer)
+        try:
+            while count < size:
+                with sdk_errors("GetObject", _LOST):
+                    piece = await self._stream.content.read(size - count)
+                if not piece:
+                    break
+                buffer[count : count + len(piece)] = piece
+                count += len(piece)
+        except CallFailed as failure:
+            failure.read = count
+            raise
+        return count
+
+
+class Aioboto3Engine:
+    """One client for the run."""
+
+    def __init__(self, connection: Connection, client: Any) -> None:
+        self._requests = Requests(connection)
+        self._client = client
+
+    @staticmethod
+    async def _run(action: str, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        with sdk_errors(action, _LOST):
+            return await call(**arguments)
+
+    @property
+    def open_connections(self) -> int:
+        return 0  # the SDK does not tell
+
+    def keep(self, connections: int) -> None:
+        pass  # the SDK's pool is its own
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        method, arguments = self._requests.listing(query, position)
+        return replies.page(query, await self._run(LISTING_ACTIONS[method], getattr(self._client, method), arguments))
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        arguments = self._requests.object(key, version_id)
+        return replies.acl("GetObjectAcl", await self._run("GetObjectAcl", self._client.get_object_acl, arguments))
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        arguments = self._requests.head(key, version_id, checksum)
+        return replies.head(await self._run("HeadObject", self._client.head_object, arguments))
+
+    @asynccontextmanager
+    async def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AsyncIterator[Aioboto3Body]:
+        arguments = self._requests.get(key, version_id, etag, span)
+        reply = await self._run("GetObject", self._client.get_object, arguments)
+        try:
+            replies.check_span(reply.get("ContentRange"), span)
+            yield Aioboto3Body(reply, span)
+        finally:
+            reply["Body"].close()
+
+
+@asynccontextmanager
+async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
+    """An engine with a connection pool as large as the connection's concurrency."""
+    try:
+        session = aioboto3.Session(
+            botocore_session=aws.with_shared_models(AioSession(profile=connection.profile)),
+            region_name=connection.region,
+        )
+        opening = session.client(
+            "s3",
+            region_name=connection.region or session.region_name or "us-east-1",
+            endpoint_url=connection.endpoint_url,
+            config=AioConfig(
+                http_session_cls=partial(_OneHopSession, tls=tls_context(connection)), **aws.client_options(connection)
+            ),
+        )
+        client = without_validation(aws.without_redirects(await opening.__aenter__()))
+    except sdk.ProfileNotFound as error:
+        raise aws.profile_missing(connection.profile) from error
+    except (sdk.BotoCoreError, ValueError) as error:
+        raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
+    try:
+        yield Aioboto3Engine(connection, client)
+    finally:
+        await opening.__aexit__(None, None, None)

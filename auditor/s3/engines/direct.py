@@ -1,0 +1,302 @@
+"""Engine `direct`: plain HTTPS requests that we sign, one connection pool, and no SDK between a call and its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Final
+
+from auditor import __version__
+from auditor.aws.connection import Connection
+from auditor.aws.credentials import CredentialSource
+from auditor.aws.endpoint import Origin, proxy_for, resolve_origin, tls_context
+from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
+from auditor.aws.sigv4 import Credentials, Signer, UnsignableError, encode_key, encode_query
+from auditor.errors import CallFailed
+from auditor.model.object import Acl, Head
+from auditor.s3.checksums import CHECKSUM_MODE, stored
+from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines import parse_xml as documents
+from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
+from auditor.s3.engines.parse_reply import check_span
+from auditor.s3.engines.requests import listing_query
+from auditor.s3.http.base import (
+    Answer,
+    Request,
+    Server,
+    Stream,
+    StreamingTransport,
+    Transport,
+    TransportError,
+    TransportTimeoutError,
+)
+from auditor.s3.http.transport import ThinStreams, ThinTransport
+
+SKEW_SECONDS: Final = 240.0
+"""S3 refuses a request that is more than fifteen minutes off; a clock that is off by so many seconds is set right."""
+PAGES_AT_ONCE: Final = 2
+SECRETS: Final = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"})
+_LONGEST_CODE: Final = 100
+_LARGEST_ERROR: Final = 64 * 1024
+
+Pairs = tuple[tuple[str, str], ...]
+"""Headers of a request, lower-case names in order."""
+
+
+class DirectBody:
+    """A GetObject's bytes; raises CallFailed Malformed for an answer that does not say what it is."""
+
+    def __init__(self, stream: Stream, span: Span | None) -> None:
+        content_range = stream.headers.get(b"content-range")
+        check_span(None if content_range is None else headers.text(content_range), span)
+        self.length, self.etag = headers.length_and_etag("GetObject", stream.headers)
+        self.stored: Mapping[str, str] = {} if span else stored(stream.headers)
+        self._stream = stream
+
+    async def readinto(self, buffer: memoryview) -> int:
+        try:
+            return await self._stream.readinto(buffer)
+        except TransportError as error:
+            failure = lost("GetObject", error)
+            failure.read = error.read
+            raise failure from error
+
+
+class DirectEngine:
+    """Signs each request with the credentials of its moment.
+
+    Three transports: `small` for ACLs and HEADs, `pages` for listings, `large` for objects' bodies.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        origin: Origin,
+        credentials: CredentialSource,
+        *,
+        small: Transport,
+        pages: Transport,
+        large: StreamingTransport,
+    ) -> None:
+        self._bucket_path = f"{origin.path_prefix}/"
+        self._host = origin.host_header
+        self._signer = Signer(origin.region, origin.service)
+        self._credentials = credentials
+        self._small = small
+        self._pages = pages
+        self._large = large
+        self._behind = 0.0
+        common = [("user-agent", f"s3-auditor/{__version__}")]
+        if connection.expected_owner:
+            common.append(("x-amz-expected-bucket-owner", connection.expected_owner))
+        if connection.requester_pays:
+            common.append(("x-amz-request-payer", "requester"))
+        self._common: Pairs = tuple(common)
+        self._with_checksum: Pairs = tuple(sorted([*common, CHECKSUM_MODE]))
+        self._listing: Pairs = tuple(sorted([*common, ("x-amz-optional-object-attributes", "RestoreStatus")]))
+
+    @property
+    def open_connections(self) -> int:
+        return self._small.open_connections
+
+    def keep(self, connections: int) -> None:
+        self._small.keep(connections)
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        action = "ListObjectVersions" if query.versions else "ListObjectsV2"
+        asked = _query(action, listing_query(query, position))
+        answer = await self._send(action, "GET", "", asked, self._listing, self._pages)
+        return documents.page(query, answer.body)
+
+    async def get_acl(self, key: str, version_id: str | None) -> Acl:
+        asked = "acl=" if version_id is None else _query("GetObjectAcl", [("acl", ""), ("versionId", version_id)])
+        return documents.acl("GetObjectAcl", (await self._send("GetObjectAcl", "GET", key, asked, self._common)).body)
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        extra = self._with_checksum if checksum else self._common
+        return headers.head(
+            (await self._send("HeadObject", "HEAD", key, _version("HeadObject", version_id), extra)).headers
+        )
+
+    @asynccontextmanager
+    async def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AsyncIterator[DirectBody]:
+        extra = [*(self._with_checksum if span is None else self._common)]
+        if etag is not None:
+            extra.append(("if-match", f'"{etag}"'))
+        if span is not None:
+            extra.append(("range", span.header()))
+        asked = _version("GetObject", version_id)
+        credentials = await self._credentials.current()
+        request, behind = self._signed(credentials, "GetObject", "GET", key, asked, tuple(sorted(extra)))
+        opening = self._large.stream(request)
+        with transport_errors("GetObject"):
+            stream = await opening.__aenter__()
+        try:
+            if stream.status not in (200, 206):
+                raise await self._refused(stream, behind)
+            yield DirectBody(stream, span)
+        finally:
+            await opening.__aexit__(None, None, None)
+
+    async def _send(
+        self, action: str, method: str, key: str, query: str, extra: Pairs, transport: Transport | None = None
+    ) -> Answer:
+        credentials = self._credentials.at_hand() or await self._credentials.current()
+        request, behind = self._signed(credentials, action, method, key, query, extra)
+        try:
+            answer = await (transport or self._small).send(request)
+        except TransportError as error:
+            raise lost(action, error) from error
+        if answer.status != 200:
+            raise await self._set_right(_failure(action, answer), behind)
+        return answer
+
+    def _signed(
+        self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs
+    ) -> tuple[Request, float]:
+        """The request, and by how many seconds its time was set right."""
+        try:
+            path = self._bucket_path + encode_key(key)
+            behind = self._behind
+            signed = self._signer.sign(credentials, method, self._host, path, query, extra, time.time() + behind)
+        except UnsignableError as error:
+            raise _unsignable(action, error) from error
+        return Request(method, f"{path}?{query}" if query else path, signed), behind
+
+    async def _refused(self, stream: Stream, behind: float) -> CallFailed:
+        buffer = memoryview(bytearray(_LARGEST_ERROR))
+        with transport_errors("GetObject"):
+            count = await stream.readinto(buffer)
+        answer = Answer(stream.status, stream.reason, stream.headers, bytes(buffer[:count]))
+        return await self._set_right(_failure("GetObject", answer), behind)
+
+    async def _set_right(self, failure: CallFailed, signed_behind: float) -> CallFailed:
+        """The failure; or one that is worth another try, where what S3 refused was renewed: credentials, or the clock.
+
+        A HEAD's 403 has no code: there the answer's date has to tell.
+        """
+        if failure.code in EXPIRED and await self._credentials.renewed():
+            return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
+        if failure.status == 403 and failure.code in ("RequestTimeTooSkewed", "403"):
+            behind = _behind(failure)
+            if behind is not None and abs(behind - signed_behind) >= SKEW_SECONDS:
+                self._behind = behind
+                return CallFailed(failure.action, CLOCK_SET, failure.status, failure.message, failure.headers)
+        return failure
+
+
+def _version(action: str, version_id: str | None) -> str:
+    return "" if version_id is None else _query(action, [("versionId", version_id)])
+
+
+def _query(action: str, pairs: list[tuple[str, str]]) -> str:
+    try:
+        return encode_query(pairs)
+    except UnsignableError as error:
+        raise _unsignable(action, error) from error
+
+
+def _unsignable(action: str, error: UnsignableError) -> CallFailed:
+    return CallFailed(action, "Unsignable", message=str(error))
+
+
+def _failure(action: str, answer: Answer) -> CallFailed:
+    """A HEAD's answer has no body: its code is the status."""
+    code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
+    return CallFailed(
+        action,
+        (code or str(answer.status))[:_LONGEST_CODE],
+        answer.status,
+        message[:500],
+        {headers.text(name): headers.text(value) for name, value in answer.headers.items()},
+    )
+
+
+def _behind(failure: CallFailed) -> float | None:
+    """Seconds by which this machine's clock is behind the server's, by the answer's Date."""
+    try:
+        return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def lost(action: str, error: TransportError) -> CallFailed:
+    code = "Timeout" if isinstance(error, TransportTimeoutError) else "ConnectionError"
+    return CallFailed(action, code, message=str(error)[:500])
+
+
+@contextmanager
+def transport_errors(action: str) -> Iterator[None]:
+    """What the transport raises leaves as a failed call."""
+    try:
+        yield
+    except TransportError as error:
+        raise lost(action, error) from error
+
+
+@asynccontextmanager
+async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
+    """An engine with as many connections as the connection's concurrency, for small answers and for bodies each."""
+    origin, server, credentials = await asyncio.to_thread(_prepare, connection)
+    small: Transport
+    pages: Transport
+    large: StreamingTransport
+    if server.proxy is not None:
+        from auditor.s3.http.aiohttp import AiohttpTransport  # slow to import
+
+        small = pages = large = AiohttpTransport(server)
+    else:
+        # Many at once: an ACL is no larger, and a server that says otherwise shall not fill the memory.
+        small = ThinTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
+        # A connection's buffers keep the size of what went through: pages of half a megabyte shall not go through all.
+        pages = ThinTransport(replace(server, connections=PAGES_AT_ONCE))
+        large = ThinStreams(server)
+    try:
+        yield DirectEngine(connection, origin, credentials, small=small, pages=pages, large=large)
+    finally:
+        for transport in (small, pages, large):
+            await transport.close()
+
+
+def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
+    """All that reads files; raises UsageError or CredentialsError for settings that cannot be."""
+    origin, server = _place(connection, _surroundings())
+    return origin, server, CredentialSource(connection.profile)
+
+
+@lru_cache(maxsize=32)
+def _place(connection: Connection, surroundings: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
+    """Found once for all runs of a process, for it costs as much CPU as hundreds of calls."""
+    origin = resolve_origin(connection)
+    return origin, Server(
+        host=origin.host,
+        port=origin.port,
+        tls=tls_context(connection) if origin.scheme == "https" else None,
+        connections=max(1, connection.concurrency),
+        connect_timeout=connection.connect_timeout,
+        read_timeout=connection.read_timeout,
+        least_rate=connection.least_rate,
+        proxy=proxy_for(origin),
+    )
+
+
+def _surroundings() -> frozenset[tuple[str, str]]:
+    """The variables that the SDK's configuration, the proxies and the certificates may depend on; no secrets."""
+    return frozenset(
+        (name, value)
+        for name, value in os.environ.items()
+        if (
+            name.startswith(("AWS_", "BOTO_", "SSL_"))
+            or name.upper().endswith(("_PROXY", "_CA_BUNDLE"))
+            or name == "HOME"
+        )
+        and name not in SECRETS
+    )

@@ -1,0 +1,136 @@
+"""From the headers of an answer to our facts, pure; what S3 says of an object is read in one pass over what it sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from auditor.dates import http_date_in_utc, iso_date, seconds_in_utc
+from auditor.errors import CallFailed
+from auditor.model.object import Head
+
+Headers = Mapping[bytes, bytes]
+
+_META: Final = b"x-amz-meta-"
+
+
+def text(value: bytes) -> str:
+    """A header as it was sent: UTF-8, or Latin-1 where it is not that (RFC 9110)."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _unquoted(value: str) -> str:
+    return value.strip('"')
+
+
+def _number(value: str) -> int:
+    """Of ASCII digits; an int's own reading takes every script's."""
+    return int(value.encode("ascii"))
+
+
+def _iso_date(value: str) -> str:
+    return seconds_in_utc(iso_date(value))
+
+
+def _boolean(value: str) -> bool:
+    return value == "true"
+
+
+_CONVERTED: Final[Mapping[bytes, tuple[str, Callable[[str], Any]]]] = {
+    b"etag": ("etag", _unquoted),
+    b"content-length": ("content_length", _number),
+    b"last-modified": ("last_modified", http_date_in_utc),
+    b"x-amz-missing-meta": ("missing_meta", _number),
+    b"x-amz-server-side-encryption-bucket-key-enabled": ("bucket_key_enabled", _boolean),
+    b"x-amz-mp-parts-count": ("parts_count", _number),
+    b"x-amz-tagging-count": ("tag_count", _number),
+    b"x-amz-object-lock-retain-until-date": ("object_lock_retain_until_date", _iso_date),
+}
+"""HeadObject's members that are more than text by their header (HeadObject, S3 API reference)."""
+_TEXTS: Final[Mapping[bytes, str]] = {
+    b"content-type": "content_type",
+    b"content-encoding": "content_encoding",
+    b"content-disposition": "content_disposition",
+    b"content-language": "content_language",
+    b"cache-control": "cache_control",
+    b"expires": "expires",
+    b"x-amz-version-id": "version_id",
+    b"x-amz-storage-class": "storage_class",
+    b"x-amz-server-side-encryption": "server_side_encryption",
+    b"x-amz-server-side-encryption-aws-kms-key-id": "sse_kms_key_id",
+    b"x-amz-server-side-encryption-customer-algorithm": "sse_customer_algorithm",
+    b"x-amz-checksum-type": "checksum_type",
+    b"x-amz-checksum-crc32": "checksum_crc32",
+    b"x-amz-checksum-crc32c": "checksum_crc32c",
+    b"x-amz-checksum-crc64nvme": "checksum_crc64nvme",
+    b"x-amz-checksum-sha1": "checksum_sha1",
+    b"x-amz-checksum-sha256": "checksum_sha256",
+    b"x-amz-website-redirect-location": "website_redirect_location",
+    b"x-amz-replication-status": "replication_status",
+    b"x-amz-object-lock-mode": "object_lock_mode",
+    b"x-amz-object-lock-legal-hold": "object_lock_legal_hold_status",
+    b"x-amz-restore": "restore",
+    b"x-amz-archive-status": "archive_status",
+    b"x-amz-expiration": "expiration",
+}
+"""Those that are text."""
+_PLACES: Final[Mapping[str, int]] = {field.name: place for place, field in enumerate(fields(Head))}
+_ETAG, _LENGTH, _METADATA = (_PLACES[name] for name in ("etag", "content_length", "metadata"))
+_TEXT_AT: Final[Mapping[bytes, int]] = {header: _PLACES[member] for header, member in _TEXTS.items()}
+_CONVERTED_AT: Final[Mapping[bytes, tuple[int, Callable[[str], Any]]]] = {
+    header: (_PLACES[member], convert) for header, (member, convert) in _CONVERTED.items()
+}
+
+
+def head(headers: Headers) -> Head:
+    """HeadObject's answer; raises CallFailed Malformed without an ETag or a length, or for a number that is none."""
+    try:
+        values = _values(headers, bytes.decode)
+    except UnicodeDecodeError:
+        values = _values(headers, text)
+    _require("HeadObject", values[_ETAG], values[_LENGTH])
+    return Head(*values)
+
+
+def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
+    """The values of Head's fields, in their order: thirty arguments take half as long without their names."""
+    metadata: dict[str, str] = {}
+    values: list[Any] = [None] * len(_PLACES)
+    values[_METADATA] = metadata
+    texts, converted = _TEXT_AT, _CONVERTED_AT
+    for name, value in headers.items():
+        if name in texts:
+            values[texts[name]] = decode(value)
+        elif name in converted:
+            place, convert = converted[name]
+            written = decode(value)
+            try:
+                values[place] = convert(written)
+            except (ValueError, TypeError, OverflowError) as error:
+                raise malformed("HeadObject", f"{text(name)[:100]}: {error}") from error
+        elif name.startswith(_META):
+            metadata[decode(name[len(_META) :])] = decode(value)
+    return values
+
+
+def length_and_etag(action: str, headers: Headers) -> tuple[int, str]:
+    """The body's length in bytes, and the object's ETag without quotes; raises CallFailed Malformed."""
+    etag, length = headers.get(b"etag"), headers.get(b"content-length")
+    _require(action, etag, length)
+    try:
+        return int(length or b""), _unquoted(text(etag or b""))
+    except ValueError as error:
+        raise malformed(action, str(error)) from error
+
+
+def _require(action: str, etag: object, length: object) -> None:
+    if etag is None or length is None:
+        raise malformed(action, f"{'ETag' if etag is None else 'ContentLength'} is missing")
+
+
+def malformed(action: str, message: str) -> CallFailed:
+    return CallFailed(action, "Malformed", 200, message[:500])

@@ -1,0 +1,206 @@
+"""From botocore's parsed replies to our facts, pure; a reply without a required element is Malformed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+from auditor.dates import seconds_in_utc
+from auditor.errors import CallFailed
+from auditor.model.object import Acl, Grant, Head, ObjectRef
+from auditor.s3.engines.base import ListQuery, Page, Position, Span
+
+Reply = Mapping[str, Any]
+
+PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"})
+"""All that a grant can give (Grant, S3 API reference)."""
+
+
+def iso(moment: Any) -> str:
+    """ISO 8601, UTC, seconds."""
+    return seconds_in_utc(moment) if isinstance(moment, datetime) else str(moment)
+
+
+def _iso_or_none(moment: Any) -> str | None:
+    return None if moment is None else iso(moment)
+
+
+def unquoted(etag: str) -> str:
+    return etag.strip('"')
+
+
+def required(action: str, reply: Reply, name: str) -> Any:
+    """A required element; raises CallFailed Malformed when it is absent."""
+    value = reply.get(name)
+    if value is None:
+        raise CallFailed(action, "Malformed", 200, f"{name} is missing")
+    return value
+
+
+def acl(action: str, reply: Reply) -> Acl:
+    """GetObjectAcl and GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission.
+
+    Blanks around a value are an XML writer's layout: with them everyone would be nobody that we know.
+    """
+    owner = required(action, required(action, reply, "Owner"), "ID")
+    return Acl(str(owner).strip(), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
+
+
+def _grant(action: str, grant: Reply) -> Grant:
+    grantee = required(action, grant, "Grantee")
+    name = str(grantee.get("URI") or grantee.get("ID") or "").strip()
+    if not name:
+        raise CallFailed(action, "Malformed", 200, "a grantee without ID or URI")
+    permission = str(required(action, grant, "Permission")).strip()
+    if permission not in PERMISSIONS:
+        # No rule would find anything in it.
+        raise CallFailed(action, "Malformed", 200, f"{permission[:40]!r} is no permission")
+    return Grant(name, permission)
+
+
+_HEAD_MEMBERS = {
+    "content_type": "ContentType",
+    "content_encoding": "ContentEncoding",
+    "content_disposition": "ContentDisposition",
+    "content_language": "ContentLanguage",
+    "cache_control": "CacheControl",
+    "expires": "ExpiresString",
+    "missing_meta": "MissingMeta",
+    "version_id": "VersionId",
+    "storage_class": "StorageClass",
+    "server_side_encryption": "ServerSideEncryption",
+    "sse_kms_key_id": "SSEKMSKeyId",
+    "bucket_key_enabled": "BucketKeyEnabled",
+    "sse_customer_algorithm": "SSECustomerAlgorithm",
+    "checksum_type": "ChecksumType",
+    "checksum_crc32": "ChecksumCRC32",
+    "checksum_crc32c": "ChecksumCRC32C",
+    "checksum_crc64nvme": "ChecksumCRC64NVME",
+    "checksum_sha1": "ChecksumSHA1",
+    "checksum_sha256": "ChecksumSHA256",
+    "website_redirect_location": "WebsiteRedirectLocation",
+    "replication_status": "ReplicationStatus",
+    "parts_count": "PartsCount",
+    "tag_count": "TagCount",
+    "object_lock_mode": "ObjectLockMode",
+    "object_lock_legal_hold_status": "ObjectLockLegalHoldStatus",
+    "restore": "Restore",
+    "archive_status": "ArchiveStatus",
+    "expiration": "Expiration",
+}
+
+
+def as_sent(text: str) -> str:
+    """A header as it was sent, but for the blanks around it, which mean nothing (RFC 9110)."""
+    return text.strip(" \t")
+
+
+def from_latin_1(text: str) -> str:
+    """A header that http.client has read as Latin-1, as the UTF-8 that it is."""
+    if text.isascii():
+        return as_sent(text)
+    try:
+        return as_sent(text.encode("latin-1").decode())
+    except UnicodeError:
+        return as_sent(text)
+
+
+def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
+    """HeadObject. `Expires` is taken as S3 sent it, for a date that nobody can parse is still a fact.
+
+    text: makes of a header, as the SDK gives it, what S3 sent.
+    """
+    found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
+    members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
+    return Head(
+        etag=unquoted(required("HeadObject", reply, "ETag")),
+        content_length=int(required("HeadObject", reply, "ContentLength")),
+        last_modified=_iso_or_none(reply.get("LastModified")),
+        object_lock_retain_until_date=_iso_or_none(reply.get("ObjectLockRetainUntilDate")),
+        metadata={str(name).lower(): text(str(value)) for name, value in reply.get("Metadata", {}).items()},
+        **members,
+    )
+
+
+def check_span(content_range: str | None, span: Span | None) -> None:
+    """Raises CallFailed Malformed where the bytes that come are not those that were asked for: they would be hashed."""
+    if span is None:
+        if content_range is None:
+            return
+    elif content_range is not None and content_range.startswith(f"bytes {span.first}-"):
+        last = content_range.partition("-")[2].partition("/")[0]
+        if last.isdecimal() and (span.last is None or int(last) <= span.last):
+            return
+    raise CallFailed("GetObject", "Malformed", 200, f"another span than asked for: {str(content_range)[:100]!r}")
+
+
+def length_and_etag(reply: Reply) -> tuple[int, str]:
+    """GetObject's Content-Length in bytes, and its ETag without quotes; raises CallFailed Malformed."""
+    action = "GetObject"
+    return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))
+
+
+def page(query: ListQuery, reply: Reply) -> Page:
+    """ListObjectsV2 or ListObjectVersions, asked with EncodingType=url; raises CallFailed Malformed."""
+    return _versions_page(reply) if query.versions else _objects_page(reply)
+
+
+def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
+    """S3 writes a space as "+" there, as forms do; a server that ignores EncodingType does not say `url`.
+
+    A key that is not UTF-8 is refused: with its bytes replaced it would name another object, or none.
+    """
+
+    def decode(text: str) -> str:
+        try:
+            return unquote_plus(text, errors="strict")
+        except UnicodeDecodeError as error:
+            raise CallFailed(action, "Malformed", 200, f"the key {text[:100]!r} is not UTF-8") from error
+
+    return decode if reply.get("EncodingType") == "url" else str
+
+
+def _objects_page(reply: Reply) -> Page:
+    action = "ListObjectsV2"
+    decode = _decoder(action, reply)
+    following = None
+    if required(action, reply, "IsTruncated"):
+        following = Position(token=str(required(action, reply, "NextContinuationToken")))
+    return Page(tuple(_ref(action, entry, decode) for entry in reply.get("Contents", ())), following)
+
+
+def _versions_page(reply: Reply) -> Page:
+    action = "ListObjectVersions"
+    decode = _decoder(action, reply)
+    following = None
+    if required(action, reply, "IsTruncated"):
+        marker = decode(str(required(action, reply, "NextKeyMarker")))
+        following = Position(key_marker=marker, version_id_marker=reply.get("NextVersionIdMarker") or None)
+    return Page(
+        tuple(_ref(action, entry, decode) for entry in reply.get("Versions", ())),
+        following,
+        tuple(decode(str(required(action, entry, "Key"))) for entry in reply.get("DeleteMarkers", ())),
+    )
+
+
+def _ref(action: str, entry: Reply, decode: Callable[[str], str]) -> ObjectRef:
+    key = decode(str(required(action, entry, "Key")))
+    if not key:
+        raise CallFailed(action, "Malformed", 200, "a key is empty")
+    owner = entry.get("Owner") or {}
+    restore = entry.get("RestoreStatus") or {}
+    return ObjectRef(
+        key=key,
+        etag=unquoted(str(required(action, entry, "ETag"))),
+        size=int(required(action, entry, "Size")),
+        last_modified=iso(required(action, entry, "LastModified")),
+        version_id=str(required(action, entry, "VersionId")) if action == "ListObjectVersions" else None,
+        storage_class=str(entry.get("StorageClass") or "STANDARD"),
+        owner=owner.get("ID") or None,
+        is_latest=bool(entry.get("IsLatest", True)),
+        checksum_algorithms=tuple(entry.get("ChecksumAlgorithm", ())),
+        checksum_type=entry.get("ChecksumType"),
+        restored=bool(restore.get("RestoreExpiryDate")) and not restore.get("IsRestoreInProgress", False),
+    )

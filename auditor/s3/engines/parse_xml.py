@@ -1,0 +1,160 @@
+"""From the XML of an answer to our facts, pure; errors too. What is required of a reply is said in replies.py alone."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+from xml.etree.ElementTree import XML, Element, ParseError
+
+from auditor.dates import iso_date, seconds_in_utc
+from auditor.errors import CallFailed
+from auditor.model.object import Acl
+from auditor.s3.engines import parse_reply as replies
+from auditor.s3.engines.base import ListQuery, Page
+from auditor.s3.engines.parse_headers import malformed
+
+UNREADABLE: Final = "500"
+"""The code of a 200 whose body is no XML, as the SDKs give it: it is tried again."""
+LARGEST_ACL: Final = 2 * 1024 * 1024
+"""Bytes of an ACL or of an error; S3's hundred grants take about 30 KiB. Parsed, a body takes up to 50 times its size.
+"""
+_LARGEST_CACHED: Final = 8 * 1024
+
+
+def page(query: ListQuery, body: bytes) -> Page:
+    """ListObjectsV2 or ListObjectVersions, asked with EncodingType=url; raises CallFailed."""
+    action = "ListObjectVersions" if query.versions else "ListObjectsV2"
+    root = _root(action, body)
+    reply: dict[str, Any] = {"Contents": [], "Versions": [], "DeleteMarkers": []}
+    try:
+        for child in root:
+            name = _name(child)
+            if name == "Contents":
+                reply["Contents"].append(_entry(child))
+            elif name == "Version":
+                reply["Versions"].append(_entry(child))
+            elif name == "DeleteMarker":
+                reply["DeleteMarkers"].append(_entry(child))
+            elif name in reply and name != "CommonPrefixes":
+                raise _twice(name)
+            elif name == "IsTruncated":
+                reply[name] = _boolean(name, child)
+            else:
+                reply[name] = child.text or ""
+        return replies.page(query, reply)
+    except (ValueError, OverflowError) as error:
+        raise malformed(action, str(error)) from error
+
+
+def _entry(element: Element) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    for child in element:
+        name = _name(child)
+        text = child.text or ""
+        if name == "LastModified":
+            entry[name] = seconds_in_utc(iso_date(text))
+        elif name == "IsLatest":
+            entry[name] = text == "true"
+        elif name == "ChecksumAlgorithm":
+            entry.setdefault(name, []).append(text)
+        elif name in ("Owner", "RestoreStatus"):
+            entry[name] = _texts(child)
+        else:
+            entry[name] = text
+    if len(entry) < len(element):
+        _check_once(element)
+    if restore := entry.get("RestoreStatus"):
+        restore["IsRestoreInProgress"] = restore.get("IsRestoreInProgress") == "true"
+    return entry
+
+
+def acl(action: str, body: bytes) -> Acl:
+    """GetObjectAcl; raises CallFailed. Most objects of a bucket have the very same ACL: it is then parsed once."""
+    return _same_acl(action, body) if len(body) <= _LARGEST_CACHED else _acl(action, body)
+
+
+def _acl(action: str, body: bytes) -> Acl:
+    if len(body) > LARGEST_ACL:
+        raise malformed(action, "the answer is larger than any ACL")
+    root = _root(action, body)
+    reply: dict[str, Any] = {}
+    try:
+        _check_once(root)
+        for child in root:
+            name = _name(child)
+            if name == "Owner":
+                reply["Owner"] = _texts(child)
+            elif name == "AccessControlList":
+                reply["Grants"] = [_grant(grant) for grant in child]
+    except ValueError as error:
+        raise malformed(action, str(error)) from error
+    return replies.acl(action, reply)
+
+
+_same_acl = lru_cache(maxsize=512)(_acl)
+
+
+def _grant(element: Element) -> dict[str, Any]:
+    """Raises ValueError for what is no grant: it would be nobody's."""
+    if _name(element) != "Grant":
+        raise ValueError(f"{_name(element)[:20]} stands where a Grant should")
+    _check_once(element)
+    return {_name(child): _texts(child) if _name(child) == "Grantee" else child.text or "" for child in element}
+
+
+def _texts(element: Element) -> dict[str, str]:
+    found = {_name(child): child.text or "" for child in element}
+    if len(found) < len(element):
+        _check_once(element)
+    return found
+
+
+def _check_once(element: Element) -> None:
+    """Raises ValueError for a part that is there twice: one would hide the other. A list of algorithms may be."""
+    seen: set[str] = set()
+    for child in element:
+        name = _name(child)
+        if name in seen and name != "ChecksumAlgorithm":
+            raise _twice(name)
+        seen.add(name)
+
+
+def _twice(name: str) -> ValueError:
+    return ValueError(f"{name[:40]} is there twice")
+
+
+def error_of(body: bytes) -> tuple[str, str]:
+    """Code and message of an error document; both empty where the body is none."""
+    if len(body) > LARGEST_ACL:
+        return "", ""
+    try:
+        found = {_name(child): child.text or "" for child in XML(body)}
+    except (ParseError, ValueError, LookupError):
+        return "", ""
+    return found.get("Code", "").strip(), found.get("Message", "")
+
+
+def _root(action: str, body: bytes) -> Element:
+    """The document's root; raises CallFailed for a body that is none, and for an error that came as a 200."""
+    if not body:
+        raise malformed(action, "the answer is empty")
+    try:
+        root = XML(body)
+    except (ParseError, ValueError, LookupError) as error:
+        raise CallFailed(action, UNREADABLE, 500, f"the answer is no XML: {error}"[:500]) from error
+    if _name(root) == "Error":
+        code, message = error_of(body)
+        raise CallFailed(action, (code or UNREADABLE)[:100], 500, message[:500])
+    return root
+
+
+def _name(element: Element) -> str:
+    """The tag without its namespace: not every server gives one."""
+    return element.tag.rpartition("}")[2]
+
+
+def _boolean(name: str, element: Element) -> bool:
+    word = (element.text or "").strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(f"{name} is {word[:20]!r}, which is neither true nor false")
+    return word == "true"

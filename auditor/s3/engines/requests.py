@@ -1,0 +1,90 @@
+"""The query strings of the listings, the same as the SDKs send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from auditor.aws.connection import Connection
+from auditor.s3.engines.base import ListQuery, Position, Span
+
+
+def listing_query(query: ListQuery, position: Position | None) -> list[tuple[str, str]]:
+    """Names and values of ListObjectsV2's or ListObjectVersions' query, not encoded (S3 API reference)."""
+    asked = [("encoding-type", "url"), ("max-keys", str(query.page_size)), ("prefix", query.prefix)]
+    if query.versions:
+        return [*asked, ("versions", ""), *_markers(query, position)]
+    asked += [("list-type", "2"), ("fetch-owner", "true")]
+    if position is not None:
+        asked.append(("continuation-token", position.token or ""))
+    elif query.start_after is not None:
+        asked.append(("start-after", query.start_after))
+    return asked
+
+
+def _markers(query: ListQuery, position: Position | None) -> list[tuple[str, str]]:
+    if position is None:
+        return [] if query.start_after is None else [("key-marker", query.start_after)]
+    markers = [("key-marker", position.key_marker or "")]
+    if position.version_id_marker is not None:
+        markers.append(("version-id-marker", position.version_id_marker))
+    return markers
+
+
+class Requests:
+    """Builds botocore arguments for one bucket (ExpectedBucketOwner and RequestPayer included)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._common: dict[str, Any] = {"Bucket": connection.bucket}
+        if connection.expected_owner:
+            self._common["ExpectedBucketOwner"] = connection.expected_owner
+        if connection.requester_pays:
+            self._common["RequestPayer"] = "requester"
+
+    def listing(self, query: ListQuery, position: Position | None) -> tuple[str, dict[str, Any]]:
+        """The botocore method's name and its arguments."""
+        arguments = self._common | {
+            "Prefix": query.prefix,
+            "MaxKeys": query.page_size,
+            "EncodingType": "url",
+            "OptionalObjectAttributes": ["RestoreStatus"],
+        }
+        if query.versions:
+            return "list_object_versions", arguments | _version_markers(query, position)
+        arguments["FetchOwner"] = True
+        if position is not None:
+            arguments["ContinuationToken"] = position.token
+        elif query.start_after is not None:
+            arguments["StartAfter"] = query.start_after
+        return "list_objects_v2", arguments
+
+    def object(self, key: str, version_id: str | None) -> dict[str, Any]:
+        arguments = self._common | {"Key": key}
+        if version_id is not None:
+            arguments["VersionId"] = version_id
+        return arguments
+
+    def head(self, key: str, version_id: str | None, checksum: bool) -> dict[str, Any]:
+        arguments = self.object(key, version_id)
+        if checksum:
+            arguments["ChecksumMode"] = "ENABLED"
+        return arguments
+
+    def get(self, key: str, version_id: str | None, etag: str | None, span: Span | None) -> dict[str, Any]:
+        arguments = self.object(key, version_id)
+        if etag is not None:
+            arguments["IfMatch"] = f'"{etag}"'
+        if span is not None:
+            arguments["Range"] = span.header()
+        return arguments
+
+
+def _version_markers(query: ListQuery, position: Position | None) -> dict[str, Any]:
+    if position is None:
+        return {} if query.start_after is None else {"KeyMarker": query.start_after}
+    markers: dict[str, Any] = {"KeyMarker": position.key_marker}
+    if position.version_id_marker is not None:
+        markers["VersionIdMarker"] = position.version_id_marker
+    return markers
+
+
+LISTING_ACTIONS = {"list_objects_v2": "ListObjectsV2", "list_object_versions": "ListObjectVersions"}

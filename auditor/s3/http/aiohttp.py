@@ -1,0 +1,243 @@
+"""The transport on aiohttp: the reference that the thin one is compared with, and the one for proxies and streams."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from types import SimpleNamespace
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from auditor.s3.http.base import (
+    LARGEST_BODY,
+    LARGEST_HEAD,
+    MOST_HEADERS,
+    Answer,
+    BrokenAnswerError,
+    ConnectionLostError,
+    Request,
+    Server,
+    TransportError,
+    TransportTimeoutError,
+)
+from auditor.s3.http.delivery import Flow
+from auditor.s3.http.request import request_bytes
+
+NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp would add to those that are signed."""
+LONGER: Final = 1.25
+"""Times the time-out for the next bytes. Where the chunks of a body go wrong after its head, aiohttp (3.14) stops its
+own clock and waits for ever; this one ends that, and is never the first to ring for a server that is silent.
+"""
+
+
+class AiohttpTransport:
+    """Made in a running loop. `resent` counts requests that were sent again.
+
+    aiohttp itself sends a GET once more when any connection, a new one too, ends before an answer's head, and tells
+    nobody; the middleware here stands before that and does as the thin transport does. What it cannot see: an interim
+    answer before the end; of a reset, whether a part of the head had come; whether the second connection is a new one.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._origin = f"{'http' if server.tls is None else 'https'}://{_bracketed(server.host)}:{server.port}"
+        self._proxy = server.proxy
+        self._silence = server.read_timeout * LONGER
+        self._limit = server.answer_timeout
+        self._slowest = server.least_rate, server.slow_seconds
+        self.resent = 0
+        watch = aiohttp.TraceConfig()
+        watch.on_connection_reuseconn.append(self._reused)
+        watch.on_connection_create_start.append(self._timed)
+        watch.on_connection_create_end.append(_created)
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=server.connect_timeout, sock_read=server.read_timeout, ceil_threshold=3600
+        )
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=server.connections, ssl=server.tls or True, keepalive_timeout=server.idle_seconds
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=NOT_OURS,
+            timeout=timeout,
+            max_line_size=LARGEST_HEAD,
+            max_field_size=LARGEST_HEAD,
+            max_headers=MOST_HEADERS,
+            trace_configs=[watch],
+        )
+
+    @property
+    def open_connections(self) -> int:
+        return 0  # aiohttp does not tell
+
+    def keep(self, connections: int) -> None:
+        pass  # it closes them itself when they were idle for a time
+
+    async def send(self, request: Request) -> Answer:
+        """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
+        async with self.stream(request) as stream:
+            with _errors():
+                async with asyncio.timeout(self._limit):
+                    body = await stream.whole() if request.method == "GET" else b""
+            return Answer(stream.status, stream.reason, stream.headers, body)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:
+        """The answer's head, and its body on the way; a connection left in mid-body is closed."""
+        request_bytes(request)
+        limit = asyncio.timeout(None)
+        connection = SimpleNamespace(reused=False, limit=limit)
+        with _errors():
+            async with limit:
+                response = await self._session.request(
+                    request.method,
+                    URL(self._origin + request.target, encoded=True),
+                    headers=request.headers,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                    trace_request_ctx=connection,
+                    middlewares=(self._sending_again(connection),),
+                )
+        try:
+            with _errors():
+                stream = AiohttpStream(response, self._silence, Flow(*self._slowest))
+            yield stream
+        finally:
+            response.release()
+            await response.wait_for_close()
+
+    async def close(self) -> None:
+        """Close every connection; requests under way fail."""
+        await self._session.close()
+
+    async def _reused(self, session: aiohttp.ClientSession, context: SimpleNamespace, _: object) -> None:
+        context.trace_request_ctx.reused = True
+        await self._timed(session, context, _)
+
+    async def _timed(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        """The wait for a place is over. aiohttp has no limit for a proxy's word, nor for a head that comes in drops."""
+        context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._limit)
+
+    def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
+        async def middleware(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> Any:
+            with _errors():
+                try:
+                    return await handler(request)
+                except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+                    if self._session.closed or not connection.reused or not _before_any_byte(error):
+                        raise
+                self.resent += 1
+                return await handler(request)
+
+        return middleware
+
+
+class AiohttpStream:
+    """An answer whose body is still on its way; raises TransportError for one that is no answer."""
+
+    def __init__(self, response: aiohttp.ClientResponse, silence: float, flow: Flow) -> None:
+        self.status = response.status
+        if not 200 <= self.status <= 599:
+            raise BrokenAnswerError(f"status {self.status} is no answer")
+        if response.version not in (aiohttp.HttpVersion10, aiohttp.HttpVersion11):
+            raise BrokenAnswerError("what came is not HTTP/1.1")
+        self.reason = (response.reason or "").encode("utf-8", "surrogateescape").decode("latin-1")
+        self.headers: Mapping[bytes, bytes] = _joined(response.raw_headers)
+        if self.headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            raise BrokenAnswerError("a transfer encoding that is not chunked")
+        self._content = response.content
+        self._silence = silence
+        self._flow = flow
+
+    async def chunks(self, size: int) -> AsyncIterator[bytes]:
+        """Pieces of at most `size` bytes; raises TransportError."""
+        while piece := await self._piece(size):
+            yield piece
+
+    async def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer, but at the end; raises TransportError with `read` set."""
+        count, size, clock = 0, len(buffer), asyncio.get_running_loop().time
+        begun = clock()
+        try:
+            while count < size and (piece := await self._piece(size - count)):
+                buffer[count : count + len(piece)] = piece
+                count += len(piece)
+                before, begun = begun, clock()
+                if not self._flow.enough(begun - before, len(piece)):
+                    raise TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds")
+        except TransportError as error:
+            error.read = count
+            raise
+        return count
+
+    async def whole(self) -> bytes:
+        """The body; raises TransportError, also for one larger than LARGEST_BODY."""
+        length = self.headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > LARGEST_BODY and self.status not in (204, 304):
+            raise BrokenAnswerError("the body is larger than the limit")
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in self.chunks(LARGEST_BODY):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGEST_BODY:
+                raise BrokenAnswerError("the body is larger than the limit")
+        return b"".join(pieces)
+
+    async def _piece(self, size: int) -> bytes:
+        try:
+            async with asyncio.timeout(self._silence):
+                with _errors():
+                    return await self._content.read(size)
+        except TimeoutError as error:
+            raise BrokenAnswerError("the body went wrong on its way, and aiohttp waits for nothing") from error
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _joined(raw: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
+    joined: dict[bytes, bytes] = {}
+    for name, value in raw:
+        name, value = name.lower(), value.strip(b" \t")
+        joined[name] = joined[name] + b", " + value if name in joined else value
+    return joined
+
+
+def _before_any_byte(error: aiohttp.ClientError) -> bool:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
+
+
+async def _created(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    context.trace_request_ctx.reused = False
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What aiohttp raises leaves as TransportError."""
+    try:
+        yield
+    except TransportError:
+        raise
+    except TimeoutError as error:
+        raise TransportTimeoutError(str(error) or "it took too long") from error
+    except (aiohttp.ClientError, HttpProcessingError, ssl.SSLError, OSError, UnicodeError) as error:
+        raise _kind(error)(f"{type(error).__name__}: {error}"[:500]) from error
+
+
+def _kind(error: Exception) -> type[TransportError]:
+    """What the error says of the answer. aiohttp names the cause of a spoilt body in __cause__."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return ConnectionLostError
+    if isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError)):
+        return BrokenAnswerError
+    return ConnectionLostError

@@ -1,0 +1,235 @@
+"""Connections to one server: at most so many, each in its turn, and a queue where all are taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from auditor.s3.http.base import Answer, ConnectionLostError, Server, TransportTimeoutError
+from auditor.s3.http.connection import KeptConnection, StaleConnectionError
+
+_LONGEST_CLOSE: Final = 1.0
+"""Seconds to wait for sockets that were closed at once to be no more; a turn or two of the loop is the rule."""
+
+K = TypeVar("K", bound=KeptConnection)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """open: connections, the ones being made included; idle and in_use are its parts. waiting: requests in the queue.
+    opened: connections made so far. resent: requests sent again on a new connection. peak: most open at once.
+    """
+
+    open: int
+    idle: int
+    in_use: int
+    waiting: int
+    opened: int
+    resent: int
+    peak: int
+
+
+class Pool(Generic[K]):
+    """A place is taken by each connection from before it is made until it is gone, so the bound holds at all times."""
+
+    def __init__(self, server: Server, made: Callable[[Pool[K], Server], K]) -> None:
+        """made: makes a connection that is still to be connected."""
+        self._server = server
+        self._make = made
+        self._resent = 0
+        self._all: set[K] = set()
+        self._idle: deque[K] = deque()
+        self._waiting: deque[asyncio.Future[K]] = deque()
+        self._sockets = 0
+        self._no_socket: asyncio.Future[None] | None = None
+        self._shut = False
+        self._opened = 0
+        self._peak = 0
+
+    async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Answer]:
+        """Send a request; its answer, as far as the connection gives it, and the connection. Raises TransportError.
+
+        A kept connection may turn out to be closed before a byte of the answer came; the request is then sent once
+        more, on a new connection. That is safe: a GET or HEAD changes nothing.
+        """
+        stale = False
+        connection = self.take_idle()
+        while True:
+            if connection is None:
+                connection = await self.take(fresh=stale)
+            future = connection.begin(written, head_only=head_only)
+            try:
+                return connection, await future
+            except StaleConnectionError:
+                # A new connection is never stale, so this happens once.
+                self._resent += 1
+                stale, connection = True, None
+            except asyncio.CancelledError:
+                connection.abandon(future)
+                raise
+
+    def take_idle(self) -> K | None:
+        """The connection that was idle longest; those that were idle for too long are closed.
+
+        So all that are open stay in use, as long as each has its turn within `idle_seconds`; fewer calls than that
+        close some. Were it the one used last, those at the bottom would idle out whenever fewer calls are in flight for
+        some seconds, to be made anew soon after: a handshake costs the CPU of ten calls, and each connection that comes
+        and goes leaves holes in the memory.
+        """
+        while self._idle:
+            connection = self._idle.popleft()
+            if connection.idle_for() <= self._server.idle_seconds:
+                return connection
+            connection.close()
+        return None
+
+    async def take(self, *, fresh: bool = False) -> K:
+        """A connection that is alive and idle; fresh: one that has served nobody. Raises TransportError."""
+        connection = None if fresh else self.take_idle()
+        while True:
+            if connection is None:
+                connection = self._new() or await self._turn()
+            if not connection.alive:
+                # Handed to this request, and closed by the server before the request could be sent.
+                connection = None
+            elif not connection.connected:
+                await self._connect(connection)
+                return connection
+            elif fresh:
+                connection = self._replaced(connection)
+            else:
+                return connection
+
+    async def close(self) -> None:
+        """Close every connection; requests under way and waiting fail, and no new one begins."""
+        self._shut = True
+        waiting, self._waiting = self._waiting, deque()
+        for turn in waiting:
+            if not turn.done():
+                turn.set_exception(_shut())
+        for connection in tuple(self._all):
+            connection.close()
+        if self._sockets:
+            if self._no_socket is None:
+                self._no_socket = asyncio.get_running_loop().create_future()
+            await asyncio.wait((self._no_socket,), timeout=_LONGEST_CLOSE)
+
+    @property
+    def usable(self) -> int:
+        """Connections that are idle, and will not have been for too long when the next requests come."""
+        return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
+
+    def keep(self, most: int) -> None:
+        """Close the connections that were idle longest, but for so many."""
+        for _ in range(len(self._idle) - most):
+            self._idle[0].close()
+
+    def statistics(self) -> Statistics:
+        return Statistics(
+            open=len(self._all),
+            idle=len(self._idle),
+            in_use=len(self._all) - len(self._idle),
+            waiting=len(self._waiting),
+            opened=self._opened,
+            resent=self._resent,
+            peak=self._peak,
+        )
+
+    def closed(self) -> None:
+        self._sockets -= 1
+        if not self._sockets and self._no_socket is not None and not self._no_socket.done():
+            self._no_socket.set_result(None)
+
+    def freed(self, connection: K) -> None:
+        if not self._waiting or not self._hand_on(connection):
+            self._idle.append(connection)
+
+    def gone(self, connection: K) -> None:
+        self._all.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        if self._waiting and not self._shut:
+            place = self._new()
+            if place is not None and not self._hand_on(place):
+                self._all.discard(place)
+
+    def _hand_on(self, connection: K) -> bool:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(connection)
+                return True
+        return False
+
+    def _new(self) -> K | None:
+        """A place for a connection that is still to be made; an idle one makes room for it. None: all are in use."""
+        if self._shut:
+            raise _shut()
+        if len(self._all) >= self._server.connections:
+            if not self._idle:
+                return None
+            self._idle[0].close()
+        connection = self._made()
+        self._all.add(connection)
+        self._peak = max(self._peak, len(self._all))
+        return connection
+
+    def _replaced(self, connection: K) -> K:
+        """A new connection in the place of one that has served."""
+        self._all.discard(connection)
+        new = self._made()
+        self._all.add(new)
+        connection.close()
+        return new
+
+    def _made(self) -> K:
+        return self._make(self, self._server)
+
+    async def _turn(self) -> K:
+        """The next connection that is free, or the place of one that is gone."""
+        turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            elif turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._give_back(turn.result())
+            raise
+
+    def _give_back(self, connection: K) -> None:
+        if not connection.connected:
+            connection.close()
+        elif connection.alive:
+            self.freed(connection)
+
+    async def _connect(self, connection: K) -> None:
+        server = self._server
+        name = server.host if server.tls is not None else None
+        try:
+            async with asyncio.timeout(server.connect_timeout):
+                await asyncio.get_running_loop().create_connection(
+                    lambda: connection, server.host, server.port, ssl=server.tls, server_hostname=name
+                )
+        except TimeoutError as error:
+            connection.close()
+            raise TransportTimeoutError(f"no connection within {server.connect_timeout:g} seconds") from error
+        except (OSError, UnicodeError) as error:
+            connection.close()
+            raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        if not connection.alive:
+            raise ConnectionLostError("the connection was closed before it was used")
+        connection.ready()
+        self._sockets += 1
+        self._opened += 1
+
+
+def _shut() -> ConnectionLostError:
+    return ConnectionLostError("the transport is closed")

@@ -1,0 +1,258 @@
+"""The bytes of one answer, in whatever pieces they come, to an Answer; no input or output."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from auditor.s3.http.base import LARGEST_BODY, LARGEST_HEAD, MOST_HEADERS, Answer, BrokenAnswerError
+
+MOST_INTERIM: Final = 16
+"""Interim (1xx) answers before the answer itself."""
+
+_FIRST: Final = ord("H")
+_BEGINNING: Final = b"HTTP/1."
+_BODILESS: Final = (204, 304)
+
+
+class AnswerReader:
+    """Reads one answer after another: `expect`, then `feed` until it gives the answer.
+
+    started: a byte of the answer came. reusable: the answer before is whole, nothing came after it, and the server
+    keeps the connection.
+    """
+
+    # A parser of C that is stricter than it need be: no bare line feeds, no folded lines, no two lengths.
+    __slots__ = (
+        "_answer",
+        "_body",
+        "_body_size",
+        "_excess",
+        "_fault",
+        "_head",
+        "_head_only",
+        "_headers",
+        "_interim",
+        "_largest",
+        "_parser",
+        "_reason",
+        "_repeated",
+        "_size",
+        "_spoken",
+        "_status",
+        "_until_close",
+        "reusable",
+        "started",
+    )
+
+    def __init__(self, largest_body: int = LARGEST_BODY) -> None:
+        self._largest = largest_body
+        self._answer: Answer | None = None
+        self._headers: dict[bytes, bytes] = {}
+        self._body: list[bytes] = []
+        self._repeated = 0
+        self._head_only = False
+        self._spoken = False
+        self._parser = HttpResponseParser(self)
+        self.expect(head_only=False)
+
+    def expect(self, *, head_only: bool) -> None:
+        """Begin an answer; head_only: to a HEAD, whose Content-Length announces nothing."""
+        if self._head_only:
+            # After the answer to a HEAD the parser waits for the body that is not sent.
+            self._parser = HttpResponseParser(self)
+        self._head_only = head_only
+        self._answer = None
+        self._fault = ""
+        self._excess = False
+        self._interim = 0
+        self._size = 0
+        self.started = False
+        self.reusable = False
+        self._begin_head()
+
+    def feed(self, data: bytes | memoryview) -> Answer | None:
+        """The answer when these bytes end it; raises BrokenAnswerError."""
+        if not self.started:
+            self.started = True
+            self._spoken = data[:7] == _BEGINNING
+            if not self._spoken and data[0] != _FIRST:
+                raise BrokenAnswerError("what came is not HTTP")
+        self._size += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            if self._answer is None:
+                raise BrokenAnswerError(self._fault or str(error)[:200] or "what came is not HTTP/1.1") from error
+            self._excess = True
+        answer = self._answer
+        if answer is None:
+            self._check_size()
+            return None
+        if self._excess:
+            self.reusable = False
+        # An idle connection must not keep a body of megabytes alive.
+        self._answer, self._body = None, []
+        return answer
+
+    def taken(self) -> list[bytes]:
+        """What came of a body after its head was given, for a reader that holds no body whole."""
+        body, self._body = self._body, []
+        return body
+
+    def end(self) -> Answer | None:
+        """The answer when it is one that the end of the connection ends."""
+        if self._until_close and self._answer is None:
+            self._finish()
+        return self._answer
+
+    def on_message_begin(self) -> None:
+        if self._answer is not None:
+            self._excess = True
+
+    def on_status(self, phrase: bytes) -> None:
+        self._reason += phrase
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head:
+            name, value = name.lower(), value.rstrip(b" \t")
+            headers = self._headers
+            if name in headers:
+                self._repeated += 1
+                if self._repeated > MOST_HEADERS:
+                    self._fail("too many headers")
+                value = headers[name] + b", " + value
+            headers[name] = value
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        self._status = status = parser.get_status_code()
+        if self._answer is not None:
+            return
+        if self._repeated or self._size > LARGEST_HEAD or len(self._headers) > MOST_HEADERS:
+            self._check_head()
+        if status >= 200:
+            self._head = False
+            self._begin_body(status)
+        elif status < 100 or status == 101:
+            self._fail(f"status {status} is no answer")
+
+    def on_body(self, piece: bytes) -> None:
+        if self._answer is not None:
+            self._excess = True
+            return
+        self._body.append(piece)
+        self._body_size += len(piece)
+        if self._body_size > self._largest:
+            self._fail("the body is larger than the limit")
+
+    def on_chunk_header(self) -> None:
+        if self._answer is not None:
+            self._excess = True
+
+    def on_message_complete(self) -> None:
+        if self._answer is not None:
+            return
+        if self._status >= 200:
+            self._finish()
+            return
+        self._interim += 1
+        if self._interim > MOST_INTERIM:
+            self._fail("too many interim answers")
+        self._begin_head()
+
+    def _begin_head(self) -> None:
+        self._head = True
+        self._status = 0
+        self._reason = b""
+        self._headers = {}
+        self._repeated = 0
+        self._body = []
+        self._body_size = 0
+        self._until_close = False
+
+    def _begin_body(self, status: int) -> None:
+        if status > 599:
+            self._fail(f"status {status} is no answer")
+        parser, headers = self._parser, self._headers
+        # The parser makes a text of it, which costs a tenth of all that is done here.
+        if (self._interim or not self._spoken) and not parser.get_http_version().startswith("1."):
+            self._fail("what came is not HTTP/1.1")
+        self.reusable = parser.should_keep_alive()
+        length, encoding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
+        if encoding is not None and encoding.lower() != b"chunked":
+            self._fail("a transfer encoding that is not chunked")
+        if self._head_only:
+            self.reusable = self.reusable or (length is None and encoding is None and self._kept())
+            self._finish()
+        elif length is not None:
+            if int(length) > self._largest and status not in _BODILESS:
+                self._fail("the body is larger than the limit")
+        elif encoding is None and status not in _BODILESS:
+            self._until_close = True
+
+    def _kept(self) -> bool:
+        """Whether the server keeps the connection; the parser says no where a body would end with it."""
+        said = self._headers.get(b"connection", b"") + self._headers.get(b"proxy-connection", b"")
+        return b"close" not in said.lower() and self._parser.get_http_version() == "1.1"
+
+    def _finish(self) -> None:
+        body = self._body
+        self._answer = Answer(
+            self._status,
+            self._reason.decode("latin-1"),
+            self._headers,
+            body[0] if len(body) == 1 else b"".join(body),
+        )
+
+    def _check_head(self) -> None:
+        if len(self._headers) + self._repeated > MOST_HEADERS:
+            self._fail("too many headers")
+        size = len(self._reason) + sum(len(name) + len(value) + 4 for name, value in self._headers.items())
+        if size > LARGEST_HEAD:
+            self._fail("the headers are larger than the limit")
+
+    def _check_size(self) -> None:
+        limit = LARGEST_HEAD * (1 + self._interim)
+        if self._head and self._size > limit:
+            raise BrokenAnswerError("the headers are larger than the limit")
+        if self._size > limit + 2 * self._body_size:
+            raise BrokenAnswerError("chunk extensions or trailers are larger than the limit")
+
+    def _fail(self, why: str) -> None:
+        self._fault = why
+        raise BrokenAnswerError(why)
+
+
+_END: Final = b"\r\n\r\n"
+_SPLIT: Final = len(_END) - 1
+
+
+class EmptyLine:
+    """Looks for the empty line that ends a head."""
+
+    __slots__ = ("_tail",)
+
+    def __init__(self) -> None:
+        self._tail = b""
+
+    def restart(self) -> None:
+        self._tail = b""
+
+    def end(self, data: bytearray, start: int, size: int) -> int:
+        """Where in data[start:size] the empty line ends that comes next, which may have begun in the bytes that were
+        looked at before; 0: not there."""
+        found = self._across(data, start, size)
+        if not found:
+            at = data.find(_END, start, size)
+            found = 0 if at < 0 else at + len(_END)
+        self._tail = b"" if found else (self._tail + data[max(start, size - _SPLIT) : size])[-_SPLIT:]
+        return found
+
+    def _across(self, data: bytearray, start: int, size: int) -> int:
+        tail = self._tail
+        if not tail:
+            return 0
+        at = (tail + data[start : min(size, start + _SPLIT)]).find(_END)
+        return 0 if at < 0 else start + at + len(_END) - len(tail)

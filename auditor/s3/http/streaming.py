@@ -1,0 +1,317 @@
+"""A connection whose bodies go from the socket, or from TLS, straight into the reader's own buffer."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import sys
+from typing import Final, Self
+
+from auditor.s3.http.base import Answer, BrokenAnswerError, Server, TransportError, TransportTimeoutError
+from auditor.s3.http.connection import CLOSED_EARLY, KeptConnection, Owner
+from auditor.s3.http.delivery import Delivery, Flow
+from auditor.s3.http.response import AnswerReader, EmptyLine
+from auditor.s3.http.tls import emptied
+
+HEAD_SIZE: Final = 32 * 1024
+"""Bytes that are read before anybody gave a buffer: an answer's head, and a small object with it."""
+
+DRAINED: Final = 64 * 1024
+"""Bytes of a body that nobody wants and that are read all the same: a new connection would cost more."""
+
+_DRAIN_SECONDS: Final = 2.0
+_UNKNOWN: Final = sys.maxsize
+_BODILESS: Final = (204, 304)
+_NOBODYS: Final = memoryview(bytearray(DRAINED))
+"""Where bytes go that nobody will look at."""
+
+
+class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
+    """`begin` gives an answer's head; then `readinto` until it gives 0, and `release`.
+
+    While nobody waits in `readinto`, reading is paused: what is held of a body is at most what came together with the
+    head, and what TLS and the kernel hold (a quarter of a mebibyte each, by the loop's limits).
+    """
+
+    __slots__ = (
+        "_bodiless",
+        "_chunked",
+        "_delivery",
+        "_empty_line",
+        "_error",
+        "_flow",
+        "_head",
+        "_left",
+        "_paused",
+        "_phase",
+        "_until_close",
+        "_waiting",
+    )
+
+    def __init__(self, owner: Owner[Self], server: Server) -> None:
+        super().__init__(owner, server)
+        self._reader = AnswerReader(sys.maxsize)
+        self._flow = Flow(server.least_rate, server.slow_seconds)
+        self._head = bytearray(HEAD_SIZE)
+        self._delivery = Delivery()
+        self._empty_line = EmptyLine()
+        self._waiting: asyncio.Future[int] | None = None
+        self._error: TransportError | None = None
+        self._phase = Phase.IDLE
+        self._bodiless = self._chunked = self._until_close = self._paused = False
+        self._left = 0
+
+    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Answer]:
+        """The future gives status, reason and headers."""
+        self._phase = Phase.HEAD
+        self._empty_line.restart()
+        self._bodiless = head_only
+        # The parser is done with an answer at its head: a body is not its business, unless it comes in chunks.
+        return super().begin(request, head_only=True)
+
+    def abandon(self, future: asyncio.Future[Answer]) -> None:
+        super().abandon(future)
+        if self._phase in (Phase.BODY, Phase.WHOLE):
+            self.release()
+
+    async def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer; fewer bytes than that only at the body's end. Raises TransportError, with `read` set."""
+        count = self._delivery.take(buffer)
+        if count == len(buffer) or self._phase is Phase.WHOLE:
+            return count
+        if self._error is not None:
+            error = type(self._error)(*self._error.args)
+            error.read = count
+            raise error
+        self._delivery.open(buffer, count)
+        waiting: asyncio.Future[int] = self._loop.create_future()
+        self._waiting = waiting
+        now = self._loop.time()
+        self._flow.wait(now, count)
+        self._deadline = now + self._read_timeout
+        self._watch()
+        self._resume()
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        finally:
+            self._delivery.close()
+            self._waiting = None
+
+    def release(self) -> None:
+        """The reader has what it wanted: the connection takes the next request, or is closed where too much is left."""
+        self._delivery.forget()
+        if not self.alive:
+            return
+        if self._phase is Phase.WHOLE and self._reader.reusable:
+            self._free()
+        elif self._phase is Phase.BODY and self._reader.reusable and not self._chunked and self._left <= DRAINED:
+            self._phase = Phase.DRAIN
+            self._deadline = self._loop.time() + min(_DRAIN_SECONDS, self._read_timeout)
+            self._watch()
+            self._resume()
+        else:
+            self.close()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """A view: of a bytearray asyncio's TLS (3.11) would fill a copy."""
+        phase = self._phase
+        if phase is Phase.BODY and not self._chunked:
+            rest = self._delivery.rest(self._left)
+            if rest is not None:
+                return rest
+        if phase is Phase.HEAD or phase is Phase.BODY:
+            return memoryview(self._head)
+        return _NOBODYS[: self._left] if phase is Phase.DRAIN else _NOBODYS
+
+    def buffer_updated(self, nbytes: int) -> None:
+        phase = self._phase
+        if phase is Phase.BODY:
+            if self._chunked:
+                self._arrived(memoryview(self._head)[:nbytes])
+            else:
+                self._delivery.position += nbytes
+                self._left -= nbytes
+            self._progress()
+        elif phase is Phase.HEAD:
+            self._read_head(nbytes)
+        elif phase is Phase.DRAIN:
+            self._left -= nbytes
+            if not self._left:
+                self._free()
+        elif phase is Phase.WHOLE:
+            # More than the answer, or the answer to nothing.
+            self._reader.reusable = False
+            self._pause()
+        else:
+            self.close()
+
+    def eof_received(self) -> None:
+        """The transport closes itself afterwards."""
+        self._salvage(plain=True)
+        self._lost(CLOSED_EARLY)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._salvage(plain=False)
+        super().connection_lost(exc)
+
+    def _read_head(self, size: int) -> None:
+        view = memoryview(self._head)
+        start = 0
+        try:
+            while start < size:
+                found = self._empty_line.end(self._head, start, size)
+                end = found or size
+                answer = self._reader.feed(view[start:end])
+                if answer is not None:
+                    if not found:
+                        raise BrokenAnswerError("the headers do not end with an empty line")
+                    self._begin_body(answer, view[end:size])
+                    return
+                start = end
+        except BrokenAnswerError as error:
+            self.close(error)
+            return
+        self._deadline = min(self._loop.time() + self._read_timeout, self._last)
+
+    def _begin_body(self, answer: Answer, rest: memoryview) -> None:
+        bodiless = self._bodiless or answer.status in _BODILESS
+        length = b"0" if bodiless else answer.headers.get(b"content-length")
+        self._chunked = b"transfer-encoding" in answer.headers and not bodiless
+        self._left = _UNKNOWN if length is None else int(length)
+        self._until_close = length is None and not self._chunked
+        if self._until_close:
+            self._reader.reusable = False
+        self._flow.restart()
+        self._phase = Phase.BODY
+        if len(rest) > self._left:
+            self._reader.reusable, rest = False, rest[: self._left]
+        if rest:
+            self._arrived(rest)
+        future, self._future = self._future, None
+        if not self.alive:
+            return
+        if self._left:
+            self._pause()
+        else:
+            self._phase = Phase.WHOLE
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _arrived(self, data: memoryview) -> None:
+        """Bytes of a body that are not in its reader's buffer yet; they are not to change, unless they are chunks'."""
+        if not self._chunked:
+            self._left -= len(data)
+            self._delivery.hand(data)
+            return
+        try:
+            answer = self._reader.feed(data)
+        except BrokenAnswerError as error:
+            self.close(error)
+            return
+        for piece in [answer.body] if answer is not None else self._reader.taken():
+            self._delivery.hand(memoryview(piece))
+        if answer is not None:
+            self._left = 0
+
+    def _progress(self) -> None:
+        """Bytes of a body came: wake its reader where they are all that it waits for."""
+        if not self.alive:
+            return
+        now = self._loop.time()
+        if not self._left:
+            self._phase = Phase.WHOLE
+        elif self._delivery.waits and not self._delivery.full:
+            self._deadline = now + self._read_timeout
+            return
+        else:
+            self._pause()
+            if self._delivery.waits and not self._keeps_up(now):
+                return
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting = self._waiting
+        if waiting is not None and not waiting.done():
+            waiting.set_result(self._delivery.position)
+        self._delivery.close()
+        self._waiting = None
+
+    def _keeps_up(self, now: float) -> bool:
+        """False when the body comes too slowly: the connection is closed then."""
+        if self._flow.keeps_up(now, self._delivery.position):
+            return True
+        self.close(TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds"))
+        return False
+
+    def _salvage(self, *, plain: bool) -> None:
+        """The connection has ended, and TLS may hold more of a body: a loop that was told to pause does not ask for it.
+
+        plain: whether without TLS this end is the server's own word, and the end of a body without a length.
+        """
+        if self._phase is not Phase.BODY or not self.alive:
+            return
+        tls = self._tls()
+        pieces, farewell = ([], plain) if tls is None else emptied(tls, self._left)
+        for piece in pieces:
+            self._arrived(memoryview(piece))
+        if farewell and self._until_close:
+            self._left = 0
+        if not self._left:
+            self._phase = Phase.WHOLE
+            self._wake()
+        elif self._delivery.full:
+            self._wake()
+
+    def _failed(self, error: TransportError) -> None:
+        self._error = error
+        waiting = self._waiting
+        if waiting is not None and not waiting.done():
+            error.read = self._delivery.position
+            waiting.set_exception(error)
+        self._delivery.close()
+
+    def _free(self: Self) -> None:
+        self._phase = Phase.IDLE
+        self._resume()
+        super()._free()
+
+    def _pause(self) -> None:
+        if not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _watch(self) -> None:
+        due = min(self._deadline, self._loop.time() + self._flow.window)
+        if self._timer is None or self._timer.when() > due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(due, self._check_time)
+
+    def _check_time(self) -> None:
+        if self._waiting is None and self._phase is not Phase.DRAIN:
+            super()._check_time()
+            return
+        self._timer = None
+        now = self._loop.time()
+        if now >= self._deadline:
+            self.close(TransportTimeoutError(f"no byte came for {self._read_timeout:g} seconds"))
+        elif self._waiting is None or self._keeps_up(now):
+            self._watch()
+
+
+class Phase(enum.Enum):
+    IDLE = enum.auto()
+    HEAD = enum.auto()
+    BODY = enum.auto()
+    WHOLE = enum.auto()
+    """All of the body came; the reader may not have it all yet."""
+    DRAIN = enum.auto()
+    """The reader has left; the rest of the body is on its way."""

@@ -1,0 +1,107 @@
+"""The thin transports: HTTP/1.1 with keep-alive on a pool of connections, and nothing else. They are the hot path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import TracebackType
+
+from auditor.s3.http.base import Answer, Request, Server
+from auditor.s3.http.buffered import RECEIVED, Connection
+from auditor.s3.http.pool import Pool, Statistics
+from auditor.s3.http.request import CommonLines, request_bytes
+from auditor.s3.http.streaming import StreamingConnection
+
+
+class ThinTransport:
+    """One write and one future for each request; no task, and no timer of its own.
+
+    It knows no proxy, decompresses nothing, and holds each body whole: ThinStreams and AiohttpTransport are for the
+    rest.
+    """
+
+    __slots__ = ("_lines", "_pool")
+
+    def __init__(self, server: Server) -> None:
+        """Raises ValueError for a server behind a proxy."""
+        _check(server)
+        self._lines = CommonLines()
+        self._pool: Pool[Connection] = Pool(server, partial(Connection, received=memoryview(bytearray(RECEIVED))))
+
+    async def send(self, request: Request) -> Answer:
+        """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
+        written = request_bytes(request, self._lines)
+        _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
+        return answer
+
+    @property
+    def open_connections(self) -> int:
+        return self._pool.usable
+
+    def keep(self, connections: int) -> None:
+        self._pool.keep(connections)
+
+    async def close(self) -> None:
+        """Close every connection; requests under way and waiting fail with ConnectionLostError."""
+        await self._pool.close()
+
+    def statistics(self) -> Statistics:
+        """What the pool holds now, and did so far."""
+        return self._pool.statistics()
+
+
+class ThinStreams:
+    """Answers whose bodies go straight into their reader's buffer. It knows no proxy, decompresses nothing."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, server: Server) -> None:
+        """Raises ValueError for a server behind a proxy."""
+        _check(server)
+        self._pool: Pool[StreamingConnection] = Pool(server, StreamingConnection)
+
+    def stream(self, request: Request) -> ThinStream:
+        """Raises TransportError when entered, and ValueError for a request that would be another one."""
+        return ThinStream(self._pool, request)
+
+    async def close(self) -> None:
+        """Close every connection; bodies under way fail with ConnectionLostError."""
+        await self._pool.close()
+
+    def statistics(self) -> Statistics:
+        """What the pool holds now, and did so far."""
+        return self._pool.statistics()
+
+
+class ThinStream:
+    """An answer whose body is on its way, once it was entered: its own context manager, for one use."""
+
+    __slots__ = ("_connection", "_pool", "_request", "headers", "reason", "status")
+
+    def __init__(self, pool: Pool[StreamingConnection], request: Request) -> None:
+        self._pool = pool
+        self._request = request
+        self._connection: StreamingConnection
+        self.status: int
+        self.reason: str
+        self.headers: Mapping[bytes, bytes]
+
+    async def __aenter__(self) -> ThinStream:
+        request = self._request
+        self._connection, answer = await self._pool.exchange(request_bytes(request), head_only=request.method == "HEAD")
+        self.status, self.reason, self.headers = answer.status, answer.reason, answer.headers
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.release()
+
+    async def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer, but at the end; raises TransportError with `read` set."""
+        return await self._connection.readinto(buffer)
+
+
+def _check(server: Server) -> None:
+    if server.proxy is not None:
+        raise ValueError("the thin transports know no proxy")

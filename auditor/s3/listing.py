@@ -1,0 +1,115 @@
+"""The listing: every page of the target, in key order, cut to its key range, one page ahead of whoever reads it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from auditor.errors import BucketError, CallFailed
+from auditor.model.object import ObjectRef
+from auditor.model.record import record
+from auditor.model.target import Target
+from auditor.s3.calls import Caller
+from auditor.s3.engines.base import Engine, ListQuery, Page, Position
+
+EMPTY_PAGES: Final = 1000
+"""In a row; S3 may send some where much was deleted."""
+
+
+@record()
+class Listed:
+    """One step through the key space, up to and including `key`: a ref, or None where only delete markers were passed.
+
+    delete_markers: how many were passed since the step before.
+    """
+
+    key: str
+    ref: ObjectRef | None
+    delete_markers: int = 0
+
+
+async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:
+    """The target's pages as steps. Raises BucketError where it cannot be listed to its end, naming the fix.
+
+    A key at or before start_after is dropped here too: not every server honours the markers.
+    """
+    query = ListQuery(target.prefix, target.start_after, target.versions)
+    position: Position | None = None
+    order = _Order(target)
+    while True:
+        page = await _page(engine, caller, target, query, position)
+        order.check(page)
+        yield list(_steps(page, target))
+        if page.next is None or _past_the_end(page, target):
+            return
+        position = page.next
+
+
+class _Order:
+    """Holds the server to the order of keys, which the end of a range, resuming and "each object once" stand on."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._last = ""
+        self._positions: set[Position] = set()  # since the last page that brought a new key
+        self._empty = 0
+
+    def check(self, page: Page) -> None:
+        """Raises BucketError for a page that goes back, repeats a key, or leads in a circle or to nothing for ever."""
+        keys = [ref.key for ref in page.refs]
+        self._empty = 0 if keys or page.delete_markers else self._empty + 1
+        if page.next in self._positions or self._empty > EMPTY_PAGES:
+            raise BucketError(f"the listing of {self._target.uri} does not move on: the server repeats its pages")
+        if self._goes_back(keys) or self._goes_back(page.delete_markers):
+            raise BucketError(f"the listing of {self._target.uri} is not in the order of its keys: it proves nothing")
+        last = max((*keys[-1:], *page.delete_markers[-1:]), default="")
+        if last > self._last:
+            self._last = last
+            self._positions.clear()
+        if page.next is not None:
+            self._positions.add(page.next)
+
+    def _goes_back(self, keys: Sequence[str]) -> bool:
+        """Versions of one key follow each other, over pages too; a current object is listed once."""
+        pairs = pairwise([self._last, *keys])
+        return any(after < before if self._target.versions else after <= before for before, after in pairs)
+
+
+async def _page(engine: Engine, caller: Caller, target: Target, query: ListQuery, position: Position | None) -> Page:
+    action = "ListObjectVersions" if target.versions else "ListObjectsV2"
+    permission = "s3:ListBucketVersions" if target.versions else "s3:ListBucket"
+    try:
+        # The versions of one key are listed to the last even past --max-calls, or a resumed run would miss some.
+        return await caller.call(
+            "list", action, lambda: engine.list_page(query, position), beyond_budget=target.versions
+        )
+    except CallFailed as failure:
+        if failure.code == "MaxCalls":
+            raise
+        fix = f"grant {permission}" if failure.status == 403 else "try again later, with a lower --max-rate"
+        if failure.code == "Malformed":
+            fix = f"the server's answer cannot be relied on ({failure.message})"
+        raise BucketError(f"the listing of {target.uri} failed ({action}: {failure.code}): {fix}") from failure
+
+
+def _past_the_end(page: Page, target: Target) -> bool:
+    last = max((*(ref.key for ref in page.refs[-1:]), *page.delete_markers[-1:]), default=None)
+    return last is not None and target.beyond(last)
+
+
+def _steps(page: Page, target: Target) -> Iterator[Listed]:
+    """Refs and delete markers in one order; a marker is counted with the first ref at or behind its key."""
+    markers = filter(target.covers, page.delete_markers)
+    marker = next(markers, None)
+    for ref in page.refs:
+        if not target.covers(ref.key):
+            continue
+        passed = 0
+        while marker is not None and marker <= ref.key:
+            passed += 1
+            marker = next(markers, None)
+        yield Listed(ref.key, ref, passed)
+    while marker is not None:
+        yield Listed(marker, None, 1)
+        marker = next(markers, None)

@@ -1,0 +1,152 @@
+"""Read the ACL and the HEAD of one object; a failure of one object is a value."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from auditor.aws.failures import is_gone
+from auditor.errors import CallFailed
+from auditor.model.object import Acl, Evidence, Head, ObjectRef, Skipped, Unread
+from auditor.rules.plan import Plan
+from auditor.s3.calls import Caller
+from auditor.s3.engines.base import Engine, ListQuery
+
+SAME: Final = 1024
+"""ACLs among which equal ones are looked for."""
+
+
+class Reader:
+    """Reads one object's ACL and HEAD, one call after the other; every failure of one object becomes a value."""
+
+    def __init__(self, engine: Engine, caller: Caller, plan: Plan, algorithms: Sequence[str]) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._plan = plan
+        self._wanted = frozenset(name.upper() for name in algorithms)
+        self._ask_checksums = True
+        self._one_of = lru_cache(SAME)(_itself)
+        self._probing = asyncio.Lock()
+        self._probed_at = float("-inf")
+
+    async def read(self, ref: ObjectRef) -> Evidence:
+        """The object's evidence; raises RunError only for what dooms the run."""
+        try:
+            acl = await self._acl(ref)
+            head = await self._head(ref, acl)
+            if isinstance(head, Head) and head.etag != ref.etag:
+                return await self._changed(ref, head)
+        except _VanishedError:
+            gone = Skipped("the object was gone")
+            return Evidence(ref, gone, gone, vanished=True)
+        return Evidence(ref, acl, head)
+
+    async def _changed(self, ref: ObjectRef, head: Head) -> Evidence:
+        """Another object stands there than was listed: the ACL may be the old one's, so it is read again."""
+        now = _as_read(ref, head)
+        acl = await self._acl(replace(now, owner=None))
+        return Evidence(replace(now, owner=acl.owner) if isinstance(acl, Acl) else now, acl, head, changed=True)
+
+    async def _acl(self, ref: ObjectRef) -> Acl | Unread | Skipped:
+        if self._plan.acl is not None and not (self._plan.acl_for_owner and ref.owner is None):
+            return self._plan.acl
+        try:
+            acl = await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
+            return self._one_of(acl)
+        except CallFailed as failure:
+            return _unread(failure, ref.version_id is not None)
+
+    async def _head(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> Head | Unread | Skipped:
+        if self._plan.head is not None:
+            return self._plan.head
+        checksum = self._ask_checksums and not self._wanted.isdisjoint(ref.checksum_algorithms)
+        renewals = self._caller.renewals
+        try:
+            return await self._head_once(ref, checksum)
+        except CallFailed as failure:
+            if failure.status == 403 and checksum:
+                return await self._head_without_checksum(ref)
+            if failure.status == 400:
+                told = await self._bucket_answers(ref if isinstance(acl, Acl) else None)
+                if self._caller.renewals != renewals:  # the 400 may have been the old credentials'
+                    return await self._head(ref, acl)
+                return _refused(acl, told)
+            if failure.status == 404 and not isinstance(acl, Acl):
+                await self._bucket_answers()  # the object is gone, or the whole bucket is: HEAD does not tell
+            return _unread(failure, ref.version_id is not None)
+
+    async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
+        return await self._caller.call(
+            "head", "HeadObject", lambda: self._engine.head(ref.key, ref.version_id, checksum=checksum)
+        )
+
+    async def _head_without_checksum(self, ref: ObjectRef) -> Head | Unread:
+        """A 403 that goes away without ChecksumMode is a missing kms:Decrypt (HeadObject, S3 API reference)."""
+        try:
+            head = await self._head_once(ref, False)
+        except CallFailed as failure:
+            return _unread(failure, ref.version_id is not None)
+        self._ask_checksums = False
+        return head
+
+    async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
+        """Ask with a call whose answer has a body; raises what dooms the run. False: it told nothing.
+
+        readable: an object whose ACL could be read; that costs less than a listing.
+        """
+        refused_at = self._caller.clock()
+        async with self._probing:
+            # One probe that was sent after the refusal speaks for every HEAD that was refused before it.
+            if self._probed_at < refused_at:
+                self._probed_at = self._caller.clock()
+                try:
+                    await self._probe(readable)
+                except CallFailed:  # a listing of versions needs no right to list objects
+                    self._probed_at = float("-inf")
+                    return False
+        return True
+
+    async def _probe(self, ref: ObjectRef | None) -> None:
+        engine, caller = self._engine, self._caller
+        if ref is not None:
+            await caller.call("acl", "GetObjectAcl", lambda: engine.get_acl(ref.key, ref.version_id))
+        else:
+            await caller.call("list", "ListObjectsV2", lambda: engine.list_page(ListQuery(page_size=1), None))
+
+
+def _itself(acl: Acl) -> Acl:
+    """Remembered, it gives the first of equal ACLs: what waits for the run folder holds each but once."""
+    return acl
+
+
+class _VanishedError(Exception):
+    """The object went between the listing and the reading."""
+
+
+def _refused(acl: Acl | Unread | Skipped, told: bool) -> Unread:
+    """A HEAD's 400 has no body: with the ACL read, or where another call told of nothing else, it means SSE-C."""
+    sse_c = isinstance(acl, Acl) or (told and not isinstance(acl, Unread))
+    return Unread("HeadObject", "SSE-C" if sse_c else "400")
+
+
+def _unread(failure: CallFailed, versioned: bool) -> Unread:
+    """405 is a delete marker where the answer says so, or on a named version's HEAD; else a server lacks the call."""
+    marker = failure.headers.get("x-amz-delete-marker") == "true" or (failure.action == "HeadObject" and versioned)
+    if is_gone(failure) and (failure.status != 405 or marker):
+        raise _VanishedError from failure
+    return Unread(failure.action, failure.code)
+
+
+def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
+    return replace(
+        ref,
+        etag=head.etag,
+        size=head.content_length,
+        last_modified=head.last_modified or ref.last_modified,
+        storage_class=head.storage_class or "STANDARD",
+        checksum_algorithms=(),
+        checksum_type=head.checksum_type,
+    )

@@ -1,0 +1,32 @@
+"""Storage classes: which are archived, and which charge for a read beyond the request."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_RETRIEVAL: Final = "each byte read is charged as retrieval"
+
+_CHARGED: Final = {
+    "INTELLIGENT_TIERING": "a read moves it back to the frequent access tier, where it is charged more for 30 days",
+    "STANDARD_IA": _RETRIEVAL,
+    "ONEZONE_IA": _RETRIEVAL,
+    "GLACIER_IR": _RETRIEVAL,
+}
+"""A restored archive is not here: its retrieval was paid with the restore (S3 User Guide, "Understanding and managing
+Amazon S3 storage classes")."""
+
+_MONITORED: Final = 128 * 1024
+
+
+def charged(storage_class: str | None, size: int | None = None) -> str | None:
+    """Why reading an object of this class costs, in words; None where it does not. None as class is STANDARD.
+
+    size: bytes; Intelligent-Tiering never moves an object of less than 128 KB, so that reading it changes nothing.
+    """
+    if storage_class == "INTELLIGENT_TIERING" and size is not None and size < _MONITORED:
+        return None
+    return _CHARGED.get(storage_class or "STANDARD")
+
+
+ARCHIVED_CLASSES: Final = frozenset({"GLACIER", "DEEP_ARCHIVE"})
+"""Storage classes whose objects must be restored before they can be read."""

@@ -1,0 +1,160 @@
+"""A bucket policy, read as text: who else may read an object, or read or write its ACL, and what is denied to everyone.
+
+Pure: text and facts in, bits out. What cannot be decided from the text alone is said to be undecided, never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from auditor.model.policy import EVERYONE, Policy, Statement
+from auditor.verdict.principals import NOBODY, UNDECIDED, Insiders
+from auditor.verdict.wildcard import Wildcard
+
+ACTIONS: Final = (
+    "s3:GetObject",
+    "s3:GetObjectVersion",
+    "s3:GetObjectAcl",
+    "s3:GetObjectVersionAcl",
+    "s3:PutObjectAcl",
+    "s3:PutObjectVersionAcl",
+)
+"""The ways of reaching an object; a set of ways is an int whose bit i stands for ACTIONS[i]."""
+
+READ, READ_ACP, WRITE_ACP, VERSION_WAYS, ALL_WAYS = 0b000011, 0b001100, 0b110000, 0b101010, 0b111111
+NEWEST_TLS: Final = 1.3
+
+
+# ---- what it comes to for one key
+
+
+class Reach(NamedTuple):
+    """Sets of ways: allowed to everyone, to others, perhaps allowed to someone; and denied to everyone."""
+
+    everyone: int = 0
+    others: int = 0
+    undecided: int = 0
+    denied: int = 0
+
+    def with_(self, other: Reach) -> Reach:
+        return Reach(*(mine | its for mine, its in zip(self, other, strict=True)))
+
+
+NOTHING: Final = Reach()
+
+
+class _Covers(NamedTuple):
+    """Which objects a resource pattern covers; an undecidable cover is not sure. wildcard None: every object."""
+
+    wildcard: Wildcard | None
+    sure: bool
+
+
+class _Keyed(NamedTuple):
+    """What a statement adds for the keys that it covers, surely or perhaps."""
+
+    covers: tuple[_Covers, ...]
+    negated: bool
+    surely: Reach
+    perhaps: Reach
+
+    def reach(self, path: str) -> Reach:
+        doubtful = False
+        for wildcard, sure in self.covers:
+            if wildcard is None or wildcard.matches(path):
+                if sure:
+                    return NOTHING if self.negated else self.surely
+                doubtful = True
+        return self.perhaps if doubtful or self.negated else NOTHING
+
+
+class CompiledPolicy:
+    """A policy made ready for one bucket; asking costs nothing but a look-up where no statement looks at keys."""
+
+    def __init__(self, policy: Policy, bucket: str, insiders: Insiders) -> None:
+        self._bucket = f"{bucket}/"
+        self._always = NOTHING
+        self._keyed: list[_Keyed] = []
+        for statement in policy.statements:
+            surely, perhaps = _effect(statement, insiders)
+            if surely == NOTHING == perhaps:
+                continue
+            covers = tuple(_covers(text, policy.variables) for text in statement.resources)
+            covers = tuple(cover for cover in covers if self._may_cover(cover))
+            self._add(_Keyed(covers, statement.not_resource, surely, perhaps))
+
+    def reach(self, key: str) -> Reach:
+        """What the policy allows and denies for one key of the bucket."""
+        found = self._always
+        if self._keyed:
+            path = self._bucket + key
+            for keyed in self._keyed:
+                added = keyed.reach(path)
+                if added is not NOTHING:
+                    found = found.with_(added)
+        return found
+
+    def _may_cover(self, cover: _Covers) -> bool:
+        return cover.wildcard is None or cover.wildcard.may_match_after(self._bucket)
+
+    def _covers_all(self, cover: _Covers) -> bool:
+        return cover.wildcard is None or cover.wildcard.matches_all_after(self._bucket)
+
+    def _add(self, keyed: _Keyed) -> None:
+        surely = any(cover.sure and self._covers_all(cover) for cover in keyed.covers)
+        if not keyed.covers or surely:
+            # No key decides: the statement covers all of the bucket's objects, or none.
+            if surely != keyed.negated:
+                self._always = self._always.with_(keyed.surely)
+        else:
+            self._keyed.append(keyed)
+
+
+def _effect(statement: Statement, insiders: Insiders) -> tuple[Reach, Reach]:
+    """What the statement does to the keys that it surely covers, and to those that it perhaps covers."""
+    ways = _ways(statement)
+    if not statement.allows:
+        plain = not (statement.conditions or statement.not_principal or statement.not_action or statement.not_resource)
+        return Reach(denied=ways if plain and EVERYONE in statement.principals else 0), NOTHING
+    if statement.not_principal:
+        audiences = [UNDECIDED]
+    else:
+        audiences = [insiders.audience(*principal) for principal in statement.principals]
+    everyone, others, undecided = (ways if any(column) else 0 for column in zip(NOBODY, *audiences, strict=True))
+    perhaps = Reach(undecided=everyone | others | undecided)
+    decided = not (statement.not_action or statement.not_resource) and all(map(_anyone_meets, statement.conditions))
+    return (Reach(everyone, others, undecided) if decided else perhaps), perhaps
+
+
+def _ways(statement: Statement) -> int:
+    patterns = [Wildcard.of(action.lower()) for action in statement.actions]
+    named = sum(1 << i for i, name in enumerate(ACTIONS) if any(p.matches(name.lower()) for p in patterns))
+    return ALL_WAYS & ~named if statement.not_action else named
+
+
+def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
+    """Whether everybody can send a request that meets the condition: over TLS, of a version that exists."""
+    operator, key, values = condition
+    match operator.removesuffix("IfExists"), key.lower():
+        case "Bool", "aws:securetransport":
+            return any(value.lower() == "true" for value in values)
+        case "NumericGreaterThanEquals", "s3:tlsversion":
+            return any(re.fullmatch(r"\d+(\.\d+)?", value) and float(value) <= NEWEST_TLS for value in values)
+    return False
+
+
+def _covers(text: str, variables: bool) -> _Covers:
+    """The objects of one Resource, "arn:PARTITION:s3:::BUCKET/KEY" or "*"; `*` crosses slashes."""
+    if text and not text.strip("*"):
+        return _Covers(None, True)
+    parts = text.split(":", 5)
+    head = parts[:5]
+    if len(parts) < 6 or parts[0] != "arn" or "$" in "".join(head):
+        return _Covers(None, False)
+    wildcard = Wildcard.of(parts[5], variables=variables)
+    # Objects have no region and no account in their ARNs; Ceph has tenants there, which we do not know.
+    plain = parts[2] == "s3" and not "".join(parts[3:5]).strip("*")
+    if not plain and not Wildcard.of(parts[2]).matches("s3"):
+        return _Covers(Wildcard.of(""), True)
+    return _Covers(wildcard, wildcard.sure and plain)

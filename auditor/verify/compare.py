@@ -1,0 +1,183 @@
+"""What the listing and the ledger say of an object together: what became of it, or what must be read to know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import field
+from typing import Final
+
+from auditor.ledger.base import S3, Subject, Version
+from auditor.ledger.matching import NULL
+from auditor.model.digest import ALGORITHMS
+from auditor.model.object import ObjectRef
+from auditor.model.record import record
+from auditor.s3.storage_class import ARCHIVED_CLASSES
+from auditor.verify.merge import Pair
+from auditor.verify.outcome import Outcome, Verified
+
+LEDGER: Final = "ledger"
+"""Who says a digest that the ledger holds as ours; `s3`: it holds it as S3's word; else the name of a manifest."""
+
+
+@record()
+class Claim:
+    """A digest that the bytes must have, and who says so. version: whose digest it is; None: a manifest's."""
+
+    algorithm: str
+    digest: str
+    origin: str
+    version: Version | None = None
+
+
+@record(kw_only=True)
+class Question:
+    """An object that must be read. standing: what it is when every claim holds.
+
+    checked: when the ledger's digests were last found true or recorded, the oldest of them; None: nobody can tell.
+    keep: its digests are new evidence for the ledger, unless a claim is wrong. unread: what it is when it is not due.
+    """
+
+    ref: ObjectRef
+    standing: Outcome
+    claims: tuple[Claim, ...]
+    checked: str | None = None
+    keep: bool = False
+    unread: Outcome = Outcome.NOT_DUE
+
+    def verified(self, outcome: Outcome, **detail: str) -> Verified:
+        return verified(self.ref, outcome, **detail)
+
+    def compare(self, digests: Mapping[str, str]) -> Verified:
+        """What it is, now that its bytes have these digests."""
+        for claim in self.claims:
+            found = digests[claim.algorithm]
+            if found != claim.digest.lower():
+                return self.differs(claim, found)
+        return self.verified(self.standing)
+
+    def differs(self, claim: Claim, found: str) -> Verified:
+        return self.verified(
+            Outcome.MISMATCH,
+            algorithm=claim.algorithm,
+            recorded=claim.digest.lower(),
+            found=found,
+            origin=claim.origin,
+        )
+
+
+@record(kw_only=True)
+class Judge:
+    """Sorts pairs; pure. in_flight_from, in_flight_to: what was written between them is on its way to the ledger, ISO
+    8601, UTC; a clock that ran far ahead excuses nothing.
+
+    algorithms: those to compare where the ledger has one of them; None: all that it has. record: read what is new or
+    changed, too.
+    """
+
+    in_flight_from: str
+    in_flight_to: str = "9999"
+    algorithms: Collection[str] | None = field(default=None, hash=False)
+    record: bool = False
+
+    def listed(self, ref: ObjectRef, subject: Subject | None) -> Verified | Question:
+        """Of an object that the listing has."""
+        versions = _speaking_of(ref, subject)
+        expected = subject.expectations if subject is not None and ref.is_latest else ()
+        # What a manifest expects the ledger knows already, however young the object is.
+        if not versions and not expected and self._in_flight(ref.last_modified):
+            return verified(ref, Outcome.IN_FLIGHT)
+        sizes = [(one.size, LEDGER) for one in versions] + [(one.size, one.origin) for one in expected]
+        for size, origin in sizes:
+            if size not in (None, ref.size):
+                return verified(
+                    ref, Outcome.MISMATCH, algorithm="size", recorded=str(size), found=str(ref.size), origin=origin
+                )
+        claims = [claim for version in versions for claim in self._claims(version)]
+        if versions and not claims:
+            return verified(ref, Outcome.UNREADABLE, code="UnknownAlgorithm")
+        claims += [Claim(one.algorithm, one.digest, one.origin) for one in expected if one.algorithm in ALGORITHMS]
+        if expected and not claims:
+            return verified(ref, Outcome.UNREADABLE, code="UnknownAlgorithm")
+        return self._question(ref, _standing(ref, subject, versions), claims)
+
+    def _question(self, ref: ObjectRef, standing: Outcome, claims: list[Claim]) -> Verified | Question:
+        if not claims and not self.record:
+            return verified(ref, standing)
+        if ref.storage_class in ARCHIVED_CLASSES and not ref.restored:
+            return verified(ref, Outcome.ARCHIVED, storage_class=ref.storage_class)
+        proven = standing is Outcome.NEW and bool(claims)
+        return Question(
+            ref=ref,
+            standing=Outcome.MATCH if proven else standing,
+            claims=tuple(claims),
+            checked=_checked(claims),
+            keep=proven or (self.record and standing is not Outcome.MATCH),
+            unread=Outcome.NOT_DUE if standing is Outcome.MATCH else standing,
+        )
+
+    def absent(self, pair: Pair, deleted: bool) -> Verified:
+        """Of what only the ledger has. deleted: a notification said that it is gone."""
+        subject, version = pair.subject, pair.version
+        if subject is None:
+            raise ValueError("the ledger knows nothing of it")
+        recorded = [one for one in subject.versions if one.digests]
+        last = version or (recorded[-1] if recorded else None)
+        outcome = Outcome.MISSING
+        if deleted:
+            outcome = Outcome.DELETED
+        elif (last is not None and self._in_flight(last.first_seen)) or not (recorded or subject.expectations):
+            outcome = Outcome.IN_FLIGHT
+        if last is None:
+            return Verified(key=pair.key, outcome=outcome, listed=False)
+        name = None if last.version_id == NULL else last.version_id
+        return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
+
+    def _in_flight(self, written: str) -> bool:
+        return self.in_flight_from <= written < self.in_flight_to
+
+    def _claims(self, version: Version) -> Iterator[Claim]:
+        computable = {name: known for name, known in version.digests.items() if name in ALGORITHMS}
+        chosen = {name: known for name, known in computable.items() if name in (self.algorithms or ())}
+        for name, known in (chosen or computable).items():
+            yield Claim(name, known.digest, S3 if known.source == S3 else LEDGER, version)
+
+
+def verified(ref: ObjectRef, outcome: Outcome, **detail: str) -> Verified:
+    """Of an object that the listing has."""
+    return Verified(
+        key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
+    )
+
+
+def _standing(ref: ObjectRef, subject: Subject | None, versions: list[Version]) -> Outcome:
+    """What an object is whose claims all hold. versions: those of the ledger that speak of it."""
+    if versions:
+        return Outcome.MATCH
+    known = subject is not None and any(version.digests for version in subject.versions)
+    return Outcome.CHANGED if known and ref.is_latest else Outcome.NEW
+
+
+def _speaking_of(ref: ObjectRef, subject: Subject | None) -> list[Version]:
+    """The ledger's versions whose digests the object's bytes must have, as ledgers.matching.match finds them: its own
+    version, else those of its ETag without a version, else, for an object that was listed without one, of any.
+
+    What a version's name names never changes, so its own version speaks whatever its ETag is.
+    """
+    known = [] if subject is None else [version for version in subject.versions if version.digests]
+    wanted = ref.version_id or NULL
+    if wanted != NULL and (own := [version for version in known if version.version_id == wanted]):
+        return own
+    fitting = [version for version in known if version.etag == ref.etag]
+    null = [version for version in fitting if version.version_id == NULL]
+    return null or (fitting if wanted == NULL else [])
+
+
+def _checked(claims: list[Claim]) -> str | None:
+    """The oldest of the last looks at each digest of the ledger."""
+    looks = [
+        max(known.recorded_at, known.verified_at or "")
+        for claim in claims
+        if claim.version is not None
+        for known in [claim.version.digests[claim.algorithm]]
+    ]
+    return min(looks, default=None)

@@ -1,0 +1,103 @@
+"""Which objects are due tonight: all, those that nobody looked at for long, or a slice that goes round."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from auditor.model.record import record
+
+DAY: Final = 86_400.0
+
+
+class Due(Protocol):
+    """Says of one object whether it is to be read in the run that began at `now`.
+
+    checked: when its bytes were last read or its digest recorded, ISO 8601, UTC; None: nobody can tell.
+    """
+
+    def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool: ...
+
+    @property
+    def words(self) -> str:
+        """For the summary."""
+        ...
+
+
+@record()
+class Everything:
+    """Each object, each time."""
+
+    def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
+        return True
+
+    @property
+    def words(self) -> str:
+        return "everything"
+
+
+@record()
+class OlderThan:
+    """Each object once in `limit`, in the night that its key says; at once when it was not looked at for that long.
+
+    limit, every: seconds; every: from one run to the next. A night is a span of `every` since 1970. In limit / every
+    of them each object's slot comes round once, so no object grows older than the limit, and each night has about as
+    many as any other, even where all were recorded in one.
+    """
+
+    limit: float
+    every: float = DAY
+
+    def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
+        if _slot(key, version_id, max(1, math.floor(self.limit / self.every)), self.every, now):
+            return True
+        if checked is None:
+            return False
+        try:
+            then = datetime.fromisoformat(checked)
+        except ValueError:  # a ledger that was edited by hand
+            return True
+        return (now - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds() >= self.limit
+
+    @property
+    def words(self) -> str:
+        return f"not looked at for {_days(self.limit)}, with a run every {_days(self.every, one='day')}"
+
+
+@record()
+class Share:
+    """A slice of `percent` of the objects a run, another one each time: each object once in ceil(100 / percent) runs.
+
+    every: seconds from one run to the next.
+    """
+
+    percent: float
+    every: float = DAY
+
+    def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
+        return _slot(key, version_id, math.ceil(100 / self.percent), self.every, now)
+
+    @property
+    def words(self) -> str:
+        return f"{self.percent:g} percent, with a run every {_days(self.every, one='day')}"
+
+
+def due_of(max_age: float | None, percent: float | None, every: float) -> Due:
+    """What the settings of these names say."""
+    if max_age is not None:
+        return OlderThan(max_age, every)
+    if percent is not None:
+        return Share(percent, every)
+    return Everything()
+
+
+def _days(seconds: float, one: str = "1 day") -> str:
+    return one if seconds == DAY else f"{seconds / DAY:g} days"
+
+
+def _slot(key: str, version_id: str | None, slots: int, every: float, now: datetime) -> bool:
+    """It is this object's turn. The same in every process and release: SHA-256, not Python's own hash."""
+    digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
+    return int.from_bytes(digest[:8]) % slots == math.floor(now.timestamp() / every) % slots

@@ -1,0 +1,95 @@
+"""What a verification leaves behind: a line for each object, the summary, and how far it came when it is handed on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from auditor.errors import OutputError, RunTaken
+from auditor.runs.parts import PartFile
+from auditor.runs.paths import bucket_path, parse_run_id
+from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
+from auditor.verify.checkpoint import Distance
+
+PART_LINES: Final = 1_000_000
+VERSION: Final = 1
+
+
+class VerifyFolder:
+    """`bucket=BUCKET/verify=ID/` of a store. All methods block. hop: which of the functions that hand it on this is."""
+
+    def __init__(self, store: Store, bucket: str, verify_id: str, hop: int = 0, part_lines: int = PART_LINES) -> None:
+        parse_run_id(verify_id)
+        self.path = f"{bucket_path(bucket)}/verify={verify_id}"
+        self._store = store
+        self._id = verify_id
+        self._hop = hop
+        self._most = part_lines
+        self._parts = 0
+        self._lines = 0
+        self._open: PartFile | None = None
+
+    @property
+    def uri(self) -> str:
+        return self._store.uri(self.path)
+
+    def claim(self) -> None:
+        """Raises RunTaken when this hop was begun before: an event can come twice."""
+        name = f"{self.path}/begun-{self._hop:05}.json"
+        if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
+            raise RunTaken(f"hop {self._hop} of {self.uri} was begun by another invocation: this one leaves it alone")
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Lines of JSON with their line ends."""
+        for line in lines:
+            if self._open is None:
+                self._open = PartFile(self._store.spool_dir(self.path) / f".{self._name}.tmp")
+            self._open.write(line)
+            self._lines += 1
+            if self._lines >= self._most:
+                self.end_part()
+
+    def end_part(self) -> None:
+        """Put what was written in its place."""
+        if self._open is None:
+            return
+        part, self._open = self._open, None
+        part.close()
+        path = f"{self.path}/{self._name}"
+        if isinstance(self._store, LockingStore):
+            self._store.put_file(path, part.path)
+        elif not isinstance(self._store, ConditionalStore) or not self._store.put_new_file(path, part.path):
+            raise RunTaken(f"{self._store.uri(path)} is there already: this run leaves it to whoever wrote it")
+        self._parts += 1
+        self._lines = 0
+
+    def discard(self) -> None:
+        """Away with a part that is not whole, if there is one."""
+        if self._open is not None:
+            self._open.discard()
+            self._open = None
+
+    def put_summary(self, summary: Mapping[str, Any]) -> None:
+        self._store.put(f"{self.path}/summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+
+    def put_state(self, distance: Distance) -> None:
+        """For the next hop."""
+        data = json.dumps({"v": VERSION, "verify": self._id, **distance.to_dict()}).encode() + b"\n"
+        self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
+
+    def before(self) -> Distance:
+        """How far the hop before came; raises OutputError when that is not there, or is damaged."""
+        path = f"{self.path}/state-{self._hop - 1:05}.json"
+        data = self._store.get(path)
+        try:
+            value = json.loads(data or b"")
+            if value["v"] != VERSION or value["verify"] != self._id:
+                raise ValueError("another run's")
+            return Distance.from_dict(value)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise OutputError(f"{self._store.uri(path)} is not there or damaged: verify again") from error
+
+    @property
+    def _name(self) -> str:
+        return f"combined-{self._hop:05}-{self._parts:05}.jsonl.gz"

@@ -1,0 +1,115 @@
+"""What a verification writes into the history of keys: each state once, not each night again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from auditor.aio.groups import together
+from auditor.dates import seconds_in_utc
+from auditor.ledger.base import Event, What
+from auditor.ledger.matching import NULL
+from auditor.verify.compare import Claim
+from auditor.verify.outcome import Outcome, Verified
+
+TOGETHER: Final = 100
+_WHAT: Final[Mapping[Outcome, What]] = {
+    Outcome.MISMATCH: "mismatch",
+    Outcome.CHANGED: "changed",
+    Outcome.MISSING: "missing",
+    Outcome.UNREADABLE: "unreadable",
+}
+_STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded"})
+
+
+class Keeper(Protocol):
+    """The part of a ledger that is needed here."""
+
+    async def note(self, bucket: str, events: Sequence[Event]) -> None: ...
+    async def history(self, bucket: str, key: str) -> list[Event]: ...
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Notes:
+    """Gathers events and writes them together; flush() writes the last ones."""
+
+    def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
+        self._keeper = keeper
+        self._bucket = bucket
+        self._now = now
+        self._waiting: list[Event] = []
+        self._writing = asyncio.Lock()
+
+    async def add(self, verified: Verified, claims: Sequence[Claim] = ()) -> None:
+        """claims: those that were found true, of a match."""
+        at = seconds_in_utc(self._now())
+        if verified.outcome is Outcome.MATCH:
+            self._waiting += _matches(verified, claims, at)
+        elif what := _WHAT.get(verified.outcome):
+            self._waiting.append(
+                Event(
+                    key=verified.key,
+                    at=at,
+                    what=what,
+                    version_id=verified.version_id,
+                    etag=verified.etag,
+                    size=verified.size,
+                    detail=verified.detail,
+                )
+            )
+        if len(self._waiting) >= TOGETHER:
+            await self.flush()
+
+    async def flush(self) -> None:
+        async with self._writing:
+            events, self._waiting = self._waiting, []
+            try:
+                news = await together(self._is_new(event) for event in events)
+                if any(news):
+                    new_ones = [event for event, new in zip(events, news, strict=True) if new]
+                    await self._keeper.note(self._bucket, new_ones)
+            except BaseException:  # given up or refused: a later flush may yet write them, and writes none twice
+                self._waiting = events + self._waiting
+                raise
+
+    async def _is_new(self, event: Event) -> bool:
+        """Whether the last word on this version was another one; being verified once more always is new."""
+        if event.what == "verified":
+            return True
+        for past in reversed(await self._keeper.history(self._bucket, event.key)):
+            if past.what in _STATES and _same_version(past, event):
+                return past.what != event.what or dict(past.detail) != dict(event.detail)
+        return True
+
+
+def _same_version(one: Event, other: Event) -> bool:
+    """By the ETag, and by the version where both name one: a listing may know none, and the ledger does."""
+    names = {one.version_id or NULL, other.version_id or NULL}
+    return one.etag == other.etag and len(names - {NULL}) <= 1
+
+
+def _matches(verified: Verified, claims: Sequence[Claim], at: str) -> Iterator[Event]:
+    """One event for each digest of the ledger; a manifest's joins that of the same algorithm, where there is one."""
+    origins: dict[tuple[str, str | None, str | None], list[str]] = {}
+    for claim in sorted(claims, key=lambda claim: claim.version is None):
+        same = [found for found in origins if found[0] == claim.algorithm]
+        if claim.version is not None:
+            same = [(claim.algorithm, claim.version.version_id, claim.version.etag)]
+        for place in same or [(claim.algorithm, verified.version_id, verified.etag)]:
+            origins.setdefault(place, []).append(claim.origin)
+    digests = {claim.algorithm: claim.digest.lower() for claim in claims}
+    for (algorithm, version_id, etag), names in origins.items():
+        yield Event(
+            key=verified.key,
+            at=at,
+            what="verified",
+            version_id=version_id,
+            etag=etag,
+            size=verified.size,
+            detail={"algorithm": algorithm, "digest": digests[algorithm], "origin": ", ".join(dict.fromkeys(names))},
+        )

@@ -1,0 +1,115 @@
+"""Read an object again, exactly the version that was listed, and say what became of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.errors import CallFailed, DigestConflict
+from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable
+from auditor.hashing.queue.message import HashTask
+from auditor.ledger.base import S3, Digests
+from auditor.model.object import ObjectRef
+from auditor.s3.calls import Caller
+from auditor.s3.engines.base import Engine, ListQuery, Page, Position
+from auditor.verify.compare import Claim, Question
+from auditor.verify.outcome import Outcome, Verified
+
+_PAGE: Final = 100
+
+log = logging.getLogger(__name__)
+
+Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
+"""Reads one object and digests it with every algorithm named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """bytes_read: None where no read came to its end. recorded: the ledger has new digests of it."""
+
+    verified: Verified
+    bytes_read: int | None = None
+    recorded: bool = False
+
+
+class Reader:
+    """Answers questions; what befalls one object is an outcome. wanted: algorithms of what is new in the ledger."""
+
+    def __init__(
+        self, bucket: str, engine: Engine, caller: Caller, ledger: Digests, hash_one: Hash, wanted: Sequence[str]
+    ) -> None:
+        self._bucket = bucket
+        self._engine = engine
+        self._caller = caller
+        self._ledger = ledger
+        self._hash = hash_one
+        self._wanted = tuple(wanted)
+
+    async def answer(self, question: Question) -> Answer | Paused:
+        """Paused: there was no time to read all of it. Raises only what would befall every object."""
+        ref = question.ref
+        names = dict.fromkeys([claim.algorithm for claim in question.claims])
+        algorithms = (*names, *(name for name in self._wanted if question.keep and name not in names))
+        result = await self._hash(HashTask(ref.key, ref.version_id, ref.etag, ref.size, 0), algorithms)
+        match result:
+            case Hashed():
+                return await self._hashed(question, result)
+            case Paused():
+                return result
+            case Mismatch():
+                claim = Claim(result.algorithm, result.stored, S3)
+                return Answer(question.differs(claim, result.ours), result.bytes_read)
+            case Superseded():
+                return Answer(await self._superseded(question, result.code))
+            case Unhashable():
+                if result.code == "archived":
+                    return Answer(question.verified(Outcome.ARCHIVED, storage_class=ref.storage_class))
+                return Answer(question.verified(Outcome.UNREADABLE, code=result.code))
+            case Failed():
+                return Answer(_failed(question, result.code))
+
+    async def _hashed(self, question: Question, hashed: Hashed) -> Answer:
+        verified, size = question.compare(hashed.digests), hashed.bytes_read
+        if not question.keep or verified.outcome is Outcome.MISMATCH:
+            return Answer(verified, size)
+        try:
+            return Answer(verified, size, await self._ledger.record(hashed.entry(self._bucket)))
+        except DigestConflict as error:  # somebody recorded another digest of it meanwhile
+            log.error("%s", error)
+            return Answer(question.verified(Outcome.MISMATCH, code="DigestConflict"), size)
+
+    async def _superseded(self, question: Question, code: str) -> Verified:
+        """It was overwritten or deleted since it was listed, unless the listing still has it as it was: then it is an
+        object that is listed and cannot be read.
+        """
+        try:
+            if not await self._listed_still(question.ref):
+                return question.verified(Outcome.IN_FLIGHT)
+        except CallFailed as failure:
+            code = failure.code
+        return question.verified(Outcome.UNREADABLE, code=code)
+
+    async def _listed_still(self, ref: ObjectRef) -> bool:
+        query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_PAGE)
+        position: Position | None = None
+        while True:
+            page = await self._page(query, position)
+            if any((one.key, one.version_id, one.etag) == (ref.key, ref.version_id, ref.etag) for one in page.refs):
+                return True
+            beyond = any(one.key != ref.key for one in page.refs)
+            if beyond or page.next is None or page.next == position:
+                return False
+            position = page.next
+
+    async def _page(self, query: ListQuery, position: Position | None) -> Page:
+        action = "ListObjectVersions" if query.versions else "ListObjectsV2"
+        return await self._caller.call("list", action, lambda: self._engine.list_page(query, position))
+
+
+def _failed(question: Question, code: str) -> Verified:
+    """A body of another length than was recorded of this very version cannot be it."""
+    if code == "SizeDiffers" and question.claims:
+        return question.verified(Outcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
+    return question.verified(Outcome.UNREADABLE, code=code)

@@ -1,0 +1,292 @@
+"""One verification of one target: what is opened for it, what it counts, and what it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from auditor.aio.budget import Permits
+from auditor.aio.stop import Stop
+from auditor.config.resources import Surroundings, connection_to
+from auditor.config.settings import Settings
+from auditor.dates import seconds_in_utc
+from auditor.hashing.digest.object import BYTES_IN_FLIGHT, MIB, hash_patiently, hash_threads
+from auditor.hashing.digest.result import Paused, Result
+from auditor.hashing.digest.streams import MOST
+from auditor.hashing.queue.message import HashTask
+from auditor.model.target import Target
+from auditor.progress import Snapshot
+from auditor.runs.paths import new_run_id
+from auditor.s3.calls import Caller, RetryPolicy
+from auditor.s3.concurrency import Permits as CallPermits
+from auditor.s3.engines.base import Engine
+from auditor.s3.listing import pages
+from auditor.s3.open import open_at_home
+from auditor.s3.rate import Rate
+from auditor.text import visible
+from auditor.verify.checkpoint import Distance
+from auditor.verify.compare import Judge, Question
+from auditor.verify.due import due_of
+from auditor.verify.folder import VerifyFolder
+from auditor.verify.history import Notes
+from auditor.verify.merge import Pair, merged
+from auditor.verify.outcome import Outcome, Verified
+from auditor.verify.pipeline import WINDOW, Done, Rules, Walk
+from auditor.verify.read import Answer, Reader
+from auditor.verify.summary import Lines, counts_of
+
+DEFAULT_CONCURRENCY: Final = 16
+_LINES: Final = 1000
+_LONGEST_PAUSE: Final = 15.0
+_LONGEST_RUN: Final = 7 * 86_400.0
+"""Seconds; what the ledger has from a later time than that was written by a clock that is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """Which part of a verification this is, where a function hands it on. number: 0 for the first.
+
+    verify_id: None for one that begins here. window: as Walk has it; what was read behind an unfinished object is read
+    again.
+    """
+
+    number: int = 0
+    verify_id: str | None = None
+    window: int = 1000
+
+
+class Verification:
+    """run() gives its summary. compared: algorithms; None: all that the ledger has. combined: takes a line an object.
+
+    hop: given where this is a function that hands on; then reads stop in mid-object when `stop` is set.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        around: Surroundings,
+        stop: Stop,
+        *,
+        compared: Collection[str] | None = None,
+        combined: Lines | None = None,
+        watch: Callable[[Snapshot], None] | None = None,
+        hop: Hop | None = None,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._ledger = around.ledger
+        self._store = around.store
+        self._stop = stop
+        self._compared = compared
+        self._combined = combined
+        self._watch = watch
+        self._hop = hop
+        now = datetime.now(UTC)
+        self.verify_id = (hop and hop.verify_id) or new_run_id(now, os.urandom(3))
+        self._folder = VerifyFolder(around.store, target.bucket, self.verify_id, hop.number if hop else 0)
+        self._now = now
+        self._due = due_of(settings.max_age, settings.percent, settings.every)
+        self._at = Distance(now, target.start_after, target.start_after)
+        self._waiting: list[bytes] = []
+        self._gets = 0
+        self.advanced = False
+        """It came further than where it began."""
+        self._started = time.monotonic()
+        self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
+
+    async def run(self) -> dict[str, Any]:
+        """The summary, which is also in the folder. Raises RunError; what was verified is then noted all the same."""
+        try:
+            await self._io(self._begin)
+            ended = await self._verify()
+            summary = self._summary(ended)
+            await self._io(self._end, summary)
+        finally:
+            try:
+                await self._io(self._folder.discard)
+            finally:
+                self._thread.shutdown(wait=True)
+        self._show(done=True)
+        return summary
+
+    async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def _begin(self) -> None:
+        self._store.check_writable()
+        if self._hop is None:
+            return
+        self._folder.claim()
+        if self._hop.verify_id is not None:
+            self._at = self._folder.before()
+            self._target = replace(self._target, start_after=self._at.begun_after)
+
+    async def _verify(self) -> bool:
+        settings, target = self._settings, self._target
+        target = replace(target, start_after=self._at.start_after)
+        begun_at = self._at.start_after
+        rate = Rate(settings.max_rate)
+        caller = Caller(
+            target.bucket,
+            rate=rate,
+            permits=CallPermits(self._concurrency),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        # One for the listing, and those of an object that has several.
+        connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
+        with hash_threads() as executor:
+            async with open_at_home(settings.engine, connection) as engine:
+                permits = Permits(self._concurrency, BYTES_IN_FLIGHT)
+                hash_one = partial(self._hash, engine, rate, permits, executor)
+                reader = Reader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
+                notes = Notes(self._ledger, target.bucket)
+                subjects = self._ledger.subjects(target.bucket, target.prefix)
+                walk = Walk(
+                    self._rules(),
+                    partial(self._ask, reader),
+                    self._gone,
+                    notes,
+                    permits,
+                    self._stop,
+                    self._take,
+                    weight=lambda size: min(size, settings.chunk_mib * MIB),
+                    limit=partial(self._used_up, caller),
+                    whole_keys=target.versions,
+                    window=self._hop.window if self._hop else WINDOW,
+                )
+                try:
+                    return await walk.all(merged(pages(engine, caller, target), subjects, target))
+                finally:
+                    self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
+                    await self._io(self._folder.write, self._drained())
+
+    def _rules(self) -> Rules:
+        settings = self._settings
+        began = self._now.timestamp()
+        judge = Judge(
+            in_flight_from=_written(max(0.0, began - settings.grace)),
+            in_flight_to=_written(began + _LONGEST_RUN),
+            algorithms=self._compared,
+            record=settings.record,
+        )
+        return Rules(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
+
+    async def _hash(
+        self,
+        engine: Engine,
+        rate: Rate,
+        permits: Permits,
+        executor: Executor,
+        task: HashTask,
+        algorithms: Sequence[str],
+    ) -> Result:
+        async def turn() -> None:
+            self._gets += 1
+            await rate.take()
+
+        return await hash_patiently(
+            engine,
+            task,
+            algorithms,
+            bucket=self._target.bucket,
+            chunk_size=self._settings.chunk_mib * MIB,
+            streams=self._settings.streams,
+            executor=executor,
+            memory=permits,
+            stop=self._stop.__bool__ if self._hop else None,
+            checkpoint=self._at.resumed.get((task.key, task.version_id)),
+            turn=turn,
+            attempts=self._settings.retry_attempts,
+            sleep=_pause,
+        )
+
+    async def _ask(self, reader: Reader, question: Question) -> Answer | Paused:
+        answer = await reader.answer(question)
+        if isinstance(answer, Paused):
+            if answer.checkpoint is None:  # the next hop would begin at its start, and come no further
+                return Answer(question.verified(Outcome.UNREADABLE, code="NoCarriedState"))
+            self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
+        return answer
+
+    async def _gone(self, pair: Pair) -> bool:
+        if pair.version is None:
+            return pair.subject is not None and pair.subject.deleted_at is not None
+        history = await self._ledger.history(self._target.bucket, pair.key)
+        return any(event.what == "deleted" and event.version_id == pair.version.version_id for event in history)
+
+    def _used_up(self, caller: Caller) -> bool:
+        most = self._settings.max_calls
+        return most is not None and caller.counts["list"] + self._gets >= most
+
+    async def _take(self, done: Done) -> None:
+        self._at.move(done, versions=self._target.versions)
+        if done.answer is None:
+            return
+        self._report(done.answer.verified)
+        if len(self._waiting) >= _LINES:
+            await self._io(self._folder.write, self._drained())
+            self._show()
+
+    def _report(self, verified: Verified) -> None:
+        self._waiting.append(json.dumps(verified.document()).encode() + b"\n")
+        if self._combined is not None:
+            self._combined.write(verified.line() + "\n")
+
+    def _drained(self) -> list[bytes]:
+        lines, self._waiting = self._waiting, []
+        return lines
+
+    def _summary(self, ended: bool) -> dict[str, Any]:
+        settings = self._settings
+        resume = None if ended else {"reason": self._stop.reason, "start_after": self._at.start_after}
+        return {
+            "verify": self.verify_id,
+            "out": self._folder.uri,
+            "target": self._target.to_dict(),
+            "engine": settings.engine,
+            "due": self._due.words,
+            "complete": ended,
+            **counts_of(self._at.tally),
+            "seconds": round(time.monotonic() - self._started, 3),
+            "resume": resume,
+        }
+
+    def _end(self, summary: Mapping[str, Any]) -> None:
+        self._folder.end_part()
+        if self._hop is not None and not summary["complete"]:
+            self._folder.put_state(self._at)
+        self._folder.put_summary(summary)
+
+    def _show(self, *, done: bool = False) -> None:
+        if self._watch is None:
+            return
+        tally, outcomes = self._at.tally, self._at.tally.outcomes
+        self._watch(
+            Snapshot(
+                what=visible(self._target.uri),
+                objects=tally.listed + tally.ledger_only,
+                seconds=time.monotonic() - self._started,
+                detail=", ".join(f"{outcomes[name]:,} {name}" for name in ("match", "mismatch", "missing")),
+                done=done,
+            )
+        )
+
+
+async def _pause(seconds: float) -> None:
+    """Growing ones have an end."""
+    await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
+
+
+def _written(moment: float) -> str:
+    return seconds_in_utc(datetime.fromtimestamp(moment, UTC))
