@@ -93,7 +93,7 @@ async def _gathered(objects: Objects, kept: list[Evidence] | None) -> None:
             kept.extend(item.evidence for item in batch if item.evidence is not None)
 
     plan = make_plan(select(RULES, {}, (), (), ledger=False), FACTS)
-    reader = Reader(made, caller, plan, ("sha256",))
+    reader = Reader(made, caller, plan.ask, ("sha256",))
     await gather(pages(made, caller, TARGET), reader, caller, Stop(), sink, calls_per_object=2)
 
 

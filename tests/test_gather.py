@@ -14,9 +14,8 @@ import pytest
 from auditor.aio.stop import Stop
 from auditor.aws.failures import CREDENTIALS_RENEWED
 from auditor.errors import BucketError, CallFailed, CredentialsError, OutputError
-from auditor.model.object import Acl, Evidence, Grant, Head, Outcome, Skipped, Unread
+from auditor.model.object import Acl, Ask, Evidence, Grant, Head, Outcome, Skipped, Unread
 from auditor.model.target import Target
-from auditor.rules.plan import Plan
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import Permits
 from auditor.s3.gather import Gathered, gather
@@ -25,10 +24,10 @@ from auditor.s3.object_reader import Reader
 from tests.engines.fakes import OWNER, Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
 from tests.loop_blocking import free_loop as free_loop
 
-BOTH: Final = Plan((), (), (), None, None)
-ACL_ONLY: Final = Plan((), (), (), None, Skipped("not needed"))
-HEAD_ONLY: Final = Plan((), (), (), Skipped("not needed"), None)
-NEITHER: Final = Plan((), (), (), Skipped("not needed"), Skipped("not needed"))
+BOTH: Final = Ask()
+ACL_ONLY: Final = Ask(None, Skipped("not needed"))
+HEAD_ONLY: Final = Ask(Skipped("not needed"), None)
+NEITHER: Final = Ask(Skipped("not needed"), Skipped("not needed"))
 
 ORDINARY_TASKS: Final = 6
 """Tasks of a gathering that read no object: the test, the lister, the drain, and the waits of Stop.race."""
@@ -44,7 +43,7 @@ class Run:
         permits: int = 4,
         page_size: int = 1000,
         hook: Hook | None = None,
-        plan: Plan = BOTH,
+        ask: Ask = BOTH,
         max_calls: int | None = None,
         versions: bool = False,
         window: int = 2000,
@@ -57,7 +56,7 @@ class Run:
         self.stop = Stop()
         self.done: list[Gathered] = []
         self.after: Callable[[], None] = lambda: None
-        self._plan = plan
+        self._ask = ask
         self._target = Target("audited", versions=versions)
         self._window = window
 
@@ -80,11 +79,11 @@ class Run:
     async def __call__(self) -> bool:
         return await gather(
             self.listing(),
-            Reader(self.engine, self.caller, self._plan, ("sha256",)),
+            Reader(self.engine, self.caller, self._ask, ("sha256",)),
             self.caller,
             self.stop,
             self.sink,
-            calls_per_object=(self._plan.acl is None) + (self._plan.head is None),
+            calls_per_object=self._ask.calls,
             whole_keys=self._target.versions,
             window=self._window,
         )
@@ -124,7 +123,7 @@ class TestBounds:
             if key == "k00000":
                 await release.wait()
 
-        run = Run(objects(500), permits=4, page_size=20, hook=hold_the_first, window=30, plan=ACL_ONLY)
+        run = Run(objects(500), permits=4, page_size=20, hook=hold_the_first, window=30, ask=ACL_ONLY)
         task = asyncio.create_task(run())
         await settle(3000)
         assert run.done == []
@@ -136,7 +135,7 @@ class TestBounds:
 
     async def test_slow_sink_holds_back_the_rest(self) -> None:
         release = asyncio.Event()
-        run = Run(objects(500), permits=4, page_size=20, window=30, plan=ACL_ONLY)
+        run = Run(objects(500), permits=4, page_size=20, window=30, ask=ACL_ONLY)
 
         async def wait(batch: list[Gathered]) -> None:
             await release.wait()
@@ -175,8 +174,8 @@ class TestBounds:
         assert run.done == []
 
     async def test_nothing_is_asked_that_no_rule_needs(self) -> None:
-        for plan, asked in ((ACL_ONLY, {"list", "acl"}), (HEAD_ONLY, {"list", "head"}), (NEITHER, {"list"})):
-            run = Run(objects(10), plan=plan)
+        for ask, asked in ((ACL_ONLY, {"list", "acl"}), (HEAD_ONLY, {"list", "head"}), (NEITHER, {"list"})):
+            run = Run(objects(10), ask=ask)
             assert await run() is True
             assert {action for action, _ in run.engine.asked} == asked
             assert all(evidence.outcome is Outcome.AUDITED for evidence in run.evidence)
@@ -356,10 +355,10 @@ class TestVersions:
 
 
 class TestBudget:
-    @pytest.mark.parametrize("plan", [BOTH, ACL_ONLY])
+    @pytest.mark.parametrize("ask", [BOTH, ACL_ONLY])
     @pytest.mark.parametrize("max_calls", range(1, 60, 2))
-    async def test_never_one_call_too_many_and_no_object_half_read(self, max_calls: int, plan: Plan) -> None:
-        run = Run(objects(100), page_size=5, max_calls=max_calls, plan=plan, hook=lingers)
+    async def test_never_one_call_too_many_and_no_object_half_read(self, max_calls: int, ask: Ask) -> None:
+        run = Run(objects(100), page_size=5, max_calls=max_calls, ask=ask, hook=lingers)
         assert await run() is False
         assert len(run.engine.asked) <= max_calls
         assert run.stop.reason is not None
@@ -378,7 +377,7 @@ class TestBudget:
             if action == "acl":
                 raise CallFailed("GetObjectAcl", "SlowDown", 503)
 
-        run = Run(objects(10), max_calls=12, hook=slow, plan=ACL_ONLY)
+        run = Run(objects(10), max_calls=12, hook=slow, ask=ACL_ONLY)
         assert await run() is False
         assert len(run.engine.asked) == 12
         assert {item.acl for item in run.evidence} <= {
@@ -388,17 +387,17 @@ class TestBudget:
 
 
 async def read_one(
-    hook: Hook, *, plan: Plan = BOTH, version_id: str | None = None, algorithms: tuple[str, ...] = ()
+    hook: Hook, *, ask: Ask = BOTH, version_id: str | None = None, algorithms: tuple[str, ...] = ()
 ) -> tuple[Evidence, FakeEngine]:
-    reader, engine, _ = make_reader(hook, plan)
+    reader, engine, _ = make_reader(hook, ask)
     found = replace(ref("k", version_id), checksum_algorithms=algorithms)
     return await reader.read(found), engine
 
 
-def make_reader(hook: Hook, plan: Plan = BOTH, time: FakeTime | None = None) -> tuple[Reader, FakeEngine, Caller]:
+def make_reader(hook: Hook, ask: Ask = BOTH, time: FakeTime | None = None) -> tuple[Reader, FakeEngine, Caller]:
     engine = FakeEngine([ref("k")], hook=hook)
     caller = make_caller(time, retry=RetryPolicy(3))
-    return Reader(engine, caller, plan, ("sha256",)), engine, caller
+    return Reader(engine, caller, ask, ("sha256",)), engine, caller
 
 
 def refuse(**codes: tuple[str, int]) -> Hook:
@@ -478,7 +477,7 @@ class TestReader:
         assert engine.count("list") == 0
 
     async def test_customers_key_when_the_acl_was_not_asked_is_proved_by_a_call_with_a_body(self) -> None:
-        evidence, engine = await read_one(refuse(head=("400", 400)), plan=HEAD_ONLY)
+        evidence, engine = await read_one(refuse(head=("400", 400)), ask=HEAD_ONLY)
         assert evidence.head == Unread("HeadObject", "SSE-C")
         assert engine.count("list") == 1
 
@@ -501,8 +500,8 @@ class TestReader:
         with pytest.raises(CredentialsError, match="expired"):
             await reader.read(ref("k"))
 
-    @pytest.mark.parametrize("plan", [BOTH, HEAD_ONLY], ids=["both", "head-only"])
-    async def test_400_of_credentials_that_were_renewed_is_not_called_sse_c(self, plan: Plan) -> None:
+    @pytest.mark.parametrize("ask", [BOTH, HEAD_ONLY], ids=["both", "head-only"])
+    async def test_400_of_credentials_that_were_renewed_is_not_called_sse_c(self, ask: Ask) -> None:
         expired = refuse(head=("400", 400), acl=(CREDENTIALS_RENEWED, 400), list=(CREDENTIALS_RENEWED, 400))
         refused: set[str] = set()
 
@@ -512,7 +511,7 @@ class TestReader:
                 refused.add(action)
                 await expired(action, key)
 
-        evidence, engine = await read_one(hook, plan=plan)
+        evidence, engine = await read_one(hook, ask=ask)
         assert evidence.head == head_of("k")
         assert engine.count("head") == 2
 
@@ -522,13 +521,13 @@ class TestReader:
             await reader.read(ref("k"))
 
     async def test_object_that_is_gone_from_a_bucket_that_answers_has_vanished(self) -> None:
-        evidence, engine = await read_one(refuse(head=("404", 404)), plan=HEAD_ONLY)
+        evidence, engine = await read_one(refuse(head=("404", 404)), ask=HEAD_ONLY)
         assert evidence.outcome is Outcome.VANISHED
         assert engine.count("list") == 1
 
     @pytest.mark.parametrize("code", [("AccessDenied", 403), ("SlowDown", 503)])
     async def test_proof_that_fails_leaves_the_400_as_it_is(self, code: tuple[str, int]) -> None:
-        evidence, _ = await read_one(refuse(head=("400", 400), list=code), plan=HEAD_ONLY)
+        evidence, _ = await read_one(refuse(head=("400", 400), list=code), ask=HEAD_ONLY)
         assert evidence.head == Unread("HeadObject", "400")
 
     async def test_400_beside_an_acl_that_was_denied_is_not_called_sse_c(self) -> None:
@@ -546,8 +545,8 @@ class TestReader:
         assert evidence.outcome is Outcome.AUDITED
 
     async def test_owner_is_asked_of_the_acl_where_the_listing_names_none(self) -> None:
-        plan = Plan((), (), (), Skipped("not needed"), Skipped("not needed"), acl_for_owner=True)
-        reader, engine, _ = make_reader(refuse(), plan)
+        ask = Ask(Skipped("not needed"), Skipped("not needed"), acl_for_owner=True)
+        reader, engine, _ = make_reader(refuse(), ask)
         await reader.read(ref("k"))
         assert engine.count("acl") == 0
         evidence = await reader.read(ref("k", owner=None))

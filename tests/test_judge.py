@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from auditor.model.finding import Finding, Severity, Verdict, fingerprint
-from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.rules.base import Hit, Rule, rule
 from auditor.rules.judge import REMEMBERED, Judge
 from auditor.rules.plan import Plan, make_plan
@@ -148,7 +148,7 @@ def test_same_facts_same_judgement() -> None:
 
 
 def test_verdict_is_given_without_any_rule() -> None:
-    empty = Judge(Plan((), (), (), None, None), facts(public_access_block=SKIPPED))
+    empty = Judge(Plan((), (), (), Ask()), facts(public_access_block=SKIPPED))
     assert empty.object(Evidence(REF, PUBLIC, HEAD)).verdict is Verdict.EXPOSED
 
 
@@ -217,6 +217,6 @@ def test_more_acls_than_are_remembered_are_judged_all_the_same() -> None:
 def test_rule_never_gets_a_bucket_fact_that_is_missing_whatever_the_plan_says() -> None:
     for missing, undecided in ((DENIED, ("T04",)), (SKIPPED, ())):
         found = facts(owner=missing)
-        judging = Judge(Plan((), (by_fixed,), (), None, None), found, options={"T04": {"word": "hello"}})
+        judging = Judge(Plan((), (by_fixed,), (), Ask()), found, options={"T04": {"word": "hello"}})
         judgement = judging.object(Evidence(REF, PUBLIC, HEAD))
         assert (judgement.findings, judgement.undecided) == ((), undecided)

@@ -57,7 +57,7 @@ class TestSelect:
 class TestWhatIsAsked:
     def test_everything_for_all_rules(self) -> None:
         plan = plan_of()
-        assert (plan.acl, plan.head, plan.undecided) == (None, None, ())
+        assert (plan.ask.acl, plan.ask.head, plan.undecided) == (None, None, ())
         assert ids((*plan.bucket_rules, *plan.object_rules)) != []
 
     @pytest.mark.parametrize(
@@ -74,22 +74,22 @@ class TestWhatIsAsked:
         self, only: tuple[str, ...], acl: Skipped | None, head: Skipped | None
     ) -> None:
         plan = plan_of(*only)
-        assert (plan.acl, plan.head) == (acl, head)
+        assert (plan.ask.acl, plan.ask.head) == (acl, head)
 
     def test_no_acl_where_acls_are_disabled(self) -> None:
         plan = plan_of(ownership=BUCKET_OWNER_ENFORCED)
-        assert plan.acl == Skipped(ACLS_DISABLED)
-        assert plan.head is None
-        assert not plan.acl_for_owner
+        assert plan.ask.acl == Skipped(ACLS_DISABLED)
+        assert plan.ask.head is None
+        assert not plan.ask.acl_for_owner
 
     def test_acl_is_asked_where_ownership_is_not_known(self) -> None:
-        assert plan_of(ownership=Unread("GetBucketOwnershipControls", "AccessDenied")).acl is None
+        assert plan_of(ownership=Unread("GetBucketOwnershipControls", "AccessDenied")).ask.acl is None
 
     def test_rule_on_the_owner_takes_the_acl_only_where_the_listing_is_silent(self) -> None:
         plan = plan_of("O10")
-        assert plan.acl == Skipped(NOT_NEEDED)
-        assert plan.acl_for_owner
-        assert not plan_of("O02").acl_for_owner
+        assert plan.ask.acl == Skipped(NOT_NEEDED)
+        assert plan.ask.acl_for_owner
+        assert not plan_of("O02").ask.acl_for_owner
 
 
 class TestBucketFactsThatAreMissing:
@@ -108,7 +108,7 @@ class TestBucketFactsThatAreMissing:
 
     def test_nothing_is_asked_for_rules_that_were_dropped(self) -> None:
         plan = plan_of("O11", owner=Unread("GetBucketAcl", "AccessDenied"))
-        assert plan.acl == Skipped(NOT_NEEDED)
+        assert plan.ask.acl == Skipped(NOT_NEEDED)
 
     def test_unread_access_block_is_undecided_unless_the_other_level_closes_everything(self) -> None:
         unread = Unread("GetPublicAccessBlock", "AccessDenied")

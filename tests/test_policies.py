@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,19 @@ import pytest
 
 from auditor.aws.client import ThreadedClient
 from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_SCANS, LEDGER_WRITES
-from auditor.aws.iam.policy import Selection, audit_policy
+from auditor.aws.iam.policy import Access, audit_policy
+from auditor.aws.iam.roles import Deployment
 from auditor.aws.partition import partition_of
+from auditor.cli.commands.policy import access_of
 from auditor.cli.main import main
 from auditor.config.settings import Settings
 from auditor.ledger.base import Entry, Event, Expectation, Lease, Notice, Work
 from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
-from auditor.rules import RULES
 from auditor.s3.bucket_settings import QUESTIONS
 
-BOTH = Selection(acl=True, head=True)
+access = partial(Access, acl=True, head=True)
 WRITES = re.compile(r":(Put|Delete|Create|Update|Restore|Replicate|Bypass|Abort)")
 
 
@@ -41,8 +44,8 @@ def test_every_bucket_call_has_its_action_and_no_other() -> None:
 
 
 def test_nothing_in_the_audited_bucket_can_be_written() -> None:
-    settings = Settings(out="s3://reports/runs", ledger="dynamodb:digests", hash=True)
-    policy = audit_policy([Target("audited")], settings, BOTH, "aws")
+    wanted = access(out="s3://reports/runs", ledger="dynamodb:digests", hash=True)
+    policy = audit_policy([Target("audited")], wanted, "aws")
     for statement in policy["Statement"]:
         if any("audited" in resource for resource in statement["Resource"]):
             assert not [action for action in statement["Action"] if WRITES.search(action)]
@@ -50,8 +53,8 @@ def test_nothing_in_the_audited_bucket_can_be_written() -> None:
 
 
 def test_versions_ask_for_the_version_actions_only() -> None:
-    plain = actions(audit_policy([Target("b")], Settings(), BOTH, "aws"), "arn:aws:s3:::b/*")
-    versions = actions(audit_policy([Target("b", versions=True)], Settings(), BOTH, "aws"), "arn:aws:s3:::b/*")
+    plain = actions(audit_policy([Target("b")], access(), "aws"), "arn:aws:s3:::b/*")
+    versions = actions(audit_policy([Target("b", versions=True)], access(), "aws"), "arn:aws:s3:::b/*")
     assert plain == {"s3:GetObject", "s3:GetObjectAcl"}
     assert versions == {"s3:GetObjectVersion", "s3:GetObjectVersionAcl"}
 
@@ -59,24 +62,25 @@ def test_versions_ask_for_the_version_actions_only() -> None:
 @pytest.mark.parametrize(
     ("only", "expected"),
     [
-        ({"O02"}, Selection(acl=True, head=False)),
-        ({"E01"}, Selection(acl=False, head=True)),
-        ({"K01", "B01"}, Selection(acl=False, head=False)),
-        ({"O10"}, Selection(acl=True, head=False)),
+        ({"O02"}, (True, False)),
+        ({"E01"}, (False, True)),
+        ({"K01", "B01"}, (False, False)),
+        ({"O10"}, (True, False)),
     ],
 )
-def test_what_no_rule_needs_is_not_granted(only: set[str], expected: Selection) -> None:
-    assert Selection.of_rules([rule for rule in RULES if rule.id in only]) == expected
+def test_what_no_rule_needs_is_not_granted(only: set[str], expected: tuple[bool, bool]) -> None:
+    found = access_of(Settings(only=tuple(only)), Deployment())
+    assert (found.acl, found.head) == expected
 
 
 def test_a_prefix_is_taken_to_the_letter() -> None:
-    policy = audit_policy([Target("b", "a*b?c$/")], Settings(), BOTH, "aws-cn")
+    policy = audit_policy([Target("b", "a*b?c$/")], access(), "aws-cn")
     assert "arn:aws-cn:s3:::b/a${*}b${?}c${$}/*" in json.dumps(policy)
 
 
 def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
-    settings = Settings(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
-    found = actions(audit_policy([Target("b")], settings, BOTH, "aws"))
+    wanted = access(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
+    found = actions(audit_policy([Target("b")], wanted, "aws"))
     assert {action for action in found if not action.startswith("s3:")} == {
         "sqs:SendMessage",
         *LEDGER_READS,
@@ -88,31 +92,31 @@ KEYS = tuple(f"arn:aws:kms:eu-west-1:123456789012:key/{number}" for number in (1
 
 
 def test_hashing_decrypts_with_the_keys_that_are_named_and_with_no_other() -> None:
-    settings = Settings(ledger="dynamodb:digests", hash=True)
-    found = audit_policy([Target("b")], settings, BOTH, "aws", audited_keys=KEYS)
+    wanted = access(ledger="dynamodb:digests", hash=True)
+    found = audit_policy([Target("b")], replace(wanted, audited_keys=KEYS), "aws")
     assert [one["Resource"] for one in found["Statement"] if "kms:Decrypt" in one["Action"]] == [list(KEYS)]
-    assert "kms:Decrypt" not in actions(audit_policy([Target("b")], settings, BOTH, "aws"))
-    unhashed = audit_policy([Target("b")], Settings(), BOTH, "aws", audited_keys=KEYS)
+    assert "kms:Decrypt" not in actions(audit_policy([Target("b")], wanted, "aws"))
+    unhashed = audit_policy([Target("b")], access(audited_keys=KEYS), "aws")
     assert "kms:Decrypt" not in actions(unhashed)
 
 
 def test_reports_under_a_key_are_written_and_read_with_it() -> None:
-    found = audit_policy([Target("b")], Settings(out="s3://reports"), BOTH, "aws", reports_key=KEYS[0])
+    found = audit_policy([Target("b")], access(out="s3://reports", reports_key=KEYS[0]), "aws")
     assert actions(found, KEYS[0]) == {"kms:Decrypt", "kms:GenerateDataKey"}
 
 
 def test_manifests_for_batch_operations_are_written_where_they_go() -> None:
-    settings = Settings(ledger="sqlite:l.db", batch_manifest="s3://manifests/m", batch_over=1)
-    policy = audit_policy([Target("b")], settings, BOTH, "aws")
+    wanted = access(ledger="sqlite:l.db", manifests="s3://manifests/m")
+    policy = audit_policy([Target("b")], wanted, "aws")
     assert actions(policy, "arn:aws:s3:::manifests/m/*") == {"s3:PutObject", "s3:GetObject", "s3:DeleteObject"}
     assert actions(policy, "arn:aws:s3:::manifests") == {"s3:ListBucket"}
-    local = audit_policy([Target("b")], Settings(batch_manifest="./manifests"), BOTH, "aws")
+    local = audit_policy([Target("b")], access(manifests="./manifests"), "aws")
     assert not [resource for one in local["Statement"] for resource in one["Resource"] if "manifests" in resource]
 
 
 def test_a_ledger_may_be_named_by_its_arn() -> None:
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/digests"
-    found = audit_policy([Target("b")], Settings(ledger=f"dynamodb:{arn}"), BOTH, "aws")
+    found = audit_policy([Target("b")], access(ledger=f"dynamodb:{arn}"), "aws")
     assert actions(found, arn) == {*LEDGER_READS, *LEDGER_WRITES}
 
 

@@ -151,7 +151,7 @@ class Audit:
 
     def _check_budget(self, plan: Plan) -> None:
         """With no call left for an object the run would get no further, however often it went on."""
-        least = 1 + _calls_per_object(plan)
+        least = 1 + plan.ask.calls
         if self._caller.short_of(least):
             given, asked = self._settings.max_calls, self._caller.counts["bucket"]
             raise UsageError(
@@ -212,11 +212,11 @@ class Audit:
             ticker = group.create_task(self._tick(recorder, folder))
             ended = await gather(
                 pages(engine, self._caller, target),
-                Reader(engine, self._caller, plan, self._settings.algorithms),
+                Reader(engine, self._caller, plan.ask, self._settings.algorithms),
                 self._caller,
                 self._stop,
                 recorder.record,
-                calls_per_object=_calls_per_object(plan),
+                calls_per_object=plan.ask.calls,
                 whole_keys=target.versions,
             )
             ticker.cancel()
@@ -257,7 +257,7 @@ class Audit:
             tally=recorder.tally,
             rules_undecided=plan.undecided,
             algorithms=settings.algorithms if hashing else None,
-            not_looked_at=not_looked_at(facts, self._target.to_dict(), plan.acl, plan.head),
+            not_looked_at=not_looked_at(facts, self._target.to_dict(), plan.ask.acl, plan.ask.head),
             seconds=time.monotonic() - self._started,
             resume=None if ended else self._resume(folder),
             accepted_rules=accepted,
@@ -290,7 +290,3 @@ class Audit:
     def _resume(self, folder: RunFolder) -> dict[str, Any]:
         """How to go on: the same run, after the last key that has an outcome."""
         return {"run": self.run_id, "start_after": folder.position, "reason": self._stop.reason}
-
-
-def _calls_per_object(plan: Plan) -> int:
-    return (plan.acl is None) + (plan.head is None)

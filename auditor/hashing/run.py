@@ -15,10 +15,9 @@ from auditor.hashing.digest.streams import MOST
 from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.status import Fixity
 from auditor.ledger.base import Ledger
-from auditor.model.object import Skipped
+from auditor.model.object import Ask, Skipped
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.rules.plan import Plan
 from auditor.runs.tally import Tally
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import Permits
@@ -32,7 +31,7 @@ from auditor.text import visible
 
 DEFAULT_CONCURRENCY = 16
 
-_LISTING_ONLY = Plan((), (), (), Skipped("hashing needs no ACL"), Skipped("hashing needs no HEAD"))
+_LISTING_ONLY = Ask(Skipped("hashing needs no ACL"), Skipped("hashing needs no HEAD"))
 
 
 class HashRun:

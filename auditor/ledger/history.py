@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from auditor.dates import now_in_utc
-from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Entry, Event, Expectation, Notice
-from auditor.model.object import ObjectRef
+from auditor.model.object import ObjectVersion
 
 LONGEST: Final = 1000
 """Characters of one text of a line's detail; what is longer is cut there."""
@@ -41,15 +40,15 @@ def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
     )
 
 
-def disagreed(one: ObjectRef | HashTask, detail: Mapping[str, str]) -> Event:
-    """Two digests of this very object differ: detail names the algorithm, both, and who says so. Told of now."""
+def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
+    """A mismatch of two digests of a version, as of now; detail: the algorithm, both digests and their source."""
     return Event(
-        key=one.key,
+        key=version.key,
         at=now_in_utc(),
         what="mismatch",
-        version_id=one.version_id,
-        etag=one.etag,
-        size=one.size,
+        version_id=version.version_id,
+        etag=version.etag,
+        size=version.size,
         detail=detail,
     )
 

@@ -62,6 +62,33 @@ class ObjectRef:
     restored: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """One version of an object. version_id: None where it is not known. etag: without quotes. size: bytes."""
+
+    key: str
+    version_id: str | None
+    etag: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The calls to make for each object. acl, head: None to ask for the fact, else the reason to leave it out.
+
+    acl_for_owner: the ACL is asked all the same where the listing names no owner and a rule needs one.
+    """
+
+    acl: Skipped | None = None
+    head: Skipped | None = None
+    acl_for_owner: bool = False
+
+    @property
+    def calls(self) -> int:
+        """Calls per object."""
+        return (self.acl is None) + (self.head is None)
+
+
 @record()
 class Grant:
     """grantee: canonical ID, or a group's URI. permission: READ, READ_ACP, WRITE, WRITE_ACP or FULL_CONTROL."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import RuleUndecided
-from auditor.model.object import Skipped, Unread
+from auditor.model.object import Ask, Skipped, Unread
 from auditor.rules.base import Rule, bucket_fact
 
 NOT_NEEDED = "no selected rule needs it"
@@ -16,17 +16,12 @@ ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """acl, head: None when it is asked for every object, else why not.
-
-    acl_for_owner: the ACL is asked all the same where the listing names no owner and a rule needs one.
-    """
+    """The rules that can be judged, the rules that lack a bucket fact, and the calls to make for each object."""
 
     bucket_rules: tuple[Rule, ...]
     object_rules: tuple[Rule, ...]
     undecided: tuple[RuleUndecided, ...]
-    acl: Skipped | None
-    head: Skipped | None
-    acl_for_owner: bool = False
+    ask: Ask
 
 
 def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
@@ -53,9 +48,7 @@ def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
         tuple(rule for rule in ready if not rule.per_object),
         tuple(rule for rule in ready if rule.per_object),
         tuple(undecided),
-        acl,
-        head,
-        acl_for_owner=not enforced and any("owner" in rule.reads for rule in ready),
+        Ask(acl, head, acl_for_owner=not enforced and any("owner" in rule.reads for rule in ready)),
     )
 
 

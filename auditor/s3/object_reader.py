@@ -10,8 +10,7 @@ from typing import Final
 
 from auditor.aws.failures import is_gone
 from auditor.errors import CallFailed
-from auditor.model.object import Acl, Evidence, Head, ObjectRef, Skipped, Unread
-from auditor.rules.plan import Plan
+from auditor.model.object import Acl, Ask, Evidence, Head, ObjectRef, Skipped, Unread
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
 
@@ -22,10 +21,10 @@ SAME: Final = 1024
 class Reader:
     """Reads one object's ACL and HEAD, one call after the other; every failure of one object becomes a value."""
 
-    def __init__(self, engine: Engine, caller: Caller, plan: Plan, algorithms: Sequence[str]) -> None:
+    def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:
         self._engine = engine
         self._caller = caller
-        self._plan = plan
+        self._ask = ask
         self._wanted = frozenset(name.upper() for name in algorithms)
         self._ask_checksums = True
         self._one_of = lru_cache(SAME)(_itself)
@@ -51,8 +50,8 @@ class Reader:
         return Evidence(replace(now, owner=acl.owner) if isinstance(acl, Acl) else now, acl, head, changed=True)
 
     async def _acl(self, ref: ObjectRef) -> Acl | Unread | Skipped:
-        if self._plan.acl is not None and not (self._plan.acl_for_owner and ref.owner is None):
-            return self._plan.acl
+        if self._ask.acl is not None and not (self._ask.acl_for_owner and ref.owner is None):
+            return self._ask.acl
         try:
             acl = await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
             return self._one_of(acl)
@@ -60,8 +59,8 @@ class Reader:
             return _unread(failure, ref.version_id is not None)
 
     async def _head(self, ref: ObjectRef, acl: Acl | Unread | Skipped) -> Head | Unread | Skipped:
-        if self._plan.head is not None:
-            return self._plan.head
+        if self._ask.head is not None:
+            return self._ask.head
         checksum = self._ask_checksums and not self._wanted.isdisjoint(ref.checksum_algorithms)
         renewals = self._caller.renewals
         try:

@@ -43,7 +43,7 @@ async def gathered(engine: Engine) -> int:
         nonlocal count
         count += sum(item.evidence is not None and isinstance(item.evidence.acl, Acl) for item in batch)
 
-    reader = Reader(engine, caller, plan, settings.algorithms)
+    reader = Reader(engine, caller, plan.ask, settings.algorithms)
     await gather(pages(engine, caller, Target(BUCKET)), reader, caller, Stop(), sink, calls_per_object=1)
     engine.keep(caller.permits.statistics().limit)
     return count

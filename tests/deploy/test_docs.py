@@ -17,8 +17,8 @@ from botocore import xform_name
 from botocore.validate import ParamValidator
 
 from auditor.aws.iam import actions
-from auditor.aws.iam import policy as policies
 from auditor.lambdas.metrics import UNITS
+from tests.deploy.checks.roles import allowed
 from tests.deploy.checks.sources import LEVELS, ROOT, of_type, parameters, read, resources_of_level
 from tests.servers.clients import client
 
@@ -75,15 +75,15 @@ def actions_of(column: str) -> set[str]:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_table_of_the_audit_role_is_what_the_code_declares(level: str) -> None:
-    assert actions_of(level) == policies.audit_role(level)
+    assert actions_of(level) == allowed("audit", level)
 
 
 def test_the_table_of_the_hashing_role_is_what_the_code_declares() -> None:
-    assert actions_of("hashing") == policies.hashing_role()
+    assert actions_of("hashing") == allowed("hashing")
 
 
 def test_the_table_of_the_verifying_role_is_what_the_code_declares() -> None:
-    assert actions_of("verify") == policies.verify_role()
+    assert actions_of("verify") == allowed("verify")
 
 
 def test_what_the_owner_of_a_given_reports_bucket_adds_is_what_a_made_one_has() -> None:
@@ -97,7 +97,7 @@ def test_what_the_owner_of_a_given_reports_bucket_adds_is_what_a_made_one_has() 
 
 def test_what_the_owner_of_a_given_key_adds_is_what_the_role_lacks_at_exposure() -> None:
     written = block("kms:Decrypt", "S3AuditorRunFolders")
-    assert {written["Action"]} == set(actions.REPORTS_KEY) - policies.audit_role("exposure")
+    assert {written["Action"]} == set(actions.REPORTS_KEY) - allowed("audit", "exposure")
     assert written["Principal"] == {"AWS": "AUDIT-ROLE-ARN"}
 
 

@@ -9,131 +9,49 @@ from typing import Any
 from auditor.aws.iam.actions import (
     ACCOUNT_CALLS,
     ACL_CALLS,
-    ALERT_CALLS,
     AUDITED_KEYS,
     BUCKET_CALLS,
-    HAND_OVER_CALLS,
     LEDGER_READS,
-    LEDGER_SCANS,
     LEDGER_WRITES,
     LISTING_CALLS,
-    LOGGING,
-    NETWORK,
-    ON_FAILURE,
-    POLLING,
     QUEUE_CALLS,
     READ_CALLS,
-    REPORT_CALLS,
     REPORTS_KEY,
-    REPORTS_KEY_READS,
-    REPORTS_KEY_WRITES,
     STORE_OBJECT_CALLS,
-    STORE_READS,
-    STORE_WRITES,
 )
 from auditor.aws.iam.arns import Arns
-from auditor.config.settings import Settings
 from auditor.model.target import Target
-from auditor.rules.base import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What of each object is asked, as far as the rules alone decide it: before a bucket's settings are known."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """The resources of a run beside its targets. acl, head: read for each object. hash: bodies are read too.
+
+    out, manifests: a directory or `s3://BUCKET[/PREFIX]`. queue: an SQS URL. ledger: `sqlite:PATH` or `dynamodb:TABLE`.
+    audited_keys: ARNs of the KMS keys of objects that are hashed. reports_key: ARN of the KMS key of the bucket in out.
+    """
 
     acl: bool
     head: bool
-
-    @classmethod
-    def of_rules(cls, rules: Iterable[Rule]) -> Selection:
-        reads = {fact for rule in rules for fact in rule.reads}
-        return cls(acl=not reads.isdisjoint({"acl", "owner"}), head="head" in reads)
-
-
-def audit_role(level: str) -> frozenset[str]:
-    """Every action that the deployed audit function's role allows at a level, whatever an event may ask of it.
-
-    At `exposure` no object can be read and nothing decrypted: the reports bucket's own policy and its key's allow that.
-    """
-    actions = {
-        *ACCOUNT_CALLS.values(),
-        *BUCKET_CALLS.values(),
-        *LISTING_CALLS.values(),
-        *ACL_CALLS.values(),
-        *STORE_WRITES,
-        *REPORTS_KEY_WRITES,
-        *ALERT_CALLS.values(),
-        *HAND_OVER_CALLS.values(),
-        *ON_FAILURE,
-        *LOGGING,
-        *NETWORK,
-    }
-    if level != "exposure":
-        actions.update([*READ_CALLS.values(), *STORE_READS, *REPORTS_KEY_READS])
-    if level == "fixity":
-        actions.update([QUEUE_CALLS["SendMessageBatch"], *LEDGER_READS, *LEDGER_WRITES])
-    return frozenset(actions)
+    hash: bool = False
+    out: str = ""
+    manifests: str | None = None
+    queue: str | None = None
+    ledger: str | None = None
+    audited_keys: Sequence[str] = ()
+    reports_key: str | None = None
 
 
-def hashing_role() -> frozenset[str]:
-    """Every action that the deployed hashing function's role allows."""
-    return frozenset(
-        {
-            BUCKET_CALLS["HeadBucket"],
-            *READ_CALLS.values(),
-            *AUDITED_KEYS,
-            *QUEUE_CALLS.values(),
-            *LEDGER_READS,
-            *LEDGER_WRITES,
-            *POLLING,
-            *LOGGING,
-            *NETWORK,
-        }
-    )
-
-
-def verify_role() -> frozenset[str]:
-    """Every action that the deployed verifying function's role allows."""
-    return frozenset(
-        {
-            BUCKET_CALLS["HeadBucket"],
-            *LISTING_CALLS.values(),
-            *READ_CALLS.values(),
-            *AUDITED_KEYS,
-            *REPORT_CALLS,
-            *REPORTS_KEY,
-            *LEDGER_WRITES,
-            *LEDGER_SCANS,
-            *ALERT_CALLS.values(),
-            *HAND_OVER_CALLS.values(),
-            *ON_FAILURE,
-            *LOGGING,
-            *NETWORK,
-        }
-    )
-
-
-def audit_policy(
-    targets: Sequence[Target],
-    settings: Settings,
-    selection: Selection,
-    partition: str,
-    *,
-    audited_keys: Sequence[str] = (),
-    reports_key: str | None = None,
-) -> dict[str, Any]:
-    """An IAM policy document that allows an audit of the targets, and nothing else.
-
-    audited_keys: ARNs of the KMS keys of objects that are hashed. reports_key: of the bucket that settings.out names.
-    """
+def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> dict[str, Any]:
+    """An IAM policy document that allows an audit of the targets, and nothing else."""
     arns = Arns(partition)
     return document(
         statement("Account", ACCOUNT_CALLS.values(), ["*"]),
-        *_target_statements(targets, settings, selection, arns),
-        *([statement("Keys", AUDITED_KEYS, audited_keys)] if settings.hash and audited_keys else ()),
-        *_output_statements(settings, arns, reports_key),
-        *_manifest_statements(settings, arns),
-        *_fixity_statements(settings, arns),
+        *_target_statements(targets, access, arns),
+        *([statement("Keys", AUDITED_KEYS, access.audited_keys)] if access.hash and access.audited_keys else ()),
+        *_output_statements(access, arns),
+        *_manifest_statements(access, arns),
+        *_fixity_statements(access, arns),
     )
 
 
@@ -166,14 +84,12 @@ def table_of(ledger: str | None) -> str | None:
     return ledger.partition(":")[2] if ledger and ledger.startswith("dynamodb:") else None
 
 
-def _target_statements(
-    targets: Sequence[Target], settings: Settings, selection: Selection, arns: Arns
-) -> list[dict[str, Any]]:
+def _target_statements(targets: Sequence[Target], access: Access, arns: Arns) -> list[dict[str, Any]]:
     versions = any(target.versions for target in targets)
     on_objects = []
-    if selection.acl:
+    if access.acl:
         on_objects.append(ACL_CALLS[versions])
-    if selection.head or settings.hash:
+    if access.head or access.hash:
         on_objects.append(READ_CALLS[versions])
     statements = [
         statement("Bucket", [*BUCKET_CALLS.values(), LISTING_CALLS[versions]], bucket_arns(targets, arns)),
@@ -183,18 +99,18 @@ def _target_statements(
     return statements
 
 
-def _output_statements(settings: Settings, arns: Arns, key: str | None) -> list[dict[str, Any]]:
-    if (place := place_in_bucket(settings.out)) is None:
+def _output_statements(access: Access, arns: Arns) -> list[dict[str, Any]]:
+    if (place := place_in_bucket(access.out)) is None:
         return []
     return [
         statement("OutputList", ["s3:ListBucket"], [arns.bucket(place[0])]),
         statement("Output", STORE_OBJECT_CALLS, [arns.objects(*place)]),
-        *([statement("OutputKey", REPORTS_KEY, [key])] if key else ()),
+        *([statement("OutputKey", REPORTS_KEY, [access.reports_key])] if access.reports_key else ()),
     ]
 
 
-def _manifest_statements(settings: Settings, arns: Arns) -> list[dict[str, Any]]:
-    if settings.batch_manifest is None or (place := place_in_bucket(settings.batch_manifest)) is None:
+def _manifest_statements(access: Access, arns: Arns) -> list[dict[str, Any]]:
+    if access.manifests is None or (place := place_in_bucket(access.manifests)) is None:
         return []
     return [
         statement("ManifestsList", ["s3:ListBucket"], [arns.bucket(place[0])]),
@@ -202,12 +118,12 @@ def _manifest_statements(settings: Settings, arns: Arns) -> list[dict[str, Any]]
     ]
 
 
-def _fixity_statements(settings: Settings, arns: Arns) -> list[dict[str, Any]]:
+def _fixity_statements(access: Access, arns: Arns) -> list[dict[str, Any]]:
     statements = []
-    if settings.queue:
-        name = settings.queue.rstrip("/").rpartition("/")[2]
+    if access.queue:
+        name = access.queue.rstrip("/").rpartition("/")[2]
         statements.append(statement("Queue", [QUEUE_CALLS["SendMessageBatch"]], [arns.queue(name)]))
-    if table := table_of(settings.ledger):
+    if table := table_of(access.ledger):
         # Written even where nothing is hashed: S3's own digests, as its word.
         statements.append(statement("Ledger", [*LEDGER_READS, *LEDGER_WRITES], [arns.table(table)]))
     return statements

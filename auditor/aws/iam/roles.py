@@ -10,7 +10,6 @@ from auditor.aws.iam import actions
 from auditor.aws.iam import policy as policies
 from auditor.aws.iam.arns import Arns
 from auditor.aws.iam.policy import bucket_arns, document, object_arns, statement
-from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.model.target import Target
 
@@ -25,12 +24,16 @@ Statement = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What a deployment's roles follow from, beside its settings. topic: an ARN, None: the stack's own.
+    """The parameters of a deployment. level: None for LEVEL. out: `s3://BUCKET[/PREFIX]` of the reports.
 
-    audited_keys, reports_key: ARNs of KMS keys. in_vpc: the functions are.
+    ledger: `dynamodb:TABLE`. topic: an ARN, None for the stack's own. audited_keys, reports_key: ARNs of KMS keys.
+    in_vpc: the functions run in a VPC.
     """
 
     stage: str = STAGE
+    level: str | None = None
+    out: str = ""
+    ledger: str | None = None
     topic: str | None = None
     audited_keys: Sequence[str] = ()
     reports_key: str | None = None
@@ -40,11 +43,9 @@ class Deployment:
         return f"{SERVICE}-{self.stage}-{thing}"
 
 
-def audit_role_policy(
-    targets: Sequence[Target], settings: Settings, deployment: Deployment, partition: str
-) -> dict[str, Any]:
-    """At settings.level. Raises UsageError where the settings leave out what the role must name."""
-    arns, level = Arns(partition), settings.level or LEVEL
+def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
+    """Raises UsageError where the deployment lacks the reports bucket or the ledger."""
+    arns, level = Arns(partition), deployment.level or LEVEL
     run_folders = actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS
     return document(
         statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]),
@@ -59,19 +60,17 @@ def audit_role_policy(
             object_arns(targets, arns),
         ),
         *(_denials(targets, deployment, arns) if level == "exposure" else ()),
-        *_reports(settings, deployment, arns, run_folders),
-        *(_dispatch(settings, deployment, arns) if level == "fixity" else ()),
+        *_reports(deployment, arns, run_folders),
+        *(_dispatch(deployment, arns) if level == "fixity" else ()),
         *_own_invocations("audit", deployment, arns),
         *_lambda("audit", deployment, arns),
     )
 
 
-def hashing_role_policy(
-    targets: Sequence[Target], settings: Settings, deployment: Deployment, partition: str
-) -> dict[str, Any]:
-    """Raises UsageError where the settings leave out what the role must name."""
-    if settings.level not in (None, "fixity"):
-        raise UsageError(f"there is no hashing worker at level {settings.level}: use --level fixity")
+def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
+    """Raises UsageError where the deployment has no such function, or lacks the reports bucket or the ledger."""
+    if deployment.level not in (None, "fixity"):
+        raise UsageError(f"there is no hashing worker at level {deployment.level}: use --level fixity")
     arns = Arns(partition)
     queues = {name: arns.queue(deployment.named(name)) for name in ("hash", "notifications", "dead-letters")}
     keys = deployment.audited_keys
@@ -82,25 +81,23 @@ def hashing_role_policy(
         *([statement("Keys", actions.AUDITED_KEYS, keys)] if keys else ()),
         statement("Received", received, [queues["hash"], queues["notifications"]]),
         statement("Sent", [actions.QUEUE_CALLS["SendMessageBatch"]], [queues["hash"], queues["dead-letters"]]),
-        _ledger(settings, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
+        _ledger(deployment, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
         *_lambda("hashing", deployment, arns),
     )
 
 
-def verify_role_policy(
-    targets: Sequence[Target], settings: Settings, deployment: Deployment, partition: str
-) -> dict[str, Any]:
-    """Raises UsageError where the settings leave out what the role must name."""
-    if settings.level not in (None, "fixity"):
-        raise UsageError(f"nothing is verified at level {settings.level}: use --level fixity")
+def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
+    """Raises UsageError where the deployment has no such function, or lacks the reports bucket or the ledger."""
+    if deployment.level not in (None, "fixity"):
+        raise UsageError(f"nothing is verified at level {deployment.level}: use --level fixity")
     arns, keys = Arns(partition), deployment.audited_keys
     ledger = [*actions.LEDGER_WRITES, *actions.LEDGER_SCANS]
     return document(
         statement("Bucket", actions.LISTING_CALLS.values(), bucket_arns(targets, arns)),
         statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
         *([statement("Keys", actions.AUDITED_KEYS, keys)] if keys else ()),
-        *_reports(settings, deployment, arns, actions.REPORT_CALLS),
-        _ledger(settings, ledger, arns),
+        *_reports(deployment, arns, actions.REPORT_CALLS),
+        _ledger(deployment, ledger, arns),
         *_own_invocations("verify", deployment, arns),
         *_lambda("verify", deployment, arns),
     )
@@ -134,9 +131,9 @@ def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> l
     ]
 
 
-def _reports(settings: Settings, deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
+def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
     """calls: on the reports; where they do not read, the policies of the bucket and of its key allow that."""
-    if (place := policies.place_in_bucket(settings.out)) is None:
+    if (place := policies.place_in_bucket(deployment.out)) is None:
         raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
     on_key = actions.REPORTS_KEY if {*actions.STORE_READS} <= {*calls} else actions.REPORTS_KEY_WRITES
     return [
@@ -146,15 +143,15 @@ def _reports(settings: Settings, deployment: Deployment, arns: Arns, calls: Sequ
     ]
 
 
-def _dispatch(settings: Settings, deployment: Deployment, arns: Arns) -> list[Statement]:
+def _dispatch(deployment: Deployment, arns: Arns) -> list[Statement]:
     return [
         statement("Queue", [actions.QUEUE_CALLS["SendMessageBatch"]], [arns.queue(deployment.named("hash"))]),
-        _ledger(settings, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
+        _ledger(deployment, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
     ]
 
 
-def _ledger(settings: Settings, actions: Sequence[str], arns: Arns) -> Statement:
-    if (table := policies.table_of(settings.ledger)) is None:
+def _ledger(deployment: Deployment, actions: Sequence[str], arns: Arns) -> Statement:
+    if (table := policies.table_of(deployment.ledger)) is None:
         raise UsageError("the deployed ledger is a DynamoDB table: name it with --ledger dynamodb:TABLE")
     return statement("Ledger", actions, [arns.table(table)])
 

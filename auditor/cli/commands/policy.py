@@ -7,9 +7,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from auditor.aws.iam.policy import Selection, audit_policy
+from auditor.aws.iam.policy import Access, audit_policy
 from auditor.aws.iam.roles import STAGE, Deployment, audit_role_policy, hashing_role_policy, verify_role_policy
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
@@ -17,7 +17,6 @@ from auditor.cli.options import settings_of, targets_of
 from auditor.config.settings import Settings
 from auditor.config.values import words
 from auditor.errors import UsageError
-from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.selection import select
 
@@ -31,33 +30,38 @@ def run(options: argparse.Namespace) -> int:
     """The document goes to stdout; what it leaves to others, to stderr."""
     settings = settings_of(options)
     targets = targets_of(options, settings)
-    deployment = _deployment(options)
+    deployment = _deployment(options, settings)
     partition = partition_of(make_session(settings.profile, settings.region).region_name)
     if options.role:
-        policy = _ROLES[options.role](targets, settings, deployment, partition)
+        policy = _ROLES[options.role](targets, deployment, partition)
     else:
-        policy = _of_command(targets, settings, deployment, partition)
+        policy = audit_policy(targets, access_of(settings, deployment), partition)
     sys.stdout.write(json.dumps(policy, indent=2) + "\n")
     for note in _notes(options.role, settings, deployment):
         sys.stderr.write(f"auditor: {note}\n")
     return 0
 
 
-def _of_command(targets: list[Target], settings: Settings, deployment: Deployment, partition: str) -> dict[str, Any]:
+def access_of(settings: Settings, deployment: Deployment) -> Access:
+    """The resources of the audit that the same flags would run."""
     chosen = select(
         RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
     )
-    return audit_policy(
-        targets,
-        settings,
-        Selection.of_rules(chosen),
-        partition,
+    reads = {fact for rule in chosen for fact in rule.reads}
+    return Access(
+        acl=not reads.isdisjoint({"acl", "owner"}),
+        head="head" in reads,
+        hash=settings.hash,
+        out=settings.out,
+        manifests=settings.batch_manifest,
+        queue=settings.queue,
+        ledger=settings.ledger,
         audited_keys=deployment.audited_keys,
         reports_key=deployment.reports_key,
     )
 
 
-def _deployment(options: argparse.Namespace) -> Deployment:
+def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
     """Raises UsageError for what is no ARN or name: a pattern would allow more than was meant."""
     if not options.role and (options.stage or options.topic or options.vpc):
         raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit, hashing or verify")
@@ -72,6 +76,9 @@ def _deployment(options: argparse.Namespace) -> Deployment:
         raise UsageError(f"--stage {stage[:100]!r} is no stage: letters, digits and hyphens")
     return Deployment(
         stage=stage,
+        level=settings.level,
+        out=settings.out,
+        ledger=settings.ledger,
         topic=options.topic,
         audited_keys=keys,
         reports_key=options.reports_key,

@@ -15,6 +15,7 @@ from typing import Any, Final
 from auditor.config.values import MAX_HOPS
 from auditor.errors import MessageError
 from auditor.model.digest import ALGORITHMS
+from auditor.model.object import ObjectVersion
 from auditor.s3.sequencer import MAX_LENGTH, is_sequencer
 
 VERSION: Final = 1
@@ -42,17 +43,13 @@ _MAX_TEXT: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class HashTask:
-    """One object version to hash. version_id: None where it is not known. etag: without quotes. size: bytes.
+class HashTask(ObjectVersion):
+    """One object version to hash.
 
     attempts: how many times it was tried and failed. hops: how many workers left it unfinished, with a checkpoint, for
     want of time. sequencer: of the event that told of it, in hexadecimal; "" where none did.
     """
 
-    key: str
-    version_id: str | None
-    etag: str
-    size: int
     attempts: int = 0
     hops: int = 0
     sequencer: str = ""

@@ -1,0 +1,27 @@
+"""The actions that auditor.aws.iam.roles allows the deployed functions, with every parameter given."""
+
+from __future__ import annotations
+
+from auditor.aws.iam import roles
+from auditor.model.target import Target
+
+_KEY = "arn:aws:kms:eu-central-1:111122223333:key/0a1b"
+_ROLES = {
+    "audit": roles.audit_role_policy,
+    "hashing": roles.hashing_role_policy,
+    "verify": roles.verify_role_policy,
+}
+
+
+def allowed(function: str, level: str = "fixity") -> set[str]:
+    """The IAM actions of the function's role at a level."""
+    deployment = roles.Deployment(
+        level=level,
+        out="s3://reports/audits",
+        ledger="dynamodb:digests",
+        audited_keys=[_KEY],
+        reports_key=_KEY,
+        in_vpc=True,
+    )
+    policy = _ROLES[function]([Target("photos")], deployment, "aws")
+    return {action for one in policy["Statement"] if one["Effect"] == "Allow" for action in one["Action"]}
