@@ -37,8 +37,7 @@ else
 endif
 
 # Four workers on two cores: the tests of retries and deadlines mostly wait.
-QUICK := $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/real --ignore=tests/packaging --ignore=tests/deploy \
-	--ignore=tests/e2e --ignore=tests/soak
+QUICK := $(BIN)/python -m pytest -q -n 4 --dist worksteal --ignore=tests/system
 
 test: install ## the tests that need no server but our own, within minutes
 	@$(QUICK) -m 'not slow' $(ARGS)
@@ -47,24 +46,24 @@ test-slow: install ## the tests of the same kind that take longest
 	@$(QUICK) -m slow $(ARGS)
 
 test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
-	@$(BIN)/python -m pytest -q tests/real $(ARGS)
+	@$(BIN)/python -m pytest -q tests/system/real $(ARGS)
 
 soak: install ## minutes of kill -9 of the hashing worker, and objects of gigabytes; SOAK_SEED=7 kills at other moments
-	@$(BIN)/python -m pytest -q tests/soak $(ARGS)
+	@$(BIN)/python -m pytest -q tests/system/soak $(ARGS)
 
 test-package: install ## the built wheel in an environment of its own
-	@$(BIN)/python -m pytest -q tests/packaging $(ARGS)
+	@$(BIN)/python -m pytest -q tests/system/packaging $(ARGS)
 
 check: install ## what CI runs: format, lint, types, imports, documents in step, tests
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }
-	@$(BIN)/python -m tests.documents --check
+	@$(BIN)/python -m tests.architecture.documents --check
 	@$(MAKE) --no-print-directory test
 
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md)
-	@$(BIN)/python -m tests.documents
+	@$(BIN)/python -m tests.architecture.documents
 
 format: install ## format the code and sort the imports
 	@$(BIN)/ruff format --quiet .
@@ -137,23 +136,23 @@ template: install node_modules/.installed ## the plain CloudFormation template, 
 	@$(BIN)/python -m deploy.template --output .build/template.json
 
 test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
-	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/deploy $(ARGS)
+	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/system/deploy $(ARGS)
 
 test-e2e: install node_modules/.installed .venv-deploy/.installed ## deploy to a local AWS and run it as Lambda does
-	@$(BIN)/python -m pytest -q tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest -q tests/system/e2e $(ARGS)
 
 elasticmq: .build/elasticmq/.fetched ## fetch ElasticMQ, on which test-e2e then tries the queues too; needs Maven and Java 17
 
-.build/elasticmq/.fetched: tests/e2e/elasticmq.xml
+.build/elasticmq/.fetched: tests/system/e2e/elasticmq.xml
 	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "ElasticMQ needs Maven and Java 17"; exit 1; }
-	@mvn -B -q -C -f tests/e2e/elasticmq.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/elasticmq
+	@mvn -B -q -C -f tests/system/e2e/elasticmq.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/elasticmq
 	@touch $@
 
 dynamodb-local: .build/dynamodb-local/.fetched ## fetch DynamoDB Local, on which test-real then tries the ledger; needs Maven and Java 17
 
-.build/dynamodb-local/.fetched: tests/real/dynamodb-local.xml
+.build/dynamodb-local/.fetched: tests/system/real/dynamodb-local.xml
 	@command -v mvn >/dev/null && command -v java >/dev/null || { echo "DynamoDB Local needs Maven and Java 17"; exit 1; }
-	@mvn -B -q -C -f tests/real/dynamodb-local.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/dynamodb-local
+	@mvn -B -q -C -f tests/system/real/dynamodb-local.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/dynamodb-local
 	@touch $@
 
 check-template: install node_modules/.installed .venv-deploy/.installed ## the template under cfn-lint and checkov, at each level

@@ -96,7 +96,7 @@ def client(server: Server, job: Mapping[str, Any], *, memory: int | None = None)
         )
         stack.callback(_end, process)
         if memory is not None:
-            from tests.e2e.shares import Share  # its module needs pytest
+            from tests.system.e2e.shares import Share  # its module needs pytest
 
             stack.callback(Share(process.pid, memory).close)
         process.stdin.write(json.dumps(job) + "\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.support.servers.fixtures"]
 
 FAKE = {
     "AWS_ACCESS_KEY_ID": "testing",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.text import harmless, shorten, visible, width
-from tests.odd_keys import ODD_KEYS
+from tests.support.odd_keys import ODD_KEYS
 
 
 @pytest.mark.parametrize(

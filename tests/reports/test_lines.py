@@ -10,8 +10,8 @@ import pytest
 from auditor.model.finding import Finding, Judgement, Severity, Verdict, fingerprint
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
 from auditor.reports.lines import encode_line, finding_line, object_line, undecided_line
-from tests.odd_keys import ODD_KEYS
-from tests.reports.samples import OWNER, denied, finding, gone, judged
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.reports import OWNER, denied, finding, gone, judged
 
 MEMBERS = [
     "key", "version_id", "etag", "size", "last_modified", "storage_class", "owner", "acl", "head", "outcome", "changed",

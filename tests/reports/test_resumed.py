@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.pipeline_runs import audit
-from tests.servers.clients import BUCKET
-from tests.servers.stub import StubServer
-from tests.servers.world import StubBucket
+from tests.support.audit_runs import audit
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket
 
 OPEN_BY_POLICY = {
     "Version": "2012-10-17",

@@ -12,7 +12,7 @@ from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
 from auditor.reports.summary import exit_code, holes, not_looked_at
 from auditor.runs.tally import Tally
-from tests.reports.samples import denied, finding, gone, judged, sample_summary, tally_of, target
+from tests.support.samples.reports import denied, finding, gone, judged, sample_summary, tally_of, target
 
 MEMBERS = {
     "run", "out", "target", "engine", "complete", "coverage", "verdicts", "findings", "rules_undecided", "hashing",

@@ -7,8 +7,8 @@ import pytest
 from auditor.model.finding import RuleUndecided, Severity, Verdict
 from auditor.reports.table import COLUMNS, LEAST, render
 from auditor.text import width
-from tests.odd_keys import ODD_KEYS
-from tests.reports.samples import denied, finding, judged, sample_summary, shown_of, tally_of, target
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.samples.reports import denied, finding, judged, sample_summary, shown_of, tally_of, target
 
 COPIED = ("Report  ", "Run folder  ")
 """Lines that are never cut."""

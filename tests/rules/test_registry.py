@@ -11,16 +11,16 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-import auditor.rules
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Acl, Digests, Head, ObjectRef, Skipped, Unread
 from auditor.rules import RULES
 from auditor.rules import docs as catalogue
 from auditor.rules.base import BUCKET_FACTS, OBJECT_FACTS, SECTIONS, Rule, rule
 from tests.rules.case_files import FOLDER
+from tests.support.paths import ROOT
 
-PACKAGE = Path(auditor.rules.__file__).parent
-PAGE = PACKAGE.parent.parent / "docs" / "rules.md"
+PACKAGE = ROOT / "auditor" / "rules"
+PAGE = ROOT / "docs" / "rules.md"
 PURE = {
     "__future__",
     "auditor.model.bucket",

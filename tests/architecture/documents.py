@@ -1,0 +1,58 @@
+"""The generated documents: `python -m tests.architecture.documents [--check]` writes them, or compares them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+
+from auditor.cli.parser import make_parser
+from auditor.rules import RULES
+from auditor.rules.docs import as_markdown
+from tests.support.paths import ROOT
+
+
+def cli_page() -> str:
+    """docs/cli.md: every command's own help."""
+    os.environ["COLUMNS"] = "100"
+    parser = make_parser()
+    parts = [
+        "# Command line\n\n<!-- Written by `make docs` from the commands' own help: edit auditor/cli/parser.py. -->\n"
+    ]
+    for name, command in _commands(parser):
+        parts.append(f"\n## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
+    return "".join(parts)
+
+
+def _commands(
+    parser: argparse.ArgumentParser, called: str = "auditor"
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    yield called, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield from _commands(command, f"{called} {name}")
+
+
+PAGES = {"docs/rules.md": lambda: as_markdown(RULES), "docs/cli.md": cli_page}
+
+
+def main() -> int:
+    check = sys.argv[1:] == ["--check"]
+    stale = []
+    for name, make in PAGES.items():
+        path, text = ROOT / name, make()
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    if check and stale:
+        print(f"out of step: {', '.join(stale)}: run make docs")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

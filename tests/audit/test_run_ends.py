@@ -1,0 +1,303 @@
+"""How runs end: killed, stopped by a signal and resumed; or refused at once with one clear sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.s3.engines import ENGINES
+from tests.support.audit_runs import Result, check, checkpoint, finish, read_back, read_parts, start
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.samples import sample_bucket
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import (
+    ACCESS_DENIED,
+    EXPIRED_TOKEN,
+    INVALID_ACCESS_KEY,
+    Fault,
+    Plan,
+    error,
+    latency,
+)
+from tests.support.servers.world import StubBucket
+
+COUNT: Final = 240
+SLOW: Final = 0.04
+"""Seconds that each answer takes while a run is to be interrupted."""
+
+
+@pytest.fixture
+def samples(stub: StubServer) -> StubBucket:
+    """The stub's bucket with objects of every kind, and versions of some."""
+    made = stub.world.buckets[BUCKET] = sample_bucket(COUNT)
+    made.versioning = "Enabled"
+    for number in range(100, 160):
+        made.put(f"plain/{number:07d}.txt", b"newer")
+        if number % 10 == 0:
+            made.delete(f"plain/{number:07d}.txt")
+    return made
+
+
+def wait_for(condition: Callable[[], object], child: subprocess.Popen[str]) -> None:
+    """Until the condition holds; fails when the child ends before."""
+    deadline = time.monotonic() + 60
+    try:
+        while not condition():
+            assert child.poll() is None, child.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    except BaseException:
+        child.kill()
+        child.communicate()
+        raise
+
+
+def whole_run(stub: StubServer, out: Path, *flags: str) -> Result:
+    _, (result,), _ = finish(start(stub, out, *flags))
+    return result
+
+
+def same(one: Result, other: Result) -> None:
+    """Everything about the objects is equal, whatever happened on the way."""
+    assert one.objects == other.objects
+    assert sorted(map(str, one.findings)) == sorted(map(str, other.findings))
+    assert one.undecided == other.undecided
+    for part in ("complete", "coverage", "verdicts", "findings", "rules", "rules_undecided", "unread"):
+        assert one.summary[part] == other.summary[part]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("flags", [(), ("--versions",)], ids=["current", "versions"])
+@pytest.mark.slow
+def test_killed_and_resumed_each_object_is_there_once(
+    stub: StubServer, samples: StubBucket, tmp_path: Path, engine: str, flags: tuple[str, ...]
+) -> None:
+    flags = (*flags, "--engine", engine, "--concurrency", "8")
+    quiet = whole_run(stub, tmp_path / "quiet", *flags)
+    out = tmp_path / "killed"
+    stub.faults = [latency(SLOW)]
+    child = start(stub, out, *flags, AUDITOR_PART_LINES="20")
+    wait_for(lambda: (checkpoint(out) or {"next_part": 0})["next_part"] >= 2, child)
+    os.kill(child.pid, signal.SIGKILL)
+    assert finish_killed(child) == -signal.SIGKILL
+    assert not (out / f"bucket={BUCKET}" / "latest.json").exists()
+    state = checkpoint(out)
+    assert state is not None
+
+    stub.faults = []
+    stub.forget()
+    code, (resumed,), _ = finish(start(stub, out, *flags, "--resume", state["run"], AUDITOR_PART_LINES="20"))
+    assert code == 4  # some samples are denied
+    assert resumed.summary["run"] == state["run"]
+    same(resumed, quiet)
+    assert min(logged.key for logged in stub.requests if logged.key) > state["start_after"]
+    latest = json.loads((out / f"bucket={BUCKET}" / "latest.json").read_text())
+    assert list(latest["runs"].values()) == [state["run"]]
+
+
+def finish_killed(child: subprocess.Popen[str]) -> int:
+    child.communicate(timeout=30)
+    return child.returncode
+
+
+def test_killed_before_its_first_checkpoint_there_is_nothing_to_resume(
+    stub: StubServer, samples: StubBucket, tmp_path: Path
+) -> None:
+    stub.faults = [latency(SLOW)]
+    child = start(stub, tmp_path, "--concurrency", "2")
+    wait_for(lambda: stub.count("HeadObject") > 10, child)
+    os.kill(child.pid, signal.SIGKILL)
+    finish_killed(child)
+    (folder,) = (tmp_path / f"bucket={BUCKET}").glob("run=*")
+    stub.faults = []
+    run = folder.name.removeprefix("run=")
+    code, results, err = finish(start(stub, tmp_path, "--resume", run))
+    assert (code, results) == (2, [])
+    assert f"there is no run {run}" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_signal_finishes_what_is_in_flight_and_the_run_can_go_on(
+    stub: StubServer, samples: StubBucket, tmp_path: Path, number: signal.Signals
+) -> None:
+    quiet = whole_run(stub, tmp_path / "quiet")
+    out = tmp_path / "stopped"
+    stub.forget()
+    stub.faults = [latency(SLOW)]
+    child = start(stub, out, "--concurrency", "4")
+    wait_for(lambda: stub.count("HeadObject") > 20, child)
+    child.send_signal(number)
+    code, (stopped,), err = finish(child)
+    assert code == 4
+    assert number.name in err
+    assert not stopped.summary["complete"]
+    assert 0 < stopped.coverage["listed"] < quiet.coverage["listed"]
+    assert stopped.summary["resume"]["reason"] == f"stopped by {number.name}"
+    assert stopped.objects == quiet.objects[: len(stopped.objects)]
+    assert f"--resume {stopped.summary['run']}" in err
+
+    stub.faults = []
+    _, (resumed,), _ = finish(start(stub, out, "--resume", stopped.summary["run"]))
+    same(resumed, quiet)
+
+
+def test_second_signal_gives_up_what_is_in_flight_too(stub: StubServer, samples: StubBucket, tmp_path: Path) -> None:
+    quiet = whole_run(stub, tmp_path / "quiet")
+    out = tmp_path / "stopped"
+    stub.forget()
+    stub.faults = [latency(SLOW)]
+    child = start(stub, out, "--concurrency", "4")
+    wait_for(lambda: stub.count("HeadObject") > 20, child)
+    stub.faults = [latency(3600)]
+    stub.forget()
+    # All four objects in flight hang now: each of these calls began after the others could still be answered.
+    wait_for(lambda: stub.count("HeadObject") + stub.count("GetObjectAcl") >= 4, child)
+    child.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    child.send_signal(signal.SIGTERM)
+    code, results, err = finish(child)
+    assert (code, results) == (4, [])
+    assert "given up; what was written is in place" in err
+    state = checkpoint(out)
+    assert state is not None
+    assert state["start_after"] is not None
+
+    stub.faults = []
+    _, (resumed,), _ = finish(start(stub, out, "--resume", state["run"]))
+    same(resumed, quiet)
+
+
+Sentence = Callable[..., str]
+
+
+@pytest.fixture
+def sentence(stub: StubServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Sentence:
+    """Audit in this process, expect exit code 1, and return the one line on stderr that says why."""
+
+    def call(*flags: str, target: str = f"s3://{BUCKET}", code: int = 1) -> str:
+        flags = ("--endpoint-url", stub.url, "--out", str(tmp_path / "runs"), *flags)
+        assert main(["audit", target, *flags]) == code
+        captured = capfd.readouterr()
+        assert captured.out == ""
+        (line,) = (line for line in captured.err.splitlines() if ": run " not in line)  # but for the run's ID
+        assert line.startswith("auditor: ")
+        assert "bug" not in line
+        return line
+
+    return call
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+class TestOneClearSentence:
+    def test_no_such_bucket(self, sentence: Sentence, engine: str) -> None:
+        assert "there is no bucket named 'nowhere'" in sentence("--engine", engine, target="s3://nowhere")
+
+    def test_listing_denied(self, stub: StubServer, sentence: Sentence, engine: str) -> None:
+        stub.faults = [only("ListObjectsV2", ACCESS_DENIED)]
+        line = sentence("--engine", engine)
+        assert f"s3://{BUCKET}" in line
+        assert "grant s3:ListBucket" in line
+
+    def test_listing_of_versions_denied(self, stub: StubServer, sentence: Sentence, engine: str) -> None:
+        stub.faults = [only("ListObjectVersions", ACCESS_DENIED)]
+        assert "grant s3:ListBucketVersions" in sentence("--engine", engine, "--versions")
+
+    @pytest.mark.parametrize(
+        ("fault", "words"), [(EXPIRED_TOKEN, "the credentials have expired"), (INVALID_ACCESS_KEY, "were refused")]
+    )
+    def test_credentials_that_s3_does_not_take(
+        self, stub: StubServer, sentence: Sentence, engine: str, fault: Fault, words: str
+    ) -> None:
+        stub.faults = [fault]
+        assert words in sentence("--engine", engine)
+
+    @pytest.mark.parametrize("only_rules", ["O02", "E01", "O02,E01"])
+    def test_credentials_that_expire_on_the_way(
+        self, stub: StubServer, bucket: StubBucket, sentence: Sentence, engine: str, only_rules: str
+    ) -> None:
+        for number in range(50):
+            bucket.put(f"{number:02d}")
+        expired = False
+
+        def expire(operation: str, key: str, nth: int) -> Fault | None:
+            nonlocal expired
+            expired = expired or key == "20"
+            return EXPIRED_TOKEN if expired else None
+
+        stub.faults = [expire]
+        assert "the credentials have expired" in sentence("--engine", engine, "--only", only_rules)
+
+    def test_bucket_that_goes_away_on_the_way(
+        self, stub: StubServer, bucket: StubBucket, sentence: Sentence, engine: str
+    ) -> None:
+        bucket.put("k")
+        stub.faults = [only("GetObjectAcl", error(404, "NoSuchBucket"))]
+        assert "there is no bucket named" in sentence("--engine", engine)
+
+    def test_region_that_cannot_be_found_out(
+        self, stub: StubServer, bucket: StubBucket, sentence: Sentence, engine: str
+    ) -> None:
+        stub.faults = [error(301, "PermanentRedirect")]
+        assert "in another region" in sentence("--engine", engine)
+
+    def test_nobody_listens(self, sentence: Sentence, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AUDITOR_RETRY_ATTEMPTS", "2")
+        line = sentence("--engine", engine, "--endpoint-url", "http://127.0.0.1:1")
+        assert "http://127.0.0.1:1 cannot be reached (ConnectionError)" in line
+
+
+def only(operation: str, fault: Fault) -> Plan:
+    return lambda asked, key, nth: fault if asked == operation else None
+
+
+def test_region_is_found_out_and_used(stub: StubServer, bucket: StubBucket, tmp_path: Path) -> None:
+    bucket.put("k")
+    bucket.region, bucket.wrong_region = "eu-central-1", "signature"
+    _, (result,), _ = finish(start(stub, tmp_path))
+    assert result.coverage["audited"] == 1
+    assert {call.signed_region for call in stub.calls if call.key} == {"eu-central-1"}
+
+
+def test_output_inside_the_audited_bucket_is_refused_before_anything_is_sent(
+    stub: StubServer, sentence: Sentence
+) -> None:
+    line = sentence("--out", f"s3://{BUCKET}/reports", code=2)
+    assert "lies in the audited bucket" in line
+    assert stub.requests == []
+
+
+def test_failed_run_keeps_what_was_written(
+    stub: StubServer, samples: StubBucket, sentence: Sentence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_PART_LINES", "20")
+
+    def expire(operation: str, key: str, nth: int) -> Fault | None:
+        return EXPIRED_TOKEN if key == "plain/0000200.txt" else None
+
+    stub.faults = [expire]
+    sentence("--concurrency", "4")
+    state = checkpoint(tmp_path / "runs")
+    assert state is not None
+    kept = read_parts(tmp_path / "runs" / f"bucket={BUCKET}" / f"run={state['run']}", "objects")
+    assert len(kept) == state["tally"]["coverage"]["listed"] > 0
+    stub.faults = []
+    _, (resumed,), _ = finish(start(stub, tmp_path / "runs", "--resume", state["run"]))
+    assert resumed.summary["complete"]
+    assert resumed.coverage["listed"] == len(resumed.objects)
+
+
+def test_json_on_stdout_is_the_summary_of_the_folder(
+    stub: StubServer, samples: StubBucket, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--out", str(tmp_path), "--format", "json"])
+    summary: dict[str, Any] = json.loads(capfd.readouterr().out)
+    assert check(read_back(summary)).code == code == 4

@@ -1,0 +1,577 @@
+"""Credentials that are kept and renewed ahead: with sources that are slow, fail, hang, or hand out what is no use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.credentials import Credentials as SdkCredentials
+from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import ClientError, CredentialRetrievalError
+
+from auditor.aws.credentials import EVERY, CredentialSource
+from auditor.aws.sigv4 import Credentials
+from auditor.errors import CredentialsError
+from tests.support.loop_blocking import free_loop as free_loop
+
+HOUR = 3600.0
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class Clock:
+    """Seconds since START, moved by hand; the same for us and for the SDK's own credentials."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds)
+
+
+class Renewing:
+    """Sources of the SDK's own kind, numbered, each handing out keys that last an hour; `held` makes them wait.
+
+    fail: raised instead, while set. loads, renewals: how often it was asked.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.held: threading.Event | None = None
+        self.fail: Exception | None = None
+        self.loads = 0
+        self.renewals = 0
+        self.lasts = HOUR
+        self.token = "token"
+
+    def load(self) -> RefreshableCredentials:
+        self.loads += 1
+        made = self.renew(first=True)
+        return RefreshableCredentials(
+            made["access_key"],
+            made["secret_key"],
+            made["token"],
+            self.clock.now() + timedelta(seconds=self.lasts),
+            self.renew,
+            "a fake",
+            time_fetcher=self.clock.now,
+        )
+
+    def renew(self, *, first: bool = False) -> dict[str, str]:
+        held, number = self.held, f"{self.loads}.{self.renewals if first else self.renewals + 1}"
+        if not first:
+            self.renewals += 1
+        if held is not None:
+            assert held.wait(30)
+        if self.fail is not None:
+            raise self.fail
+        expiry = self.clock.now() + timedelta(seconds=self.lasts)
+        return {"access_key": number, "secret_key": "s", "token": self.token, "expiry_time": expiry.isoformat()}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sources(clock: Clock) -> Iterator[Renewing]:
+    made = Renewing(clock)
+    yield made
+    if made.held is not None:
+        made.held.set()
+
+
+@pytest.fixture
+def source(clock: Clock, sources: Renewing) -> CredentialSource:
+    return CredentialSource(load=sources.load, clock=clock)
+
+
+async def until(happened: Callable[[], Any]) -> None:
+    async with asyncio.timeout(30):
+        while not happened():  # noqa: ASYNC110 - threads and the code under test set no event of ours
+            await asyncio.sleep(0.001)
+
+
+async def threads_done() -> None:
+    await until(lambda: not any(thread.name == "auditor-credentials" for thread in threading.enumerate()))
+    await asyncio.sleep(0)
+
+
+async def key(source: CredentialSource) -> str:
+    return (await source.current()).access_key
+
+
+def at_once(source: CredentialSource) -> Credentials:
+    """What current() gives without waiting for anything."""
+    with pytest.raises(StopIteration) as answer:
+        source.current().send(None)
+    assert isinstance(answer.value.value, Credentials)
+    return answer.value.value
+
+
+async def test_the_first_time_waits_and_the_next_ones_do_not(source: CredentialSource, sources: Renewing) -> None:
+    assert await source.current() == Credentials("1.0", "s", "token")
+    assert at_once(source) == Credentials("1.0", "s", "token")
+    assert (sources.loads, sources.renewals) == (1, 0)
+
+
+async def test_many_at_the_first_time_ask_once(source: CredentialSource, sources: Renewing) -> None:
+    assert set(await asyncio.gather(*(key(source) for _ in range(50)))) == {"1.0"}
+    assert sources.loads == 1
+
+
+async def test_cancelled_while_waiting_for_the_first(source: CredentialSource, sources: Renewing) -> None:
+    sources.held = threading.Event()
+    waiters = [asyncio.create_task(key(source)) for _ in range(3)]
+    await until(lambda: sources.loads)
+    waiters[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiters[0]
+    sources.held.set()
+    assert await asyncio.gather(*waiters[1:]) == ["1.0", "1.0"]
+    assert sources.loads == 1
+
+
+async def test_all_waiters_cancelled(source: CredentialSource, sources: Renewing) -> None:
+    sources.held = threading.Event()
+    waiter = asyncio.create_task(key(source))
+    await until(lambda: sources.loads)
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    sources.held.set()
+    await threads_done()
+    assert await key(source) == "1.0"
+    assert sources.loads == 1
+
+
+async def test_renewed_ahead_while_the_old_ones_sign(clock: Clock, source: CredentialSource, sources: Renewing) -> None:
+    await source.current()
+    clock.seconds = HOUR - 14 * 60
+    sources.held = threading.Event()
+    assert [at_once(source).access_key for _ in range(3)] == ["1.0"] * 3
+    await until(lambda: sources.renewals)
+    assert at_once(source).access_key == "1.0"
+    sources.held.set()
+    await threads_done()
+    assert at_once(source).access_key == "1.1"
+    assert (sources.loads, sources.renewals) == (1, 1)
+
+
+async def test_nothing_is_asked_long_before_expiry(clock: Clock, source: CredentialSource, sources: Renewing) -> None:
+    await source.current()
+    for _ in range(20):
+        clock.seconds += EVERY
+        at_once(source)
+        await threads_done()
+    assert (sources.loads, sources.renewals) == (1, 0)
+
+
+async def test_keys_that_live_shorter_than_a_look_takes(
+    clock: Clock, source: CredentialSource, sources: Renewing
+) -> None:
+    sources.lasts = 45  # so short that the SDK renews them whenever it is asked
+    await source.current()
+    for renewals in range(2, 5):
+        clock.seconds += 1
+        at_once(source)
+        await threads_done()
+        assert sources.renewals == renewals
+
+
+async def test_keys_that_are_as_good_as_expired(clock: Clock, source: CredentialSource, sources: Renewing) -> None:
+    sources.lasts = 3
+    assert await key(source) == "1.1"
+    clock.seconds += 2
+    assert await key(source) == "1.2"
+
+
+async def test_keys_that_never_expire_are_read_once(clock: Clock) -> None:
+    loads: list[int] = []
+
+    def load() -> SdkCredentials:
+        loads.append(1)
+        return SdkCredentials("key", "secret")
+
+    source = CredentialSource(load=load, clock=clock)
+    assert await source.current() == Credentials("key", "secret", None)
+    clock.seconds = 100 * HOUR
+    assert at_once(source) == Credentials("key", "secret", None)
+    await threads_done()
+    assert loads == [1]
+
+
+async def test_one_failure_while_the_old_ones_are_valid(
+    clock: Clock, source: CredentialSource, sources: Renewing, caplog: pytest.LogCaptureFixture
+) -> None:
+    await source.current()
+    clock.seconds = HOUR - 300
+    sources.fail = CredentialRetrievalError(provider="a fake", error_msg="hush")
+    for _ in range(3):
+        assert at_once(source).access_key == "1.0"
+        await threads_done()
+        clock.seconds += 5
+    ours = [record.getMessage() for record in caplog.records if record.name.startswith("auditor")]
+    assert len(ours) == 1
+    assert "until they expire" in ours[0]
+    assert "hush" not in ours[0]
+    sources.fail = None
+    at_once(source)
+    await threads_done()
+    assert at_once(source).access_key.startswith("1.")
+    assert at_once(source).access_key != "1.0"
+
+
+async def test_failures_until_the_old_ones_have_expired(
+    clock: Clock, source: CredentialSource, sources: Renewing
+) -> None:
+    await source.current()
+    sources.fail = OSError("hush")
+    clock.seconds = HOUR - 11
+    assert at_once(source).access_key == "1.0"
+    await threads_done()
+    clock.seconds = HOUR - 6
+    with pytest.raises(CredentialsError, match=r"OSError") as caught:
+        await source.current()
+    assert caught.value.__cause__ is sources.fail
+    assert "hush" not in str(caught.value)
+    sources.fail = None
+    assert await key(source) != "1.0"
+
+
+async def test_a_first_failure_is_not_the_last_word(source: CredentialSource, sources: Renewing) -> None:
+    sources.fail = CredentialRetrievalError(provider="a fake", error_msg="hush")
+    for _ in range(2):
+        with pytest.raises(CredentialsError, match="no usable AWS credentials"):
+            await source.current()
+    sources.fail = None
+    assert await key(source) == "3.0"
+
+
+async def test_a_renewal_that_hangs(clock: Clock, sources: Renewing) -> None:
+    source = CredentialSource(load=sources.load, clock=clock, patience=60)
+    await source.current()
+    clock.seconds = HOUR - 300
+    hanging = sources.held = threading.Event()
+    assert at_once(source).access_key == "1.0"
+    await until(lambda: sources.renewals)
+    for _ in range(59):
+        clock.seconds += 1
+        assert at_once(source).access_key == "1.0"
+    assert (sources.loads, sources.renewals) == (1, 1)
+    sources.held = None
+    clock.seconds += 1
+    assert at_once(source).access_key == "1.0"  # the one that hangs is given up here, and another source is asked
+    await until(lambda: at_once(source).access_key == "2.1")
+    hanging.set()
+    await threads_done()
+    assert at_once(source).access_key == "2.1"
+    assert sources.loads == 2
+
+
+async def test_a_hanging_renewal_when_the_old_ones_have_expired(clock: Clock, sources: Renewing) -> None:
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
+    await source.current()
+    clock.seconds = HOUR
+    sources.held = threading.Event()
+    with pytest.raises(CredentialsError, match=r"not answered for 0\.5 seconds"):
+        await source.current()
+    sources.held.set()
+    sources.held = None
+    assert await key(source) != "1.0"
+
+
+async def test_a_hanging_first_time(clock: Clock, sources: Renewing) -> None:
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
+    hanging = sources.held = threading.Event()
+    answers = await asyncio.gather(*(source.current() for _ in range(3)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [CredentialsError] * 3
+    sources.held = None
+    assert await key(source) == "2.0"
+    hanging.set()
+    await threads_done()
+    assert await key(source) == "2.0"
+
+
+async def test_a_late_answer_is_better_than_none(clock: Clock, sources: Renewing) -> None:
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
+    sources.held = threading.Event()
+    with pytest.raises(CredentialsError):
+        await source.current()
+    sources.held.set()
+    await threads_done()
+    assert at_once(source).access_key == "1.0"
+
+
+async def test_a_late_error_changes_nothing(clock: Clock, sources: Renewing, caplog: pytest.LogCaptureFixture) -> None:
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.5)
+    hanging = sources.held = threading.Event()
+    with pytest.raises(CredentialsError):
+        await source.current()
+    sources.held = None
+    assert await key(source) == "2.0"
+    sources.fail = OSError("hush")
+    hanging.set()
+    await threads_done()
+    assert at_once(source).access_key == "2.0"
+    assert not caplog.records
+
+
+def test_a_loop_that_ends_before_the_answer(clock: Clock, sources: Renewing) -> None:
+    source = CredentialSource(load=sources.load, clock=clock, patience=0.01)
+    sources.held = threading.Event()
+    with asyncio.Runner() as runner, pytest.raises(CredentialsError):
+        runner.run(source.current())
+    sources.held.set()
+    for thread in threading.enumerate():
+        if thread.name == "auditor-credentials":
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+async def test_after_expiry_by_s3s_word_the_chain_is_asked_anew(source: CredentialSource, sources: Renewing) -> None:
+    await source.current()
+    assert await source.renewed() is True
+    assert at_once(source).access_key == "2.0"
+    assert (sources.loads, sources.renewals) == (2, 0)
+
+
+async def test_many_calls_that_expire_together_ask_once(source: CredentialSource, sources: Renewing) -> None:
+    await source.current()
+    assert await asyncio.gather(*(source.renewed() for _ in range(50))) == [True] * 50
+    assert await source.renewed() is True  # a call that was under way all the time
+    assert sources.loads == 2
+
+
+async def test_renewed_long_ago_is_not_renewed_now(clock: Clock, source: CredentialSource, sources: Renewing) -> None:
+    await source.current()
+    await source.renewed()
+    clock.seconds += 61
+    assert await source.renewed() is True
+    assert (at_once(source).access_key, sources.loads) == ("3.0", 3)
+
+
+async def test_no_others_are_there(clock: Clock) -> None:
+    source = CredentialSource(load=lambda: SdkCredentials("key", "secret"), clock=clock)
+    await source.current()
+    assert await source.renewed() is False
+    assert at_once(source) == Credentials("key", "secret", None)
+
+
+async def test_renewing_fails(source: CredentialSource, sources: Renewing) -> None:
+    await source.current()
+    sources.fail = ClientError({"Error": {"Code": "AccessDenied", "Message": "hush"}}, "AssumeRole")
+    with pytest.raises(CredentialsError, match="AccessDenied") as caught:
+        await source.renewed()
+    assert "hush" not in str(caught.value)
+    assert at_once(source).access_key == "1.0"
+
+
+async def test_expired_by_s3s_word_while_a_renewal_hangs(
+    clock: Clock, source: CredentialSource, sources: Renewing
+) -> None:
+    await source.current()
+    clock.seconds = HOUR - 300
+    hanging = sources.held = threading.Event()
+    at_once(source)
+    await until(lambda: sources.renewals)
+    sources.held = None
+    assert await source.renewed() is True
+    hanging.set()
+    await threads_done()
+    assert at_once(source).access_key == "2.1"
+
+
+async def test_cancelled_while_renewing(source: CredentialSource, sources: Renewing) -> None:
+    await source.current()
+    sources.held = threading.Event()
+    waiters = [asyncio.create_task(source.renewed()) for _ in range(2)]
+    await until(lambda: sources.loads == 2)
+    waiters[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiters[0]
+    assert at_once(source).access_key == "1.0"
+    sources.held.set()
+    assert await waiters[1] is True
+
+
+LABEL: ContextVar[str] = ContextVar("label")
+
+
+async def test_the_thread_works_in_the_context_of_who_asks(clock: Clock) -> None:
+    seen: list[str] = []
+
+    def load() -> SdkCredentials:
+        seen.append(LABEL.get())
+        return SdkCredentials("key", "secret")
+
+    LABEL.set("this run")
+    await CredentialSource(load=load, clock=clock).current()
+    assert seen == ["this run"]
+
+
+async def test_a_token_that_no_header_can_hold(source: CredentialSource, sources: Renewing) -> None:
+    sources.token = "token\nx-amz-acl: public-read"
+    with pytest.raises(CredentialsError, match="cannot be used: the header x-amz-security-token") as caught:
+        await source.current()
+    assert "public-read" not in str(caught.value)
+
+
+# From here on, the SDK's own chain.
+
+
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+
+
+def write_config(text: str) -> None:
+    Path(os.environ["AWS_CONFIG_FILE"]).write_text(text)
+
+
+async def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await CredentialSource().current() == Credentials("testing", "testing", None)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    assert await CredentialSource().current() == Credentials("testing", "testing", "token")
+
+
+async def test_keys_that_another_program_replaces_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_keys(monkeypatch)
+    write_config("[profile mine]\naws_access_key_id = old\naws_secret_access_key = s\n")
+    source = CredentialSource("mine")
+    assert await key(source) == "old"
+    write_config("[profile mine]\naws_access_key_id = new\naws_secret_access_key = s\n")
+    assert await source.renewed() is True
+    assert at_once(source).access_key == "new"
+
+
+async def test_none_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_keys(monkeypatch)
+    with pytest.raises(CredentialsError, match=r"no usable AWS credentials \(NoCredentialsError\)"):
+        await CredentialSource().current()
+
+
+async def test_half_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pytest.raises(CredentialsError, match=r"no usable AWS credentials \(PartialCredentialsError\)"):
+        await CredentialSource().current()
+
+
+async def test_no_such_profile() -> None:
+    with pytest.raises(CredentialsError, match="there is no AWS profile 'nobody'"):
+        await CredentialSource("nobody").current()
+
+
+async def test_files_that_cannot_be_used() -> None:
+    write_config("[default\n")
+    with pytest.raises(CredentialsError, match="configuration files"):
+        await CredentialSource().current()
+
+
+async def test_a_credential_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    no_keys(monkeypatch)
+    program = tmp_path / "program.py"
+    write_config(f"[profile mine]\ncredential_process = {sys.executable} {program}\n")
+    program.write_text("import sys\nsys.exit('hush: the words of a program')\n")
+    with pytest.raises(CredentialsError, match="no usable AWS credentials") as caught:
+        await CredentialSource("mine").current()
+    assert "hush" not in str(caught.value)
+    program.write_text("print('" + json.dumps({"Version": 1, "AccessKeyId": "made", "SecretAccessKey": "s"}) + "')\n")
+    assert await CredentialSource("mine").current() == Credentials("made", "s", None)
+
+
+class Container:
+    """A container's credentials endpoint; keys are numbered. lasts: seconds. status: of its answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.lasts = HOUR
+        self.status = 200
+        container = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                container.asked += 1
+                body = container.answer(self.headers["Authorization"])
+                self.send_response(container.status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/credentials"
+
+    def answer(self, authorization: str) -> bytes:
+        expiry = datetime.now(UTC) + timedelta(seconds=self.lasts)
+        made = {"AccessKeyId": f"key{self.asked}", "SecretAccessKey": "s", "Token": f"for {authorization}"}
+        return json.dumps({**made, "Expiration": expiry.strftime("%Y-%m-%dT%H:%M:%SZ")}).encode()
+
+
+@pytest.fixture
+async def container(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Container]:
+    no_keys(monkeypatch)
+    made = Container()
+    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", made.url)
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "the task")
+    yield made
+    await asyncio.to_thread(made.server.shutdown)
+    thread.join()
+    made.server.server_close()
+
+
+async def test_a_containers_credentials_are_renewed_before_they_expire(clock: Clock, container: Container) -> None:
+    source = CredentialSource(clock=clock)
+    container.lasts = 5 * 60  # so near that the SDK renews whenever it is asked
+    assert await source.current() == await source.current()
+    first = at_once(source)
+    assert first.token == "for the task"
+    clock.seconds = EVERY
+    assert at_once(source) == first
+    await threads_done()
+    assert at_once(source).access_key != first.access_key
+    assert at_once(source).access_key == f"key{container.asked}"
+
+
+async def test_a_container_that_fails_for_a_moment(
+    clock: Clock, container: Container, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL, "botocore")
+    source = CredentialSource(clock=clock)
+    container.lasts = 5 * 60
+    first = await source.current()
+    container.status = 500
+    clock.seconds = EVERY
+    at_once(source)
+    await threads_done()
+    assert at_once(source) == first
+    container.status = 200
+    clock.seconds += 5
+    at_once(source)
+    await threads_done()
+    assert at_once(source).access_key != first.access_key
+
+
+async def test_a_container_after_s3_called_its_credentials_expired(container: Container) -> None:
+    source = CredentialSource()
+    first = await source.current()
+    assert await source.renewed() is True
+    assert at_once(source).access_key == f"key{container.asked}" != first.access_key

@@ -1,0 +1,251 @@
+"""The printed IAM policy: exactly the actions of the calls that such an audit makes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from auditor.aws.client import ThreadedClient
+from auditor.aws.iam.actions import BUCKET_CALLS, LEDGER_READS, LEDGER_SCANS, LEDGER_WRITES
+from auditor.aws.iam.policy import Access, audit_policy
+from auditor.aws.iam.roles import Deployment
+from auditor.aws.partition import partition_of
+from auditor.cli.commands.policy import access_of
+from auditor.cli.main import main
+from auditor.config.settings import Settings
+from auditor.ledger.base import Entry, Event, Expectation, Lease, Notice, Work
+from auditor.ledger.dynamodb.ledger import DynamoLedger
+from auditor.model.object import ObjectRef
+from auditor.model.target import Target
+from auditor.s3.bucket_settings import QUESTIONS
+from tests.support.paths import ROOT
+
+access = partial(Access, acl=True, head=True)
+WRITES = re.compile(r":(Put|Delete|Create|Update|Restore|Replicate|Bypass|Abort)")
+
+
+def actions(policy: dict[str, Any], resource: str | None = None) -> set[str]:
+    return {
+        action
+        for statement in policy["Statement"]
+        if resource is None or resource in statement["Resource"]
+        for action in statement["Action"]
+    }
+
+
+def test_every_bucket_call_has_its_action_and_no_other() -> None:
+    assert {question.action for question in QUESTIONS} | {"HeadBucket"} == BUCKET_CALLS.keys()
+
+
+def test_nothing_in_the_audited_bucket_can_be_written() -> None:
+    wanted = access(out="s3://reports/runs", ledger="dynamodb:digests", hash=True)
+    policy = audit_policy([Target("audited")], wanted, "aws")
+    for statement in policy["Statement"]:
+        if any("audited" in resource for resource in statement["Resource"]):
+            assert not [action for action in statement["Action"] if WRITES.search(action)]
+    assert "*" not in actions(policy)
+
+
+def test_versions_ask_for_the_version_actions_only() -> None:
+    plain = actions(audit_policy([Target("b")], access(), "aws"), "arn:aws:s3:::b/*")
+    versions = actions(audit_policy([Target("b", versions=True)], access(), "aws"), "arn:aws:s3:::b/*")
+    assert plain == {"s3:GetObject", "s3:GetObjectAcl"}
+    assert versions == {"s3:GetObjectVersion", "s3:GetObjectVersionAcl"}
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        ({"O02"}, (True, False)),
+        ({"E01"}, (False, True)),
+        ({"K01", "B01"}, (False, False)),
+        ({"O10"}, (True, False)),
+    ],
+)
+def test_what_no_rule_needs_is_not_granted(only: set[str], expected: tuple[bool, bool]) -> None:
+    found = access_of(Settings(only=tuple(only)), Deployment())
+    assert (found.acl, found.head) == expected
+
+
+def test_a_prefix_is_taken_to_the_letter() -> None:
+    policy = audit_policy([Target("b", "a*b?c$/")], access(), "aws-cn")
+    assert "arn:aws-cn:s3:::b/a${*}b${?}c${$}/*" in json.dumps(policy)
+
+
+def test_the_queue_and_the_ledger_get_what_an_audit_needs_of_them() -> None:
+    wanted = access(ledger="dynamodb:digests", queue="https://sqs.eu-west-1.amazonaws.com/123456789012/hash")
+    found = actions(audit_policy([Target("b")], wanted, "aws"))
+    assert {action for action in found if not action.startswith("s3:")} == {
+        "sqs:SendMessage",
+        *LEDGER_READS,
+        *LEDGER_WRITES,
+    }
+
+
+KEYS = tuple(f"arn:aws:kms:eu-west-1:123456789012:key/{number}" for number in (1, 2))
+
+
+def test_hashing_decrypts_with_the_keys_that_are_named_and_with_no_other() -> None:
+    wanted = access(ledger="dynamodb:digests", hash=True)
+    found = audit_policy([Target("b")], replace(wanted, audited_keys=KEYS), "aws")
+    assert [one["Resource"] for one in found["Statement"] if "kms:Decrypt" in one["Action"]] == [list(KEYS)]
+    assert "kms:Decrypt" not in actions(audit_policy([Target("b")], wanted, "aws"))
+    unhashed = audit_policy([Target("b")], access(audited_keys=KEYS), "aws")
+    assert "kms:Decrypt" not in actions(unhashed)
+
+
+def test_reports_under_a_key_are_written_and_read_with_it() -> None:
+    found = audit_policy([Target("b")], access(out="s3://reports", reports_key=KEYS[0]), "aws")
+    assert actions(found, KEYS[0]) == {"kms:Decrypt", "kms:GenerateDataKey"}
+
+
+def test_manifests_for_batch_operations_are_written_where_they_go() -> None:
+    wanted = access(ledger="sqlite:l.db", manifests="s3://manifests/m")
+    policy = audit_policy([Target("b")], wanted, "aws")
+    assert actions(policy, "arn:aws:s3:::manifests/m/*") == {"s3:PutObject", "s3:GetObject", "s3:DeleteObject"}
+    assert actions(policy, "arn:aws:s3:::manifests") == {"s3:ListBucket"}
+    local = audit_policy([Target("b")], access(manifests="./manifests"), "aws")
+    assert not [resource for one in local["Statement"] for resource in one["Resource"] if "manifests" in resource]
+
+
+def test_a_ledger_may_be_named_by_its_arn() -> None:
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/digests"
+    found = audit_policy([Target("b")], access(ledger=f"dynamodb:{arn}"), "aws")
+    assert actions(found, arn) == {*LEDGER_READS, *LEDGER_WRITES}
+
+
+Printed = Callable[..., tuple[int, dict[str, Any], str]]
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
+    """Runs `auditor policy s3://photos`; its exit code, its document and what it said on stderr."""
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        code = main(["policy", "s3://photos", *arguments])
+        said = capsys.readouterr()
+        return code, json.loads(said.out or "{}"), said.err
+
+    return run
+
+
+def test_at_level_exposure_no_object_is_read(printed: Printed) -> None:
+    _, found, _ = printed("--level", "exposure")
+    assert actions(found, "arn:aws:s3:::photos/*") == {"s3:GetObjectAcl"}
+    _, found, _ = printed("--level", "metadata")
+    assert actions(found, "arn:aws:s3:::photos/*") == {"s3:GetObjectAcl", "s3:GetObject"}
+
+
+def test_hashing_without_keys_is_told_that_it_may_need_some(printed: Printed) -> None:
+    hashing = ("--hash", "--ledger", "dynamodb:digests")
+    code, _, said = printed(*hashing)
+    assert (code, "objects under SSE-KMS are hashed only with kms:Decrypt" in said) == (0, True)
+    code, found, said = printed(*hashing, "--audited-keys", ",".join(KEYS))
+    assert (code, said) == (0, "")
+    assert actions(found, KEYS[1]) == {"kms:Decrypt"}
+
+
+def test_keys_that_no_hashing_needs_are_said_to_add_nothing(printed: Printed) -> None:
+    code, found, said = printed("--audited-keys", KEYS[0])
+    assert (code, "kms:Decrypt" in actions(found)) == (0, False)
+    assert "--audited-keys adds nothing here" in said
+
+
+def test_the_exposure_role_is_told_where_its_reads_are_allowed(printed: Printed) -> None:
+    code, _, said = printed("--role", "audit", "--level", "exposure", "--out", "s3://reports/audits")
+    assert (code, "by the policies of the reports bucket and its key" in said) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (("--audited-keys", "alias/mine"), "not the ARN of a KMS key"),
+        (("--audited-keys", "arn:aws:kms:*:*:key/*"), "not the ARN of a KMS key"),
+        (("--reports-key", "1234"), "not the ARN of a KMS key"),
+        (("--role", "audit", "--topic", "alerts"), "not the ARN of an SNS topic"),
+        (("--role", "audit", "--stage", "*"), "is no stage"),
+        (("--vpc",), "add --role audit"),
+        (("--role", "audit"), "name it with --out s3://"),
+        (("--role", "audit", "--level", "fixity", "--out", "s3://reports"), "name it with --ledger dynamodb:TABLE"),
+        (("--role", "hashing", "--ledger", "sqlite:digests"), "name it with --ledger dynamodb:TABLE"),
+        (("--role", "hashing", "--level", "exposure"), "there is no hashing worker at level exposure"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_would_be_a_wrong_policy_is_refused(given: tuple[str, ...], word: str, printed: Printed) -> None:
+    code, found, said = printed(*given)
+    assert (code, found) == (2, {})
+    assert word in said
+
+
+def test_partitions_come_from_the_region() -> None:
+    regions = (None, "default", "eu-west-1", "cn-north-1", "us-gov-west-1")
+    assert [partition_of(region) for region in regions] == [
+        "aws",
+        "aws",
+        "aws",
+        "aws-cn",
+        "aws-us-gov",
+    ]
+
+
+async def test_the_ledger_makes_the_calls_that_the_policy_allows_and_no_others() -> None:
+    sent: list[str] = []
+
+    class Client(ThreadedClient):
+        region = "eu-west-1"
+
+        def __init__(self) -> None:
+            """Holds nothing."""
+
+        async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+            sent.append(f"dynamodb:{operation}")
+            return {"Items": [], "Responses": {}}
+
+    ledger = DynamoLedger("digests", Client())
+    await ledger.probe()  # what opening it does
+    await ledger.known("b", [ObjectRef("key", "etag", 1, "2026-01-02T03:04:05Z")], ["sha256"])
+    assert set(sent) == set(LEDGER_READS)
+    await ledger.record(
+        Entry(bucket="b", key="key", version_id=None, etag="etag", size=1, digests={"sha256": "00"}, hashed_at="")
+    )
+    assert set(sent) == {*LEDGER_READS, *LEDGER_WRITES}
+    work = Work(bucket="b", key="key", version_id=None, etag="etag", algorithms=("sha256",))
+    lease = await ledger.claim(work, "me", 60.0)
+    assert isinstance(lease, Lease)
+    await ledger.release(await ledger.renew(lease, 60.0, {"bytes": 64}), done=True)
+    await ledger.note("b", [Event(key="key", at="", what="verified", etag="etag", detail={"algorithm": "sha256"})])
+    await ledger.arrived("b", Notice(key="key", sequencer="01", deleted=False, at="", etag="etag"))
+    await ledger.expect(
+        "b", [Expectation(key="key", algorithm="sha256", digest="00", origin="manifest", imported_at="")]
+    )
+    await ledger.history("b", "key")
+    await ledger.subject("b", "key")
+    assert set(sent) == {*LEDGER_READS, *LEDGER_WRITES}
+    assert [one async for one in ledger.subjects("b")] == []
+    assert set(sent) == {*LEDGER_READS, *LEDGER_WRITES, *LEDGER_SCANS}
+
+
+def test_the_calls_in_the_code_are_the_calls_in_the_table() -> None:
+    """Every S3 method that the audit's modules name is one whose action the policy knows."""
+    root = ROOT / "auditor" / "s3"
+    text = "".join((root / name).read_text() for name in ("bucket.py", "engines/boto3.py", "engines/requests.py"))
+    named = set(re.findall(r"(?:client|s3|control|sts)\.((?:get|head|list)_[a-z0-9_]+)", text))
+    named |= set(re.findall(r'"(list_object[a-z0-9_]+)"', text))
+    assert named == {
+        "head_bucket",
+        "list_buckets",
+        "get_caller_identity",
+        "get_public_access_block",
+        "get_object",
+        "get_object_acl",
+        "head_object",
+        "list_objects_v2",
+        "list_object_versions",
+    }

@@ -1,0 +1,255 @@
+"""The benchmarks' server answers as S3 does, as far as it is asked, and is as slow and unwilling as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import ssl
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as SdkCredentials
+
+from auditor.aws.connection import Connection
+from auditor.errors import CallFailed
+from auditor.model.object import ALL_USERS, Grant
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine, ListQuery, Span
+from benchmarks.clients import bare, floor
+from benchmarks.clients.foreground import Foreground
+from benchmarks.clients.hashers import article, ours
+from benchmarks.clients.signing import Credentials, object_request, sign
+from benchmarks.clients.transfers import DOWN, UP
+from benchmarks.clients.transfers import calls as transfer
+from benchmarks.meter import Meter
+from benchmarks.server import objects, tls
+from benchmarks.server.answers import Answers
+from benchmarks.server.behaviour import Behaviour, Bucket, Gate
+from benchmarks.server.protocol import listening
+from tests.s3.engines.common import list_all, pieces, read
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate(Behaviour(objects=2500))
+
+
+@pytest.fixture
+async def url(gate: Gate) -> AsyncIterator[str]:
+    async with listening(Answers(gate)) as where:
+        yield where
+
+
+@pytest.fixture
+def url_of_thread() -> Iterator[str]:
+    """A server in a thread of its own, for clients that block."""
+    with asyncio.Runner() as runner:
+        started: Future[str] = Future()
+        stop = asyncio.Event()
+
+        async def serve() -> None:
+            async with listening(Answers(Gate(Behaviour()))) as where:
+                started.set_result(where)
+                await stop.wait()
+
+        thread = threading.Thread(target=runner.run, args=(serve(),))
+        thread.start()
+        yield started.result(10)
+        runner.get_loop().call_soon_threadsafe(stop.set)
+        thread.join(10)
+
+
+@asynccontextmanager
+async def opened(name: str, url: str) -> AsyncIterator[Engine]:
+    connection = Connection(bucket=objects.BUCKET, region="us-east-1", endpoint_url=url, concurrency=2)
+    async with ENGINES[name](connection) as engine:
+        yield engine
+
+
+@pytest.fixture(params=ENGINES)
+async def engine(request: pytest.FixtureRequest, url: str) -> AsyncIterator[Engine]:
+    async with opened(request.param, url) as made:
+        yield made
+
+
+async def test_every_page_of_the_listing_holds_what_is_computed(engine: Engine) -> None:
+    refs, _, pages = await list_all(engine, ListQuery())
+    assert [ref.key for ref in refs] == [objects.key_of(number) for number in range(2500)]
+    assert pages == 3
+    assert (refs[7].etag, refs[7].size, refs[7].owner) == (objects.etag_of(7), objects.size_of(7), objects.OWNER)
+
+
+async def test_a_listing_begins_after_a_key_and_within_a_prefix(engine: Engine) -> None:
+    after, _, _ = await list_all(engine, ListQuery(start_after=objects.key_of(2490)))
+    assert [ref.key for ref in after] == [objects.key_of(number) for number in range(2491, 2500)]
+    folder = objects.key_of(1000).rpartition("/")[0] + "/"
+    within, _, _ = await list_all(engine, ListQuery(prefix=folder))
+    assert [ref.key for ref in within] == [objects.key_of(number) for number in range(1000, 2000)]
+
+
+async def test_a_head_agrees_with_the_listing(engine: Engine) -> None:
+    head = await engine.head(objects.key_of(7), None, checksum=False)
+    assert (head.etag, head.content_length) == (objects.etag_of(7), objects.size_of(7))
+    assert head.server_side_encryption == "AES256"
+    assert head.metadata == {"team": "warehouse", "build": "7", "source": "export"}
+
+
+async def test_every_thousandth_object_is_public(engine: Engine) -> None:
+    owners = Grant(objects.OWNER, "FULL_CONTROL")
+    assert (await engine.get_acl(objects.key_of(1000), None)).grants == (owners, Grant(ALL_USERS, "READ"))
+    assert (await engine.get_acl(objects.key_of(1001), None)).grants == (owners,)
+
+
+async def test_objects_are_shared_with_as_many_strangers_as_are_wanted(url: str, gate: Gate) -> None:
+    gate.set({"strangers": 3})
+    async with opened("direct", url) as engine:
+        acls = [await engine.get_acl(objects.key_of(number), None) for number in range(6)]
+    assert len({grant.grantee for acl in acls for grant in acl.grants[1:]}) == 3
+
+
+async def test_an_object_beyond_the_last_is_not_there(engine: Engine) -> None:
+    with pytest.raises(CallFailed) as caught:
+        await engine.get_acl(objects.key_of(2500), None)
+    assert (caught.value.code, caught.value.status) == ("NoSuchKey", 404)
+
+
+async def test_a_body_and_a_span_of_it_are_the_bytes_that_its_name_says(engine: Engine) -> None:
+    size = 2 * len(objects.BLOCK) + 5
+    body = await read(engine, f"{objects.SIZED}{size}", 1 << 20)
+    assert body == bytes(objects.body_of(size))
+    async with engine.get(f"{objects.SIZED}{size}", None, None, Span(len(objects.BLOCK) - 3, size - 1)) as span:
+        assert b"".join([piece async for piece in pieces(span, 1 << 20)]) == body[len(objects.BLOCK) - 3 :]
+
+
+async def test_a_gzipped_body_unpacks_to_as_many_bytes(url: str) -> None:
+    async with opened("aioboto3", url) as engine:
+        assert gzip.decompress(await read(engine, f"{objects.GZIPPED}70000")) == bytes(objects.body_of(70_000))
+
+
+async def test_calls_above_the_rate_are_refused_and_counted_by_caller(url: str, gate: Gate) -> None:
+    gate.set({"rate": 0.001, "burst": 2000.0})
+    async with opened("aioboto3", url) as engine:
+        for _ in range(2):
+            await engine.get_acl(objects.key_of(1), None)
+        with pytest.raises(CallFailed) as caught:
+            await engine.get_acl(objects.key_of(1), None)
+    assert caught.value.code == "SlowDown"
+    assert sum(gate.counters.refused["unknown"].values()) == 1
+
+
+def test_a_full_bucket_gives_its_burst_and_then_its_rate() -> None:
+    now = [100.0]
+    bucket = Bucket(10.0, 1.0, lambda: now[0])
+    assert [bucket.take() for _ in range(11)] == [True] * 10 + [False]
+    now[0] += 0.35
+    assert [bucket.take() for _ in range(4)] == [True] * 3 + [False]
+    now[0] += 60
+    assert [bucket.take() for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_each_prefix_has_a_rate_of_its_own() -> None:
+    gate = Gate(Behaviour(rate=1.0), lambda: 0.0)
+    assert [gate.refuses("a", "x"), gate.refuses("a", "x"), gate.refuses("b", "x")] == [0, 503, 0]
+
+
+def test_the_wanted_share_of_calls_fails() -> None:
+    gate = Gate(Behaviour(error_rate=0.25))
+    failed = sum(gate.refuses("a", "x") == 500 for _ in range(4000))
+    assert 800 < failed < 1200
+    assert gate.counters.errors == failed
+
+
+def test_a_setting_that_there_is_not_is_refused() -> None:
+    with pytest.raises(TypeError):
+        Gate(Behaviour()).set({"colour": "red"})
+
+
+async def test_bare_aiohttp_and_the_floor_are_answered(url: str, gate: Gate) -> None:
+    async with bare.opened(url, "", 1) as client:
+        await client.object(objects.key_of(3), ("acl", "head"))
+        with pytest.raises(RuntimeError, match="404"):
+            await client.object("nowhere", ("head",))
+    made = floor.Floor(url, None, 2)
+    await made.open()
+    await made.run(floor.prepared(url, objects.BUCKET, [objects.key_of(n) for n in range(9)], ("acl", "head"), 0.0))
+    made.close()
+    assert gate.counters.answered == {"acl": 10, "head": 10}
+
+
+async def test_the_floor_says_when_it_was_refused(url: str, gate: Gate) -> None:
+    gate.set({"rate": 0.001})
+    made = floor.Floor(url, None, 1)
+    await made.open()
+    with pytest.raises(RuntimeError, match="refused"):
+        await made.run(floor.prepared(url, objects.BUCKET, [objects.key_of(1)] * 2, ("head",), 0.0))
+    made.close()
+
+
+async def test_the_certificate_is_good_for_this_machine_and_its_authority_alone(tmp_path: Path) -> None:
+    authority = tls.make_certificates(tmp_path)
+    async with listening(Answers(Gate(Behaviour())), tls.server_context(tmp_path)) as url:
+        async with bare.opened(url, str(authority), 1) as client:
+            await client.object(objects.key_of(1), ("head",))
+        port, unaware = urlsplit(url).port or 0, ssl.create_default_context()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await asyncio.get_running_loop().create_connection(asyncio.Protocol, "127.0.0.1", port, ssl=unaware)
+
+
+@pytest.mark.parametrize("key", ["plain", "a b/ü+%~.txt", objects.key_of(1)])
+@pytest.mark.parametrize("operation", ["head", "acl"])
+def test_the_bare_signature_is_the_sdks(operation: str, key: str) -> None:
+    method, path, query = object_request(operation, "audited", key)
+    mine = sign(Credentials("access", "secret", "eu-west-1"), method, "h:1", path, query, time.time())
+    theirs = AWSRequest(method, f"http://h:1{path}{'?' + query if query else ''}", headers={"Host": "h:1"})
+    signer = S3SigV4Auth(SdkCredentials("access", "secret"), "s3", "eu-west-1")
+    for _ in range(3):  # the SDK signs with its own clock, which may tick between the two
+        signer.add_auth(theirs)
+        if theirs.headers["X-Amz-Date"] == mine["x-amz-date"]:
+            break
+        mine = sign(Credentials("access", "secret", "eu-west-1"), method, "h:1", path, query, time.time())
+    assert mine["Authorization"] == theirs.headers["Authorization"]
+
+
+async def test_users_are_timed_from_the_moment_when_a_call_is_due(url: str, gate: Gate) -> None:
+    gate.set({"objects": 1, "latency": 0.02})
+    requests = floor.prepared(url, objects.BUCKET, [objects.key_of(0)], ("head",), 0.0)
+    users = Foreground(requests, rate=200.0)
+    await users.open(url, None, 1)
+    users.begin()
+    while sum(map(len, users.latencies.values())) < 5:  # noqa: ASYNC110 - they tell nobody
+        await asyncio.sleep(0.01)
+    users.close()
+    found = [latency for second in sorted(users.latencies) for latency in users.latencies[second]]
+    assert found == sorted(found)  # one connection at 50 a second falls behind 200: each call waits longer
+    assert users.failed == 0
+
+
+async def test_bodies_come_no_faster_than_the_bandwidth_and_whole(url: str, gate: Gate) -> None:
+    gate.set({"bandwidth": 20e6})
+    size = 1_000_000
+    async with opened("direct", url) as engine:
+        assert await read(engine, f"{objects.SIZED}{size}") == bytes(objects.body_of(size))
+    async with opened("aioboto3", url) as engine:
+        assert len(gzip.decompress(await read(engine, f"{objects.GZIPPED}{size}"))) == size
+
+
+@pytest.mark.parametrize("way", [*UP, *DOWN])
+def test_an_object_moves_every_way(way: str, url_of_thread: str) -> None:
+    meter = Meter()
+    transfer(meter, url=url_of_thread, way=way, size=9_000_000, times=1)
+    assert len(meter.laps) == 2
+
+
+def test_the_hashers_agree_with_each_other_and_with_the_bytes(url_of_thread: str) -> None:
+    size = 3_000_000
+    found = [hasher(Meter(), url=url_of_thread, size=size, chunk=1)["digest"] for hasher in (ours, article)]
+    assert found == [hashlib.sha1(objects.body_of(size)).hexdigest()] * 2

@@ -1,0 +1,317 @@
+"""`auditor digests` and `auditor ledger`, on a SQLite ledger: what is printed, where, and with which exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Event, Notice
+from tests.support.caught_signals import catches
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.paths import ROOT
+
+Run = Callable[..., tuple[int, str, str]]
+LEDGER = ("--ledger", "sqlite:digests.db")
+THEN = "2026-01-02T03:04:05Z"
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run one command in an empty directory: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = main(arguments)
+        except SystemExit as stopped:  # argparse's way out
+            code = int(stopped.code or 0)
+        captured = capfdbinary.readouterr()
+        return code, captured.out.decode(), captured.err.decode()
+
+    return call
+
+
+def digest(content: str) -> str:
+    return sha256(content.encode()).hexdigest()
+
+
+def entry(key: str, content: str, version_id: str | None = None) -> Entry:
+    return Entry(
+        bucket="bucket",
+        key=key,
+        version_id=version_id,
+        etag=f"etag of {content[:20]}",
+        size=len(content.encode()),
+        digests={"sha256": digest(content)},
+        hashed_at=THEN,
+        bytes_read=len(content.encode()),
+    )
+
+
+def record(*entries: Entry, notices: tuple[Notice, ...] = (), events: tuple[Event, ...] = ()) -> None:
+    async def write() -> None:
+        async with open_ledger("sqlite:digests.db") as ledger:
+            for one in entries:
+                await ledger.record(one)
+            for notice in notices:
+                await ledger.arrived("bucket", notice)
+            await ledger.note("bucket", events)
+
+    asyncio.run(write())
+
+
+def test_export_and_import_into_another_ledger_and_export_is_checked_by_coreutils(run: Run, tmp_path: Path) -> None:
+    record(*(entry(key, key) for key in ODD_KEYS.values()), entry("plain", "plain"))
+    code, out, err = run("digests", "export", "s3://bucket", *LEDGER)
+    assert (code, out.count("\n"), err) == (0, len(ODD_KEYS) + 1, "")
+    (tmp_path / "sums").write_bytes(out.encode())
+    command = ["digests", "import", "sums", "s3://bucket", "--ledger", "sqlite:other.db"]
+    code, out, err = run(*command, "--format", "json")
+    assert (code, err) == (0, "")
+    number = len(ODD_KEYS) + 1
+    assert json.loads(out) == {
+        "target": {"bucket": "bucket", "prefix": ""},
+        "files": [{"file": "sums", "manifest": "sha256sum", "digests": number, "other_algorithms": 0}],
+        "digests": number,
+        "new": number,
+        "known": 0,
+        "complete": True,
+    }
+    code, out, _ = run(*command)
+    assert (
+        out == f"s3://bucket: {number} digests of 1 file, 0 new to the ledger, {number} known before, complete: yes\n"
+    )
+
+    async def expected() -> dict[str, str]:
+        async with open_ledger("sqlite:other.db") as ledger:
+            return {s.key: one.digest async for s in ledger.subjects("bucket") for one in s.expectations}
+
+    assert asyncio.run(expected()) == {key: digest(key) for key in [*ODD_KEYS.values(), "plain"]}
+
+
+def test_relative_export_of_a_folder_is_checked_where_the_folder_was_restored(run: Run, tmp_path: Path) -> None:
+    tool = shutil.which("sha256sum")
+    if tool is None:
+        pytest.skip("sha256sum is not installed")
+    record(entry("folder/a b", "1"), entry("folder/-", "2"), entry("other", "3"))
+    code, out, _ = run("digests", "export", "s3://bucket/folder/", *LEDGER, "--relative", "--out", "restored.sums")
+    assert (code, out) == (0, "")
+    (tmp_path / "restored").mkdir()
+    for name, content in [("a b", "1"), ("-", "2")]:
+        (tmp_path / "restored" / name).write_text(content)
+    checked = subprocess.run(
+        [tool, "-c", "../restored.sums"], cwd=tmp_path / "restored", capture_output=True, check=False
+    )
+    assert (checked.returncode, checked.stdout) == (0, b"./-: OK\na b: OK\n")
+
+
+def test_what_an_export_leaves_out_is_said_on_stderr(run: Run) -> None:
+    gone = Notice(key="gone", sequencer="0A", deleted=True, at=THEN)
+    record(entry("a", "a"), entry("gone", "b"), notices=(gone,))
+    code, out, err = run("digests", "export", "s3://bucket", *LEDGER)
+    assert (code, out) == (0, f"{digest('a')}  a\n")
+    assert err == "auditor: 1 key left out: deleted, as a notification said\n"
+    code, out, err = run("digests", "export", "s3://bucket/a", *LEDGER, "--algorithm", "md5", "--manifest", "bagit")
+    assert (code, out) == (0, "")
+    assert err.splitlines() == [
+        "auditor: 1 key left out: without a md5 digest of the last version",
+        "auditor: nothing of s3://bucket/a is in the manifest",
+    ]
+    code, out, err = run("digests", "export", "s3://bucket/none/", *LEDGER)
+    assert (code, out) == (0, "")
+    assert err == "auditor: nothing of s3://bucket/none/ is in the manifest: check the bucket and the prefix\n"
+
+
+def test_failed_export_leaves_the_file_as_it_was(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sums").write_text("before")
+    (tmp_path / "digests.db").write_text("no database")
+    code, _, err = run("digests", "export", "s3://bucket", *LEDGER, "--out", "sums")
+    assert code == 1, err
+    assert (tmp_path / "sums").read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("digests", "export", "s3://bucket"), "AUDITOR_LEDGER"),
+        (("digests", "export", "s3://bucket", *LEDGER, "--algorithm", "sha256,md5"), "name one with --algorithm"),
+        (("digests", "export", "s3://bucket", *LEDGER, "--out", "s3://x/y"), "--out s3://x/y is no file"),
+        (("digests", "export", "s3://bucket", *LEDGER, "--out", "."), "--out . is no file"),
+        (("digests", "import", "missing", "s3://bucket", *LEDGER), "missing cannot be read"),
+        (("digests", "import", "missing", "bucket", *LEDGER), "write s3://BUCKET"),
+        (("digests",), "ACTION"),
+        (("ledger", "s3://bucket", *LEDGER), "names no key: write s3://BUCKET/KEY"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+
+
+def test_ledger_is_not_written_over(run: Run, tmp_path: Path) -> None:
+    record(entry("key", "content"))
+    (tmp_path / "link").symlink_to("digests.db")
+    code, _, err = run("digests", "export", "s3://bucket", *LEDGER, "--out", "link")
+    assert (code, err) == (2, "auditor: --out link is the ledger itself: give another file\n")
+    assert run("digests", "export", "s3://bucket", *LEDGER)[1] == f"{digest('content')}  key\n"
+
+
+def test_malformed_manifest_names_its_line_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sums").write_bytes(f"{digest('a')}  a\n\x1b[2J nonsense\n".encode())
+    code, out, err = run("digests", "import", "sums", "s3://bucket", *LEDGER)
+    assert (code, out) == (1, "")
+    assert err.startswith("auditor: sums:2: this is not a line of sha256sum")
+    assert not (tmp_path / "digests.db").exists()
+
+
+def test_import_says_what_it_left_out_and_how_it_joined_the_names(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "manifest-sha256.txt").write_text(f"{digest('a')}  data/a\n")
+    (tmp_path / "tagmanifest-sha256.txt").write_text(f"{digest('b')}  bagit.txt\n")
+    files = ("manifest-sha256.txt", "tagmanifest-sha256.txt")
+    code, out, err = run("digests", "import", *files, "s3://bucket/photos", *LEDGER, "--algorithm", "md5")
+    assert (code, out) == (
+        0, "s3://bucket/photos: 0 digests of 2 files, 0 new to the ledger, 0 known before, complete: yes\n",
+    )  # fmt: skip
+    assert err.splitlines() == [
+        "auditor: manifest-sha256.txt: 1 digest of other algorithms left out",
+        "auditor: tagmanifest-sha256.txt left out: it names the bag's own files, not its payload",
+        "auditor: names were joined to the prefix to the letter, as in photosname: end it with / where it is a folder",
+    ]
+
+
+def test_one_keys_evidence_and_history(run: Run, tmp_path: Path) -> None:
+    key = "odd\n\u202ekey"
+    changed = Event(key=key, at="2026-03-01T00:00:00Z", what="changed", etag="\x1b[2J", detail={"found": "a\nb"})
+    record(entry(key, "old", "v1"), entry(key, "newer", "v2"), events=(changed,))
+    (tmp_path / "sums.txt").write_text(f"\\{digest('theirs')}  odd\\n\u202ekey\n", encoding="utf-8")
+    assert run("digests", "import", "sums.txt", "s3://bucket", *LEDGER)[0] == 0
+    code, out, err = run("ledger", f"s3://bucket/{key}", *LEDGER)
+    assert (code, err) == (0, "")
+    assert all(line.isprintable() for line in out.splitlines())
+    lines = out.splitlines()
+    assert lines[0] == "s3://bucket/odd\\n\\u202ekey"
+    assert lines[1:7] == [
+        f"version v1, ETag etag of old, 3 bytes, first seen {THEN}",
+        f"  sha256    {digest('old')}",
+        f"            computed by us of 3 bytes read, recorded {THEN}, not verified since",
+        f"version v2, ETag etag of newer, 5 bytes, first seen {THEN}",
+        f"  sha256    {digest('newer')}",
+        f"            computed by us of 5 bytes read, recorded {THEN}, not verified since",
+    ]
+    assert lines[7].startswith("expected, by sums.txt, imported 20")
+    assert lines[8] == f"  sha256    {digest('theirs')}"
+    assert lines[9] == "history, oldest first"
+    assert [line.split()[1] for line in lines[10:]] == ["recorded", "recorded", "changed", "imported"]
+    assert r"etag=\x1b[2J found=a\nb" in lines[12]
+
+
+def test_evidence_as_json_has_every_field(run: Run) -> None:
+    record(entry("k", "old", "v1"))
+    code, out, _ = run("ledger", "s3://bucket/k", *LEDGER, "--format", "json")
+    document = json.loads(out)
+    assert code == 0
+    assert {name: document[name] for name in ("bucket", "key", "deleted_at", "expectations")} == {
+        "bucket": "bucket", "key": "k", "deleted_at": None, "expectations": [],
+    }  # fmt: skip
+    assert document["versions"] == [
+        {
+            "version_id": "v1",
+            "etag": "etag of old",
+            "size": 3,
+            "digests": {
+                "sha256": {
+                    "digest": digest("old"),
+                    "source": "auditor",
+                    "recorded_at": THEN,
+                    "verified_at": None,
+                    "bytes_read": 3,
+                }
+            },
+            "first_seen": THEN,
+            "sequencer": "",
+        }
+    ]
+    assert [(event["what"], event["version_id"], event["size"]) for event in document["history"]] == [
+        ("recorded", "v1", 3)
+    ]
+
+
+def test_key_that_only_a_notification_named_has_a_history(run: Run) -> None:
+    record(notices=(Notice(key="gone", sequencer="0A", deleted=True, at=THEN),))
+    code, out, _ = run("ledger", "s3://bucket/gone", *LEDGER)
+    assert code == 0
+    assert f"deleted, a notification said at {THEN}" in out
+    assert "deleted" in out.splitlines()[-1]
+
+
+def test_line_of_the_history_that_was_damaged_is_shown_as_it_is(run: Run) -> None:
+    record(entry("key", "content"))
+    with closing(sqlite3.connect("digests.db", isolation_level=None)) as database:
+        database.execute(
+            "INSERT INTO history (bucket, key, line, at, what, detail) VALUES ('bucket', CAST('key' AS BLOB), x'00', ?,"
+            " 'verified', '{scratched')",
+            (THEN,),
+        )
+    code, out, err = run("ledger", "s3://bucket/key", *LEDGER)
+    assert (code, err) == (0, "")
+    assert "damaged={scratched" in out.splitlines()[-1]
+
+
+def test_unknown_key_is_one_sentence(run: Run) -> None:
+    record(entry("k", "x"))
+    assert run("ledger", "s3://bucket/K\x07", *LEDGER) == (
+        1, "", "auditor: the ledger knows nothing of s3://bucket/K\\x07: give the whole key, to the letter\n",
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux which signals a process catches")
+@pytest.mark.parametrize(
+    ("signals", "out", "err"),
+    [
+        (1, "s3://bucket: 501 digests of 1 file, 500 new to the ledger, 0 known before, complete: NO\n",
+         "auditor: stopped: the ledger has what is counted; import again for the rest"),
+        (2, "", "auditor: given up; import again for the rest"),
+    ],
+)  # fmt: skip
+def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(
+    run: Run, tmp_path: Path, signals: int, out: str, err: str
+) -> None:
+    record(entry("k", "x"))
+    (tmp_path / "sums").write_text("".join(f"{digest('a')}  {number}\n" for number in range(501)))
+    command = [sys.executable, "-m", "auditor", "digests", "import", "sums", "s3://bucket", *LEDGER]
+    lock = sqlite3.connect(tmp_path / "digests.db", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")  # holds the first batch up
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True) as child:
+        assert child.stderr is not None
+        while child.poll() is None and not catches(child.pid, signal.SIGTERM):
+            time.sleep(0.02)
+        time.sleep(0.5)  # it waits for the lock
+        child.send_signal(signal.SIGTERM)
+        said = child.stderr.readline()
+        if signals == 2:
+            child.send_signal(signal.SIGTERM)
+        time.sleep(0.5)  # it has taken the signal before the lock is let go
+        lock.execute("ROLLBACK")
+        printed, told = child.communicate(timeout=30)
+    lock.close()
+    assert said == "auditor: SIGTERM: finishing what is in flight; once more to give that up\n"
+    assert (child.returncode, printed, told.splitlines()) == (4, out, [err])

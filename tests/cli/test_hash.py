@@ -1,0 +1,79 @@
+"""`auditor hash` as a process: signals, settings that are not flags, and what becomes of several targets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from tests.support.paths import ROOT
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import Fault, latency
+
+
+def hash_as_child(stub: StubServer, folder: Path, *targets: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "auditor", "hash", *targets, "--format", "json"],
+        cwd=folder,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(ROOT),
+            "AUDITOR_ENDPOINT_URL": stub.url,
+            "AUDITOR_LEDGER": "sqlite:digests.db",
+            "AUDITOR_CONCURRENCY": "1",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_second_signal_gives_up_what_is_in_flight_in_one_clear_sentence(stub: StubServer, tmp_path: Path) -> None:
+    stub.put(BUCKET, "slow", b"data")
+    stub.world.add("other-bucket").put("key", b"data")
+
+    def slow(operation: str, key: str, nth: int) -> Fault | None:
+        return latency(30) if operation == "GetObject" else None
+
+    stub.faults = [slow]
+    with hash_as_child(stub, tmp_path, f"s3://{BUCKET}", "s3://other-bucket") as child:
+        until = time.monotonic() + 30
+        while not stub.count("GetObject") and time.monotonic() < until:
+            time.sleep(0.02)
+        assert child.stderr is not None
+        child.send_signal(signal.SIGINT)
+        assert "finishing what is in flight" in child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    assert err.splitlines() == [
+        f"auditor: s3://{BUCKET}: given up; the ledger has what was hashed",
+        "auditor: s3://other-bucket was not hashed: stopped by SIGINT",
+    ]
+    assert (child.returncode, out) == (4, "")
+
+
+def test_bucket_that_fails_does_not_keep_the_others_from_being_hashed(stub: StubServer, tmp_path: Path) -> None:
+    stub.put(BUCKET, "key", b"data")
+    with hash_as_child(stub, tmp_path, "s3://no-such-bucket", f"s3://{BUCKET}") as child:
+        out, err = child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert "no-such-bucket" in err
+    assert json.loads(out)["hashing"]["hashed_now"] == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "named"), [(["hash", "s3://bucket"], "AUDITOR_LEDGER"), (["work"], "AUDITOR_QUEUE")]
+)
+def test_what_is_missing_is_named_with_every_way_to_give_it(
+    command: list[str], named: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    assert named in capfd.readouterr().err

@@ -1,0 +1,341 @@
+"""Completion reports of S3 Batch Operations, written here as its documentation shows them, taken into a ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import csv
+import hashlib
+import io
+import json
+import resource
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubObject
+
+COLUMNS = ["Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage"]
+BODIES = {key: f"{name} in bytes".encode() for name, key in ODD_KEYS.items()}
+
+
+def said(body: bytes, etag: str, /, **changes: Any) -> str:
+    """The ResultMessage of a task that succeeded."""
+    digest = hashlib.sha256(body).digest()
+    told = {
+        "checksum_base64": base64.b64encode(digest).decode(),
+        "etag": f'"{etag}"',
+        "checksumAlgorithm": "SHA256",
+        "checksumType": "FULL_OBJECT",
+        "checksum_hex": digest.hex().upper(),
+        "somethingNew": {"nobody": ["knows"]},
+    }
+    return json.dumps({name: value for name, value in (told | changes).items() if value is not None})
+
+
+def succeeded(key: str, message: str, version_id: str = "") -> list[str]:
+    return [BUCKET, quote(key), version_id, "succeeded", "", "200", message]
+
+
+def in_csv(rows: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def report(*files: bytes, bucket: str = "reports", folder: str = "job-1", **changes: Any) -> dict[str, bytes]:
+    """Path to bytes, as S3 writes a whole report below a prefix."""
+    results = {f"{folder}/results/{number:040x}.csv": data for number, data in enumerate(files)}
+    told = {
+        "Format": "Report_CSV_20180820",
+        "ReportCreationDate": "2026-01-02T03:04:05.678Z",
+        "Results": [
+            {
+                "TaskExecutionStatus": "succeeded",
+                "Bucket": bucket,
+                "MD5Checksum": hashlib.md5(data, usedforsecurity=False).hexdigest(),
+                "Key": path,
+            }
+            for path, data in results.items()
+        ],
+        "ReportSchema": ", ".join(COLUMNS),
+    }
+    return {f"{folder}/manifest.json": json.dumps(told | changes).encode(), **results}
+
+
+def put_down(root: Path, files: dict[str, bytes]) -> Path:
+    for path, data in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    return root / "job-1"
+
+
+@pytest.fixture
+def objects(stub: StubServer) -> dict[str, StubObject]:
+    return {key: stub.put(BUCKET, key, body, storage_class="DEEP_ARCHIVE") for key, body in BODIES.items()}
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path / 'ledger.db'}"
+
+
+@pytest.fixture
+async def ledger(uri: str) -> AsyncIterator[Ledger]:
+    async with open_ledger(uri) as opened:
+        yield opened
+
+
+class Run:
+    """`auditor digests import-report` in this process."""
+
+    def __init__(self, stub: StubServer, uri: str, capfd: pytest.CaptureFixture[str]) -> None:
+        self._common = ["--ledger", uri, "--endpoint-url", stub.url, "--format", "json"]
+        self._capfd = capfd
+        self.err = ""
+
+    def __call__(self, *reports: object) -> tuple[int, dict[str, Any]]:
+        code = main(["digests", "import-report", *map(str, reports), *self._common])
+        out, self.err = self._capfd.readouterr()
+        return code, json.loads(out) if out else {}
+
+
+@pytest.fixture
+def run(stub: StubServer, uri: str, capfd: pytest.CaptureFixture[str]) -> Run:
+    return Run(stub, uri, capfd)
+
+
+def counts(told: dict[str, Any]) -> dict[str, int]:
+    return {name: number for name, number in told.items() if isinstance(number, int) and number}
+
+
+def test_every_odd_key_is_recorded_as_s3s_word_and_once(
+    run: Run, objects: dict[str, StubObject], uri: str, tmp_path: Path, stub: StubServer
+) -> None:
+    rows = [succeeded(key, said(BODIES[key], item.etag)) for key, item in objects.items()]
+    folder = put_down(tmp_path, report(in_csv(rows[:5]), in_csv([COLUMNS, *rows[5:]])))
+    code, told = run(folder)
+    assert (code, counts(told)) == (0, {"recorded": len(BODIES)}), run.err
+    assert counts(run(folder / "manifest.json")[1]) == {"known": len(BODIES)}
+    assert stub.count("GetObject") == 0
+
+
+async def test_what_was_recorded_is_what_hashlib_says_of_the_bytes(
+    stub: StubServer, run: Run, objects: dict[str, StubObject], uri: str, tmp_path: Path
+) -> None:
+    rows = [succeeded(key, said(BODIES[key], item.etag)) for key, item in objects.items()]
+    folder = put_down(tmp_path, report(in_csv(rows)))
+    code, _ = await asyncio.to_thread(run, folder)
+    assert code == 0
+    async with open_ledger(uri) as ledger:
+        found = {subject.key: subject async for subject in ledger.subjects(BUCKET)}
+    assert found.keys() == BODIES.keys()
+    for key, subject in found.items():
+        (version,) = subject.versions
+        (known,) = version.digests.values()
+        assert known.digest == hashlib.sha256(BODIES[key]).hexdigest()
+        assert (known.source, known.bytes_read, version.size) == ("s3", 0, len(BODIES[key]))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"checksumType": "COMPOSITE"}, {"composite": 1}),
+        ({"checksumType": None}, {"composite": 1}),
+        ({"checksumAlgorithm": "CRC32"}, {"unusable": 1}),
+        ({"checksum_hex": None}, {"recorded": 1}),
+        ({"checksum_base64": None}, {"recorded": 1}),
+        ({"checksum_hex": None, "checksum_base64": None}, {"unusable": 1}),
+        ({"checksum_hex": "00" * 32}, {"unusable": 1}),
+        ({"checksum_hex": "zz"}, {"unusable": 1}),
+        ({"checksum_base64": "AAAA", "checksum_hex": None}, {"unusable": 1}),
+        ({"etag": None}, {"unusable": 1}),
+        ({"etag": 7}, {"unusable": 1}),
+        ({"etag": "0" * 32}, {"superseded": 1}),
+    ],
+)
+def test_only_a_digest_of_the_very_object_is_recorded(
+    run: Run, stub: StubServer, tmp_path: Path, change: dict[str, Any], expected: dict[str, int]
+) -> None:
+    item = stub.put(BUCKET, "k", b"body")
+    path = tmp_path / "results.csv"
+    path.write_bytes(in_csv([succeeded("k", said(b"body", item.etag, **change))]))
+    code, told = run(path)
+    assert (code, counts(told)) == (0, expected), run.err
+
+
+@pytest.mark.parametrize("message", ["", "Successful", "[]", "{" * 5000, '{"checksumType": 7}'])
+def test_message_that_is_no_checksum_is_counted(run: Run, tmp_path: Path, message: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_bytes(in_csv([succeeded("k", message)]))
+    code, told = run(path)
+    assert code == 0
+    assert sum(counts(told).values()) == told["unusable"] + told["composite"] == 1
+
+
+def test_failures_are_named_and_are_a_hole(run: Run, stub: StubServer, tmp_path: Path) -> None:
+    item = stub.put(BUCKET, "good", b"body")
+    stub.put(BUCKET, "denied", b"body", deny={"head"})
+    rows = [
+        [BUCKET, "bad%0Akey", "", "failed", "200", "PermanentFailure", "Lambda timed out"],
+        [BUCKET, "other", "", "failed", "AccessDenied", "403", "x"],
+        succeeded("good", said(b"body", item.etag)),
+        succeeded("denied", said(b"body", item.etag)),
+        succeeded("gone", said(b"body", item.etag)),
+    ]
+    path = tmp_path / "results.csv"
+    path.write_bytes(in_csv(rows))
+    code, told = run(path)
+    assert (code, counts(told)) == (4, {"failed": 3, "recorded": 1, "superseded": 1})
+    named = [(failure["key"], failure["code"]) for failure in told["failures"]]
+    assert named == [("bad\nkey", "PermanentFailure"), ("other", "AccessDenied"), ("denied", "403")]
+
+
+async def test_other_digest_than_was_recorded_is_a_conflict_and_stays_out(
+    run: Run, stub: StubServer, ledger: Ledger, tmp_path: Path
+) -> None:
+    item = stub.put(BUCKET, "k", b"body")
+    entry = Entry(
+        bucket=BUCKET,
+        key="k",
+        version_id=None,
+        etag=item.etag,
+        size=4,
+        digests={"sha256": "ab" * 32},
+        hashed_at="2026-01-02T03:04:05Z",
+    )
+    await ledger.record(entry)
+    path = tmp_path / "results.csv"
+    path.write_bytes(in_csv([succeeded("k", said(b"body", item.etag))]))
+    code, told = await asyncio.to_thread(run, path)
+    assert (code, counts(told)) == (3, {"conflicts": 1})
+    assert told["conflicting"] == [{"bucket": BUCKET, "key": "k", "version_id": None, "code": "DigestConflict"}]
+    subject = await ledger.subject(BUCKET, "k")
+    assert subject is not None
+    assert [known.digest for known in subject.versions[-1].digests.values()] == ["ab" * 32]
+
+
+@pytest.mark.parametrize("encode", [quote, quote_plus])
+def test_keys_are_decoded_whichever_way_the_report_writes_a_space(
+    run: Run, stub: StubServer, tmp_path: Path, encode: Any
+) -> None:
+    item = stub.put(BUCKET, "a b+c%20/ü", b"body")
+    path = tmp_path / "results.csv"
+    row = succeeded("", said(b"body", item.etag))
+    row[1] = encode("a b+c%20/ü")
+    path.write_bytes(in_csv([row]))
+    assert counts(run(path)[1]) == {"recorded": 1}
+
+
+@pytest.mark.parametrize("given", ["job-1", "job-1/", "job-1/results", "job-1/manifest.json"])
+def test_report_in_a_bucket_however_it_is_named(run: Run, stub: StubServer, given: str) -> None:
+    item = stub.put(BUCKET, "k", b"body")
+    reports = stub.world.add("reports")
+    for path, data in report(in_csv([succeeded("k", said(b"body", item.etag))])).items():
+        reports.put(path, data)
+    code, told = run(f"s3://reports/{given}")
+    assert (code, counts(told)) == (0, {"recorded": 1}), run.err
+
+
+def test_file_that_is_not_what_its_manifest_tells_is_refused_before_a_row_of_it_is_read(
+    run: Run, stub: StubServer, tmp_path: Path
+) -> None:
+    item = stub.put(BUCKET, "k", b"body")
+    data = in_csv([succeeded("k", said(b"body", item.etag))])
+    folder = put_down(tmp_path, report(data))
+    (path,) = (folder / "results").iterdir()
+    path.write_bytes(data + b"\n")
+    code, _ = run(folder)
+    assert code == 1
+    assert "has not the MD5 that its manifest tells" in run.err
+    assert stub.count("HeadObject") == 0
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"Bucket": "another", "Key": "job-1/results/x.csv"},
+        {"Bucket": "reports", "Key": "secrets/x.csv"},
+        {"Bucket": "reports", "Key": "job-10/x.csv"},
+    ],
+)
+def test_manifest_leads_nowhere_else(run: Run, stub: StubServer, entry: dict[str, str]) -> None:
+    reports = stub.world.add("reports")
+    for name in ("secrets/x.csv", "job-10/x.csv"):
+        reports.put(name, b"")
+    for path, data in report(Results=[entry]).items():
+        reports.put(path, data)
+    code, _ = run("s3://reports/job-1")
+    assert code == 1
+    assert "outside its own folder" in run.err
+
+
+@pytest.mark.parametrize("key", ["../../../etc/passwd", "", "job-1/results/.."])
+def test_local_manifest_leads_nowhere_else_either(run: Run, tmp_path: Path, key: str) -> None:
+    (tmp_path / "passwd").write_bytes(b"")
+    folder = put_down(tmp_path, report(Results=[{"Bucket": "reports", "Key": key}]))
+    code, _ = run(folder)
+    assert code == 1
+    assert "is not beside it" in run.err
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"a,b,c\n", "line 1: 3 columns where 7 belong"),
+        (b"../..,key,,succeeded,,200,{}\n", "line 1: '../..' is no bucket"),
+        (b'"' + b"x" * 200_000, "it is no CSV"),
+        (b"\xff\xfe,b,c,d,e,f,g\n", "is not UTF-8"),
+    ],
+)
+def test_file_that_is_no_report_is_named_with_its_line(run: Run, tmp_path: Path, data: bytes, words: str) -> None:
+    path = tmp_path / "results.csv"
+    path.write_bytes(data)
+    code, _ = run(path)
+    assert code == 2
+    assert words in run.err
+    assert "Traceback" not in run.err
+
+
+@pytest.mark.parametrize("manifest", [b"{", b"[]", b'{"Results": 7}', b'{"Results": [7]}'])
+def test_manifest_that_is_none(run: Run, tmp_path: Path, manifest: bytes) -> None:
+    path = tmp_path / "manifest.json"
+    path.write_bytes(manifest)
+    code, _ = run(path)
+    assert code == 1
+    assert "is not the manifest of a completion report" in run.err
+
+
+def test_columns_in_another_order_and_new_ones(run: Run, stub: StubServer, tmp_path: Path) -> None:
+    item = stub.put(BUCKET, "k", b"body")
+    columns = ["TaskStatus", "Novelty", "ResultMessage", "Key", "Bucket"]
+    data = in_csv([["succeeded", "?", said(b"body", item.etag), "k", BUCKET]])
+    folder = put_down(tmp_path, report(data, ReportSchema=", ".join(columns)))
+    assert counts(run(folder)[1]) == {"recorded": 1}
+
+
+def test_nothing_there(run: Run, tmp_path: Path) -> None:
+    code, _ = run(tmp_path)
+    assert code == 2
+    assert "holds no completion report" in run.err
+
+
+def test_disk_too_full_for_the_report_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    place = put_down(tmp_path, report(b" " * 3_000_000))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
+    try:
+        code, _ = run(place)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == 1
+    assert run.err.startswith("auditor: the temporary file of a report cannot be written"), run.err

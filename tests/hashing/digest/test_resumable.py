@@ -1,0 +1,140 @@
+"""States that are carried: equal to hashlib at every boundary, and between versions of Python."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from auditor.hashing.digest import resumable as carried
+from auditor.hashing.digest.resumable import BLOCK, CARRIED, Carried, refusal
+from tests.support.generated import content
+from tests.support.paths import ROOT
+
+LENGTHS = (0, 1, 55, 56, 63, 64, 65, 119, 127, 128, 1000, 65_536, 1_000_003)
+OTHERS = ("python3.11", "python3.12", "python3.13")
+_GO_ON = """
+import json, sys
+from auditor.hashing.digest.resumable import Carried, refusal
+assert refusal() is None, refusal()
+given = json.load(sys.stdin)
+found = {}
+for name, state in given["states"].items():
+    digest = Carried(name, state, given["count"])
+    digest.update(memoryview(bytes.fromhex(given["more"])))
+    found[name] = [digest.state(), digest.hexdigest()]
+print(json.dumps(found))
+"""
+
+
+def test_this_machine_carries_states() -> None:
+    assert refusal() is None
+
+
+@pytest.mark.parametrize("name", CARRIED)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_digest_of_any_length_is_hashlibs(name: str, length: int) -> None:
+    data = content(7, 7 + length)
+    for view in (memoryview(data), memoryview(bytearray(data))):
+        digest = Carried(name)
+        digest.update(view)
+        assert digest.hexdigest() == hashlib.new(name, data).hexdigest()
+        assert digest.count == length
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_state_taken_after_every_block_goes_on_to_the_same_digest(name: str) -> None:
+    data = content(0, 20 * BLOCK + 17)
+    digest = Carried(name)
+    for start in range(0, 20 * BLOCK, BLOCK):
+        digest.update(memoryview(bytearray(data[start : start + BLOCK])))
+        digest = Carried(name, digest.state(), start + BLOCK)
+    digest.update(memoryview(data[20 * BLOCK :]))
+    assert digest.hexdigest() == hashlib.new(name, data).hexdigest()
+    assert digest.hexdigest() == hashlib.new(name, data).hexdigest(), "asking changes nothing"
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_count_beyond_half_a_gigabyte_of_bits_is_kept(name: str) -> None:
+    digest = Carried(name, Carried(name).state(), 5 * 2**40)
+    digest.update(memoryview(bytes(BLOCK)))
+    assert digest.count == 5 * 2**40 + BLOCK
+
+
+def test_no_state_within_a_block() -> None:
+    digest = Carried("sha256")
+    digest.update(memoryview(b"x"))
+    with pytest.raises(ValueError, match="multiples of 64"):
+        digest.state()
+
+
+@pytest.mark.parametrize(("state", "count"), [("00" * 31, 64), ("00" * 32, 63), ("zz" * 32, 64)])
+def test_state_that_is_none_is_refused(state: str, count: int) -> None:
+    with pytest.raises(ValueError, match=r"no state|hexadecimal"):
+        Carried("sha256", state, count)
+
+
+def test_library_that_hashes_wrongly_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(Carried):
+        def hexdigest(self) -> str:
+            return "0" * len(super().hexdigest())
+
+    monkeypatch.setattr(carried, "Carried", Wrong)
+    refusal.cache_clear()
+    try:
+        assert "sha256 is 000" in (refusal() or "")
+    finally:
+        refusal.cache_clear()
+
+
+def test_no_library_is_a_reason_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise OSError("there is no libcrypto")
+
+    monkeypatch.setattr(carried, "_library", none)
+    refusal.cache_clear()
+    try:
+        assert (refusal() or "").endswith("there is no libcrypto")
+    finally:
+        refusal.cache_clear()
+
+
+def interpreter(name: str) -> str:
+    """Where that version of Python is; skips the test where it is not."""
+    versions = Path.home() / ".pyenv" / "versions"
+    minor = name.removeprefix("python")
+    known = [str(path) for path in sorted(versions.glob(f"{minor}.*/bin/{name}"))]
+    found = (known or [shutil.which(name) or ""])[-1]
+    if not found:
+        pytest.skip(f"{name} is not on this machine")
+    return found
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_python_goes_on_and_back(other: str) -> None:
+    first, more, last = content(0, 640), content(640, 1280), content(1280, 1300)
+    states = {}
+    for name in CARRIED:
+        digest = Carried(name)
+        digest.update(memoryview(first))
+        states[name] = digest.state()
+    given = json.dumps({"states": states, "count": len(first), "more": more.hex()})
+    run = subprocess.run(
+        [interpreter(other), "-c", _GO_ON],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    found = json.loads(run.stdout)
+    for name in CARRIED:
+        state, digest_there = found[name]
+        assert digest_there == hashlib.new(name, first + more).hexdigest()
+        back = Carried(name, state, len(first) + len(more))
+        back.update(memoryview(last))
+        assert back.hexdigest() == hashlib.new(name, first + more + last).hexdigest()

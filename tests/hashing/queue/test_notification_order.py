@@ -1,0 +1,112 @@
+"""S3's events in any order, doubled and spread over messages: the ledger ends where the bucket did."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from auditor.hashing.queue.message import encode
+from auditor.hashing.queue.notification import decode_notification
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Subject
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.pool import EnginePool
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
+
+KEYS = ["plain", "a key+1", "caf\u00e9/100%41", "last"]
+
+
+def lives(randomness: random.Random) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+    """What a bucket without versions holds in the end, and S3's records of how it came to that."""
+    objects: dict[str, bytes] = {}
+    records: list[dict[str, Any]] = []
+    for key in KEYS:
+        number = randomness.randrange(16**8)
+        for step in range(randomness.randint(1, 6)):
+            number += randomness.randint(1, 1000)
+            sequencer = f"{number:012X}".rstrip("0")  # of any length: S3 says to pad it on the right
+            entry: dict[str, Any] = {
+                "key": quote_plus(key),
+                "sequencer": randomness.choice([sequencer, sequencer.lower()]),
+            }
+            if key in objects and randomness.random() < 0.4:
+                del objects[key]
+                event = "ObjectRemoved:Delete"
+            else:
+                data = objects[key] = f"{key} {step}".encode() * randomness.randint(1, 100)
+                entry |= {"size": len(data), "eTag": etag_of(data)}
+                event = "ObjectCreated:Put"
+            records.append(
+                {
+                    "eventVersion": "2.1",
+                    "eventSource": "aws:s3",
+                    "eventTime": f"2026-01-02T03:04:{step:02}.000Z",
+                    "eventName": event,
+                    "s3": {"bucket": {"name": "bucket"}, "object": entry},
+                }
+            )
+    return objects, records
+
+
+def in_messages(records: list[dict[str, Any]], randomness: random.Random) -> list[str]:
+    """The records shuffled, some of them twice, a few to a message."""
+    told = records + randomness.sample(records, len(records) // 3)
+    randomness.shuffle(told)
+    bodies = []
+    while told:
+        size = randomness.randint(1, 4)
+        bodies.append(json.dumps({"Records": told[:size]}))
+        told = told[size:]
+    return bodies
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_the_ledger_ends_where_the_bucket_did(seed: int, tmp_path: Path) -> None:
+    randomness = random.Random(seed)
+    objects, records = lives(randomness)
+    store, dead = Store(objects), MemoryQueue()
+    queue = MemoryQueue(dead)
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), HashSettings(), sleep=no_pause)
+        for body in in_messages(records, randomness):
+            done = await processor.process(queue.put(body))
+            assert (done.hide, done.doom, done.counts.failed, done.counts.resent) == (None, None, 0, 0)
+        refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in objects.items()]
+        digests = await ledger.known("bucket", refs, ["sha256"])
+        subjects = {key: await ledger.subject("bucket", key) for key in KEYS}
+    assert [found["sha256"] for found in digests] == [hashlib.sha256(data).hexdigest() for data in objects.values()]
+    assert {key for key, subject in subjects.items() if gone(subject)} == set(KEYS) - set(objects)
+    assert dead.sent == queue.sent == []
+
+
+def gone(subject: Subject | None) -> bool:
+    assert subject is not None  # a notification told of it
+    return subject.deleted_at is not None
+
+
+async def test_an_object_that_waits_to_be_tried_again_gives_way_to_the_newer_one(tmp_path: Path) -> None:
+    """Its message carries the sequencer of its event, so that it is known for the older one wherever it comes from."""
+    store, dead = Store({"key": b"newer"}), MemoryQueue()
+    queue = MemoryQueue(dead)
+
+    def told(data: bytes, sequencer: str) -> str:
+        entry = {"key": "key", "size": len(data), "eTag": etag_of(data), "sequencer": sequencer}
+        record = {"eventSource": "aws:s3", "eventName": "ObjectCreated:Put"}
+        return json.dumps({"Records": [record | {"s3": {"bucket": {"name": "bucket"}, "object": entry}}]})
+
+    (older,) = decode_notification(told(b"older", "0A")).messages
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), HashSettings(), sleep=no_pause)
+        await processor.process(queue.put(told(b"newer", "0B")))
+        reads = list(store.reads)
+        done = await processor.process(queue.put(encode(older)))
+    assert (done.counts.superseded, done.counts.hashed) == (1, 0)
+    assert store.reads == reads

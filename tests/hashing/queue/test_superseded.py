@@ -1,0 +1,147 @@
+"""Notifications in whatever order: the newest object is hashed, the older ones are not read, deletions are noted."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import CallFailed
+from auditor.hashing.queue.message import decode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.pool import EnginePool
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store({"key": b"newest"})
+
+
+@pytest.fixture
+def queue() -> MemoryQueue:
+    return MemoryQueue(MemoryQueue())
+
+
+@pytest.fixture
+def processor(queue: MemoryQueue, ledger: Ledger, store: Store) -> Processor:
+    engines = EnginePool(Buckets(bucket=store))
+    return Processor(queue, queue.dead_letters, ledger, engines, HashSettings(), sleep=no_pause)
+
+
+def record(event: str, sequencer: str, data: bytes = b"newest", **more: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"key": "key", "sequencer": sequencer, **more}
+    if event.startswith("ObjectCreated"):
+        entry |= {"size": len(data), "eTag": etag_of(data)}
+    return {
+        "eventVersion": "2.1",
+        "eventSource": "aws:s3",
+        "eventTime": "2026-01-02T03:04:05.000Z",
+        "eventName": event,
+        "s3": {"bucket": {"name": "bucket"}, "object": entry},
+    }
+
+
+def body(*records: dict[str, Any]) -> str:
+    return json.dumps({"Records": records})
+
+
+OLDEST = record("ObjectCreated:Put", "0055AED6DCD90281E3", b"oldest")
+MIDDLE = record("ObjectCreated:Put", "0055AED6DCD90281E4", b"middle")
+NEWEST = record("ObjectCreated:Put", "0055AED6DCD90281E5")
+DELETED = record("ObjectRemoved:Delete", "0055AED6DCD90281E6") | {"eventTime": "2099-01-02T03:04:05.000Z"}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((OLDEST, MIDDLE, NEWEST))))
+async def test_events_in_each_order_leave_the_newest_objects_digest(
+    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store, order: tuple[dict[str, Any], ...]
+) -> None:
+    for one in order:
+        await processor.process(queue.put(body(one)))
+    subject = await ledger.subject("bucket", "key")
+    assert subject is not None
+    assert [version.etag for version in subject.versions] == [etag_of(b"newest")]
+    # What is newer than all before it is asked for, and found overwritten where it is not the newest.
+    sequencers = [one["s3"]["object"]["sequencer"] for one in order]
+    assert len(store.reads) == len(set(itertools.accumulate(sequencers, max)))
+
+
+async def test_older_event_of_a_key_reads_nothing(processor: Processor, queue: MemoryQueue, store: Store) -> None:
+    await processor.process(queue.put(body(NEWEST)))
+    store.reads.clear()
+    done = await processor.process(queue.put(body(OLDEST)))
+    assert (done.counts, done.hide, store.reads) == (Counts(messages=1, superseded=1), None, [])
+
+
+async def test_same_event_twice_is_known(processor: Processor, queue: MemoryQueue) -> None:
+    await processor.process(queue.put(body(NEWEST)))
+    done = await processor.process(queue.put(body(NEWEST)))
+    assert done.counts == Counts(messages=1, known=1)
+
+
+async def test_deletion_is_noted_and_nothing_is_read(
+    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    await processor.process(queue.put(body(NEWEST)))
+    store.reads.clear()
+    done = await processor.process(queue.put(body(DELETED)))
+    assert (done.counts, store.reads) == (Counts(messages=1), [])
+    subject = await ledger.subject("bucket", "key")
+    assert subject is not None
+    assert subject.deleted_at is not None
+    assert [event.what for event in await ledger.history("bucket", "key")] == ["created", "recorded", "deleted"]
+
+
+async def test_created_before_its_deletion_and_told_after_it_is_not_read(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    await processor.process(queue.put(body(DELETED)))
+    done = await processor.process(queue.put(body(NEWEST)))
+    assert (done.counts, store.reads) == (Counts(messages=1, superseded=1), [])
+
+
+async def test_older_version_is_hashed_all_the_same(processor: Processor, queue: MemoryQueue, ledger: Ledger) -> None:
+    await processor.process(queue.put(body(record("ObjectCreated:Put", "0055AED6DCD90281E5", versionId="2"))))
+    older = record("ObjectCreated:Put", "0055AED6DCD90281E4", versionId="1")
+    done = await processor.process(queue.put(body(older)))
+    assert done.counts == Counts(messages=1, hashed=1)
+    ref = ObjectRef("key", etag_of(b"newest"), len(b"newest"), "", "1")
+    assert (await ledger.known("bucket", [ref], ["sha256"]))[0].keys() == {"sha256"}
+
+
+async def test_object_sent_again_is_given_up_when_its_newer_one_has_come(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    store.failures["key"] = [CallFailed("GetObject", "AccessDenied", 403)] * 3
+    done = await processor.process(queue.put(body(OLDEST)))
+    assert done.counts == Counts(messages=1, resent=1)
+    (again,) = queue.sent
+    assert decode(again.body).tasks[0].sequencer == "0055AED6DCD90281E3"
+    store.failures.clear()
+    await processor.process(queue.put(body(NEWEST)))
+    store.reads.clear()
+    done = await processor.process(queue.put(again.body))
+    assert (done.counts, store.reads) == (Counts(messages=1, superseded=1), [])
+
+
+async def test_several_events_of_one_key_in_one_message_read_it_once(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    done = await processor.process(queue.put(body(NEWEST, OLDEST, MIDDLE)))
+    assert done.counts == Counts(messages=1, hashed=1, superseded=2)
+    assert store.reads == ["key"]

@@ -1,0 +1,259 @@
+"""What S3 says of an object's bytes: taken into the ledger without a read, and held against what was recorded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.hashing.in_process import Taken
+from auditor.hashing.status import Fixity, Routing
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.object import Digests, Evidence, Head, ObjectRef, Skipped, Unread
+from tests.support.audit_runs import audit
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+
+NOT_ASKED = Skipped("not asked")
+BODY = b"what was uploaded"
+SHA256 = hashlib.sha256(BODY)
+SHA1 = hashlib.sha1(BODY, usedforsecurity=False)
+OTHER = hashlib.sha256(b"what lies there now")
+
+
+def told(digest: bytes) -> str:
+    """As S3 writes it."""
+    return base64.b64encode(digest).decode()
+
+
+@pytest.fixture
+async def ledger() -> AsyncIterator[Ledger]:
+    async with open_ledger("sqlite::memory:") as opened:
+        yield opened
+
+
+def evidence_of(key: str = "k", size: int = len(BODY), **head: Any) -> Evidence:
+    etag = head.pop("etag", "e" * 32)
+    ref = ObjectRef(key, etag, size, "2026-01-02T03:04:05Z", head.pop("version_id", None))
+    return Evidence(ref, NOT_ASKED, Head(etag=etag, content_length=size, **head))
+
+
+def fixity_of(ledger: Ledger, *algorithms: str, **options: Any) -> Fixity:
+    return Fixity("bucket", ledger, algorithms or ("sha256",), **options)
+
+
+async def remember(ledger: Ledger, evidence: Evidence, **digests: str) -> None:
+    ref = evidence.ref
+    await ledger.record(
+        Entry(
+            bucket="bucket",
+            key=ref.key,
+            version_id=ref.version_id,
+            etag=ref.etag,
+            size=ref.size,
+            digests=digests,
+            hashed_at="2026-01-02T03:04:05Z",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "taken"),
+    [
+        ({"checksum_type": "FULL_OBJECT"}, True),
+        ({"checksum_type": "FULL_OBJECT", "etag": f"{'e' * 32}-3"}, True),
+        ({}, True),
+        ({"etag": f"{'e' * 32}-3"}, False),
+        ({"checksum_type": "COMPOSITE", "etag": f"{'e' * 32}-3"}, False),
+        ({"checksum_type": "COMPOSITE"}, False),
+        ({"checksum_sha256": f"{told(SHA256.digest())}-3", "checksum_type": "FULL_OBJECT"}, False),
+        ({"checksum_sha256": told(SHA1.digest()), "checksum_type": "FULL_OBJECT"}, False),
+    ],
+    ids=["full", "full of parts", "no type", "parts", "composite", "composite of one", "number of parts", "too short"],
+)
+async def test_only_a_digest_of_the_whole_object_is_taken(ledger: Ledger, head: Mapping[str, Any], taken: bool) -> None:
+    evidence = evidence_of(**{"checksum_sha256": told(SHA256.digest()), **head})
+    (looked,) = await fixity_of(ledger).look([evidence])
+    assert looked is not None
+    assert looked.state == ("known" if taken else "pending")
+    (known,) = await ledger.known("bucket", [evidence.ref], ("sha256",))
+    assert known == ({"sha256": SHA256.hexdigest()} if taken else {})
+    subject = await ledger.subject("bucket", "k")
+    assert (subject is not None) is taken
+    if subject is not None:
+        (version,) = subject.versions
+        assert [(name, one.source, one.bytes_read) for name, one in version.digests.items()] == [("sha256", "s3", 0)]
+
+
+async def test_taken_once_however_often_it_is_looked_at(ledger: Ledger) -> None:
+    evidence = evidence_of(checksum_sha256=told(SHA256.digest()))
+    for _ in range(3):
+        await fixity_of(ledger).look([evidence])
+    assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded"]
+
+
+async def test_algorithm_that_nobody_wants_is_left_with_s3(ledger: Ledger) -> None:
+    evidence = evidence_of(checksum_sha1=told(SHA1.digest()))
+    (looked,) = await fixity_of(ledger, "sha256").look([evidence])
+    assert looked is not None
+    assert looked.state == "pending"
+    assert await ledger.subject("bucket", "k") is None
+
+
+async def test_part_of_the_wanted_algorithms_is_taken_and_the_object_hashed_all_the_same(ledger: Ledger) -> None:
+    evidence = evidence_of(checksum_sha1=told(SHA1.digest()))
+    (looked,) = await fixity_of(ledger, "sha256", "sha1").look([evidence])
+    assert looked is not None
+    assert looked.state == "pending"
+    (known,) = await ledger.known("bucket", [evidence.ref], ("sha256", "sha1"))
+    assert known == {"sha1": SHA1.hexdigest()}
+
+
+async def test_other_digest_than_was_recorded_is_told_and_changes_nothing(ledger: Ledger) -> None:
+    evidence = evidence_of(checksum_sha256=told(OTHER.digest()))
+    await remember(ledger, evidence, sha256=SHA256.hexdigest())
+    for _ in range(2):
+        (looked,) = await fixity_of(ledger).look([evidence])
+        assert looked is not None
+        assert looked.digests == Digests(stored={"sha256": OTHER.hexdigest()}, recorded={"sha256": SHA256.hexdigest()})
+    (known,) = await ledger.known("bucket", [evidence.ref], ("sha256",))
+    assert known == {"sha256": SHA256.hexdigest()}
+    history = await ledger.history("bucket", "k")
+    assert [event.what for event in history] == ["recorded", "mismatch"]
+    assert history[1].detail == {
+        "algorithm": "sha256",
+        "digest": OTHER.hexdigest(),
+        "recorded": SHA256.hexdigest(),
+        "source": "s3",
+    }
+
+
+async def test_new_version_is_held_against_nothing_old(ledger: Ledger) -> None:
+    before = evidence_of(version_id="v1")
+    await remember(ledger, before, sha256=SHA256.hexdigest())
+    now = evidence_of(version_id="v2", etag="f" * 32, checksum_sha256=told(OTHER.digest()))
+    (looked,) = await fixity_of(ledger).look([now])
+    assert looked is not None
+    assert looked.digests.recorded in ({}, {"sha256": OTHER.hexdigest()})
+    assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded", "recorded"]
+
+
+class Told:
+    """A hasher that finds what it was told to find."""
+
+    def __init__(self, taken: Taken) -> None:
+        self.taken = taken
+        self.refs: list[ObjectRef] = []
+
+    async def take(self, refs: Any) -> list[Taken]:
+        self.refs += refs
+        return [self.taken for _ in refs]
+
+
+async def test_bytes_that_are_not_what_s3_stores_are_told_at_once(ledger: Ledger) -> None:
+    hasher = Told(Taken("pending", {"crc64nvme": "02" * 8}, {"crc64nvme": "01" * 8}))
+    (looked,) = await fixity_of(ledger, hasher=hasher).look([evidence_of()])
+    assert looked is not None
+    assert looked.digests == Digests(stored={"crc64nvme": "01" * 8}, read={"crc64nvme": "02" * 8})
+    assert looked.state == "pending"
+    assert [event.what for event in await ledger.history("bucket", "k")] == ["mismatch"]
+
+
+async def test_bytes_that_are_not_what_was_recorded_are_told_with_it(ledger: Ledger) -> None:
+    evidence = evidence_of()
+    await remember(ledger, evidence, sha256="aa" * 32)
+    hasher = Told(Taken("pending", {"sha256": "bb" * 32, "sha1": "cc" * 20}))
+    (looked,) = await fixity_of(ledger, "sha256", "sha1", hasher=hasher).look([evidence])
+    assert looked is not None
+    assert looked.digests.recorded == {"sha256": "aa" * 32}
+    assert looked.digests.read["sha256"] == "bb" * 32
+
+
+MIB = 1024 * 1024
+
+
+def classed(storage_class: str, size: int = MIB, **changes: Any) -> Evidence:
+    evidence = evidence_of(f"{storage_class}{size}", size)
+    return replace(evidence, ref=replace(evidence.ref, storage_class=storage_class, **changes))
+
+
+@pytest.mark.parametrize("accept_cost", [False, True])
+async def test_classes_that_are_charged_are_left_unless_that_is_accepted(ledger: Ledger, accept_cost: bool) -> None:
+    names = ["STANDARD", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY"]
+    batch = [*map(classed, names), classed("INTELLIGENT_TIERING", 1000), classed("GLACIER", restored=True)]
+    hasher = Told(Taken("hashed_now"))
+    found = await fixity_of(ledger, hasher=hasher, accept_cost=accept_cost).look(batch)
+    free = {"STANDARD", "REDUCED_REDUNDANCY", "GLACIER"}
+    expected = [accept_cost or item.ref.storage_class in free or item.ref.size == 1000 for item in batch]
+    assert [one is not None and one.state == "hashed_now" for one in found] == expected
+    assert [one is not None and one.left for one in found] == [not read for read in expected]
+    assert hasher.refs == [item.ref for item, read in zip(batch, expected, strict=True) if read]
+
+
+@pytest.mark.parametrize(
+    ("routing", "routed"),
+    [(None, []), (Routing(), ["GLACIER5"]), (Routing(over=5), ["GLACIER5", "STANDARD6", "STANDARD_IA6"])],
+)
+async def test_large_and_archived_objects_are_routed_where_that_is_configured(
+    ledger: Ledger, routing: Routing | None, routed: list[str]
+) -> None:
+    denied = replace(classed("STANDARD", 4), head=Unread("HeadObject", "403"))
+    batch = [classed("STANDARD", 5), classed("GLACIER", 5), classed("STANDARD", 6), classed("STANDARD_IA", 6), denied]
+    found = await fixity_of(ledger, routing=routing, accept_cost=True).look(batch)
+    keys = [item.ref.key for item, one in zip(batch, found, strict=True) if one is not None and one.routed]
+    assert keys == routed
+    assert all(one is not None and (one.state == "unhashable" or not one.routed) for one in found)
+    assert found[4] is not None
+    assert (found[4].state, found[4].routed) == ("unhashable", False)
+
+
+async def test_audit_takes_s3s_word_and_finds_the_one_object_whose_word_has_changed(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    for number in range(5):
+        body = f"{number}".encode()
+        checksum = {"SHA256": told(hashlib.sha256(body).digest())}
+        item = stub.put(BUCKET, f"{number}", body, checksums=checksum, checksum_type="FULL_OBJECT")
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        first = await audit(stub, tmp_path, ledger=ledger, hash=True)
+        item.checksums["SHA256"] = told(OTHER.digest())
+        second = await audit(stub, tmp_path, ledger=ledger, hash=True)
+        unselected = await audit(stub, tmp_path, ledger=ledger, hash=True, ignore=("I03",))
+    assert first.summary["hashing"]["known"] == second.summary["hashing"]["known"] == 5
+    assert stub.count("GetObject") == 0
+    assert "I03" not in first.summary["rules"]
+    (finding,) = (line for line in second.findings if line["rule"] == "I03")
+    assert (finding["key"], finding["severity"]) == ("4", "critical")
+    assert OTHER.hexdigest() in finding["message"]
+    assert second.line("4")["rules"].count("I03") == 1
+    assert second.code == 3
+    assert "I03" not in unselected.summary["rules"]
+
+
+async def test_audit_says_what_was_left_for_its_cost(stub: StubServer, tmp_path: Path) -> None:
+    for key, name in (("a", "STANDARD"), ("b", "STANDARD_IA"), ("c", "STANDARD_IA"), ("d", "GLACIER_IR")):
+        stub.put(BUCKET, key, key.encode() * 10, storage_class=name)
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
+        left = await audit(stub, tmp_path, ledger=ledger, hash=True)
+        read = await audit(stub, tmp_path, ledger=ledger, hash=True, accept_cost=True)
+    assert (left.summary["hashing"]["hashed_now"], left.summary["hashing"]["pending"]) == (1, 3)
+    assert left.summary["hashing"]["left_for_cost"] == {
+        "GLACIER_IR": {"objects": 1, "bytes": 10},
+        "STANDARD_IA": {"objects": 2, "bytes": 20},
+    }
+    assert (read.summary["hashing"]["hashed_now"], read.summary["hashing"]["left_for_cost"]) == (3, {})
+    page = (left.folder / "report.html").read_text()
+    assert "STANDARD_IA 2 objects of 20 bytes" in page
+
+
+async def test_without_a_ledger_the_rule_is_not_judged(stub: StubServer, tmp_path: Path) -> None:
+    stub.put(BUCKET, "a", b"a", checksums={"SHA256": told(OTHER.digest())}, checksum_type="FULL_OBJECT")
+    result = await audit(stub, tmp_path)
+    assert "I03" not in result.summary["rules"]
+    assert result.summary["rules_undecided"] == []

@@ -1,0 +1,144 @@
+"""New objects in storage classes that are charged for reading: the worker leaves them, unless that is accepted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from auditor.aws.sqs import Received
+from auditor.errors import CallFailed
+from auditor.hashing.queue.message import HashTask, encode, pack
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.object import Head, ObjectRef
+from auditor.s3.engines.pool import EnginePool
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
+
+CLASSES = {
+    "plain": None,
+    "tiered": "INTELLIGENT_TIERING",
+    "infrequent": "STANDARD_IA",
+    "one zone": "ONEZONE_IA",
+    "instant": "GLACIER_IR",
+}
+CHARGED = {"infrequent", "one zone", "instant"}
+
+
+@dataclass(slots=True)
+class Classed(Store):
+    """A bucket that tells its objects' classes. refused: what the next HEADs raise."""
+
+    heads: list[str] = field(default_factory=list)
+    refused: list[CallFailed] = field(default_factory=list)
+
+    async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
+        self.heads.append(key)
+        if self.refused:
+            raise self.refused.pop()
+        data = self.objects[key]
+        return Head(etag=etag_of(data), content_length=len(data), storage_class=CLASSES[key])
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def store() -> Classed:
+    return Classed({key: key.encode() * 100 for key in CLASSES})
+
+
+def events(store: Classed, *keys: str) -> Received:
+    """An S3 event notification of new objects."""
+    records = [
+        {
+            "eventVersion": "2.1",
+            "eventSource": "aws:s3",
+            "eventTime": "2026-01-02T03:04:05.000Z",
+            "eventName": "ObjectCreated:Put",
+            "s3": {
+                "bucket": {"name": "bucket"},
+                "object": {
+                    "key": key.replace(" ", "+"),
+                    "size": len(store.objects[key]),
+                    "eTag": etag_of(store.objects[key]),
+                    "sequencer": f"{number:016X}",
+                },
+            },
+        }
+        for number, key in enumerate(keys, 1)
+    ]
+    return Received("id", "receipt", json.dumps({"Records": records}), 1)
+
+
+def queued(store: Classed, *keys: str) -> Received:
+    """A message of an audit."""
+    tasks = [HashTask(key, None, etag_of(store.objects[key]), len(store.objects[key]), 0) for key in keys]
+    (message,) = pack("20260102T030405Z-0a1b2c", "bucket", ("sha256",), tasks)
+    return Received("id", "receipt", encode(message), 1)
+
+
+def processor_of(store: Classed, ledger: Ledger, *, accept_cost: bool) -> Processor:
+    queue = MemoryQueue(MemoryQueue())
+    settings = HashSettings(accept_cost=accept_cost)
+    return Processor(queue, queue.dead_letters, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+
+
+async def digests(ledger: Ledger, store: Classed) -> dict[str, str]:
+    """Of each key whose digest the ledger has."""
+    refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in store.objects.items()]
+    found = await ledger.known("bucket", refs, ("sha256",))
+    return {ref.key: known["sha256"] for ref, known in zip(refs, found, strict=True) if known}
+
+
+async def test_new_object_that_is_charged_for_reading_is_left_unread(store: Classed, ledger: Ledger) -> None:
+    done = await processor_of(store, ledger, accept_cost=False).process(events(store, *CLASSES))
+    assert done.counts == Counts(messages=1, hashed=2, left_for_cost=3)
+    assert done.hide is None
+    assert sorted(store.reads) == ["plain", "tiered"]
+    assert sorted(store.heads) == sorted(CLASSES)
+    assert await digests(ledger, store) == {
+        key: hashlib.sha256(data).hexdigest() for key, data in store.objects.items() if key not in CHARGED
+    }
+
+
+@pytest.mark.parametrize("accept_cost", [True, False])
+async def test_what_was_accepted_is_read_and_its_class_not_asked(
+    store: Classed, ledger: Ledger, accept_cost: bool
+) -> None:
+    message = events(store, *CLASSES) if accept_cost else queued(store, *CLASSES)
+    done = await processor_of(store, ledger, accept_cost=accept_cost).process(message)
+    assert done.counts == Counts(messages=1, hashed=len(CLASSES))
+    assert store.heads == []
+
+
+async def test_object_under_a_customers_key_is_told_by_the_read_that_is_refused(store: Classed, ledger: Ledger) -> None:
+    store.refused = [CallFailed("HeadObject", "400", 400)]
+    store.failures = {"plain": [CallFailed("GetObject", "InvalidRequest", 400)]}
+    done = await processor_of(store, ledger, accept_cost=False).process(events(store, "plain"))
+    assert done.counts == Counts(messages=1, unhashable=1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (CallFailed("HeadObject", "404", 404), Counts(messages=1, superseded=1)),
+        (CallFailed("HeadObject", "503", 503), Counts(messages=1, resent=1)),
+    ],
+)
+async def test_class_that_cannot_be_asked_lets_nothing_be_read(
+    store: Classed, ledger: Ledger, failure: CallFailed, expected: Counts
+) -> None:
+    store.refused = [failure]
+    done = await processor_of(store, ledger, accept_cost=False).process(events(store, "instant"))
+    assert (done.counts, store.reads) == (expected, [])

@@ -1,0 +1,377 @@
+"""Objects that outlast a worker: their state is left in the ledger, the rest of the work on the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+from awscrt import checksums
+
+from auditor.aio import stop as cutoff
+from auditor.aio.stop import Stop
+from auditor.errors import CallFailed
+from auditor.hashing.digest import one_pass as onepass
+from auditor.hashing.digest.result import Failed, Paused
+from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.message_hasher import after_pause
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Lease, Ledger, Work
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.base import Body, Span
+from auditor.s3.engines.pool import EnginePool
+from tests.support.fakes.hashing import Buckets, Bytes, MemoryQueue, Store, etag_of, no_pause, until
+
+KIB = 1024
+SIZE = 8 * 1024 * KIB + 77
+DATA = random.Random(5).randbytes(SIZE)
+ETAG = etag_of(DATA)
+ALGORITHMS = ("sha256", "sha1", "md5", "crc64nvme")
+SETTINGS = HashSettings(large=512 * KIB, chunk_size=64 * KIB, limited=True, max_hops=60, retry_base=8.0)
+WORK = Work(bucket="bucket", key="big", version_id=None, etag=ETAG, algorithms=("sha256",))
+
+
+class StopAfter(Stop):
+    """Set after it was asked so many times: a deadline that comes in the middle, wherever that is."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__()
+        self._left = questions
+
+    def __bool__(self) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+async def ledger(path: Path) -> AsyncIterator[Ledger]:
+    async with open_ledger(f"sqlite:{path}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store({"big": DATA, "small": b"small"})
+
+
+@pytest.fixture
+def dead() -> MemoryQueue:
+    return MemoryQueue()
+
+
+@pytest.fixture
+def queue(dead: MemoryQueue) -> MemoryQueue:
+    return MemoryQueue(dead)
+
+
+Make = Callable[[HashSettings], Processor]
+
+
+@pytest.fixture
+def make(queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store) -> Make:
+    return lambda settings: Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
+
+
+def message(*tasks: HashTask, algorithms: tuple[str, ...] = ("sha256",)) -> str:
+    return encode(HashMessage("run", "bucket", algorithms, tasks))
+
+
+def big(*, attempts: int = 0, hops: int = 0) -> HashTask:
+    return HashTask("big", None, ETAG, SIZE, attempts, hops)
+
+
+async def digests(ledger: Ledger, algorithms: tuple[str, ...] = ("sha256",)) -> dict[str, str]:
+    (found,) = await ledger.known("bucket", [ObjectRef("big", ETAG, SIZE, "")], algorithms)
+    return dict(found)
+
+
+def truth() -> dict[str, str]:
+    whole = {name: hashlib.new(name, DATA).hexdigest() for name in ALGORITHMS[:3]}
+    return whole | {"crc64nvme": f"{checksums.crc64nvme(DATA):016x}"}
+
+
+async def drained(queue: MemoryQueue, processor: Processor, stop: Callable[[], Stop]) -> Counts:
+    """Each message in an invocation of its own, until there is none left."""
+    counts = Counts()
+    while queue.left:
+        for received in await queue.receive(1, wait=900, visibility=5400):
+            done = await processor.process(received, stop())
+            counts += done.counts
+            if done.hide is None:
+                await queue.delete([received.receipt])
+            else:
+                await queue.hide(received.receipt, done.hide)
+    return counts
+
+
+async def test_object_over_many_deadlines_has_the_digests_of_one_pass(
+    make: Make, queue: MemoryQueue, ledger: Ledger
+) -> None:
+    chance = random.Random(3)
+    queue.put(message(big(), algorithms=ALGORITHMS))
+    counts = await drained(queue, make(SETTINGS), lambda: StopAfter(chance.randrange(4, 8)))
+    assert await digests(ledger, ALGORITHMS) == truth()
+    assert counts.continued >= 20
+    assert counts == Counts(messages=counts.continued + 1, continued=counts.continued, hashed=1)
+    hops = [decode(sent.body).tasks[0].hops for sent in queue.sent]
+    assert hops == list(range(1, counts.continued + 1))
+
+
+async def test_no_byte_is_hashed_twice(make: Make, queue: MemoryQueue, ledger: Ledger) -> None:
+    queue.put(message(big()))
+    await drained(queue, make(SETTINGS), lambda: StopAfter(10))
+    subject = await ledger.subject("bucket", "big")
+    assert subject is not None
+    read = subject.versions[-1].digests["sha256"].bytes_read
+    # What was read ahead at a pause is read again: a few buffers each time.
+    assert SIZE <= read <= SIZE + len(queue.sent) * 4 * SETTINGS.chunk_size
+
+
+async def test_continuation_starts_with_no_attempts_and_at_once(make: Make, queue: MemoryQueue) -> None:
+    done = await make(SETTINGS).process(queue.put(message(big(attempts=3, hops=7))), StopAfter(8))
+    assert (done.counts, done.hide) == (Counts(messages=1, continued=1), None)
+    (sent,) = queue.sent
+    (task,) = decode(sent.body).tasks
+    assert (task, sent.delay) == (big(hops=8), 0)
+
+
+async def test_small_objects_that_were_not_begun_are_left_with_their_attempts(
+    make: Make, queue: MemoryQueue, store: Store
+) -> None:
+    stop = Stop()
+    stop.set("the deadline is near")
+    small = HashTask("small", None, etag_of(b"small"), 5, attempts=2)
+    done = await make(SETTINGS).process(queue.put(message(big(), small)), stop)
+    assert done.counts == Counts(messages=1, continued=2)
+    assert store.reads == []
+    sent = [task for one in queue.sent for task in decode(one.body).tasks]
+    assert [(task.key, task.attempts, task.hops) for task in sent] == [("big", 0, 1), ("small", 2, 1)]
+
+
+async def test_small_objects_in_hand_are_finished_where_there_is_no_deadline(
+    make: Make, queue: MemoryQueue, ledger: Ledger
+) -> None:
+    stop = Stop()
+    stop.set("told to end")
+    small = HashTask("small", None, etag_of(b"small"), 5)
+    settings = HashSettings(large=512 * KIB, chunk_size=64 * KIB)
+    done = await make(settings).process(queue.put(message(big(), small)), stop)
+    assert done.counts == Counts(messages=1, hashed=1, continued=1)
+
+
+async def test_hops_end_on_the_dead_letter_queue_and_begin_anew_from_there(
+    make: Make, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    settings = HashSettings(large=512 * KIB, chunk_size=64 * KIB, limited=True, max_hops=3)
+    queue.put(message(big()))
+    counts = await drained(queue, make(settings), lambda: StopAfter(12))
+    assert counts == Counts(messages=5, continued=4, failed=1, dead_lettered=1)
+    (letter,) = dead.sent
+    assert letter.attributes["reason"] == "TooManyHops"
+    assert decode(letter.body).tasks == (big(),)
+    queue.put(letter.body)
+    before = len(store.reads)
+    await drained(queue, make(settings), Stop)
+    assert await digests(ledger) == {"sha256": truth()["sha256"]}
+    assert len(store.reads) == before + 1
+
+
+async def test_object_that_another_worker_has_is_hidden_until_that_lease_ends(
+    make: Make, queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    await ledger.claim(WORK, "other", 250)
+    queue.put(message(big()))
+    (received,) = await queue.receive(1, wait=0, visibility=5400)
+    done = await make(SETTINGS).process(received)
+    assert done.counts == Counts(messages=1, waiting=1)
+    assert done.hide is not None
+    assert 240 <= done.hide <= 250
+    assert done.due == done.hide
+    assert (queue.sent, store.reads) == ([], [])
+
+
+async def test_object_that_is_waited_for_a_second_time_travels_in_a_new_message(
+    make: Make, queue: MemoryQueue, ledger: Ledger
+) -> None:
+    await ledger.claim(WORK, "other", 250)
+    received = queue.put(message(big(attempts=1, hops=2)))
+    (received,) = await queue.receive(1, wait=0, visibility=0)
+    (received,) = await queue.receive(1, wait=0, visibility=5400)
+    done = await make(SETTINGS).process(received)
+    assert (done.counts, done.hide) == (Counts(messages=1, waiting=1), None)
+    (sent,) = queue.sent
+    assert decode(sent.body).tasks == (big(attempts=1, hops=2),)
+    assert 240 <= sent.delay <= 250
+
+
+async def test_neighbours_of_an_object_that_is_waited_for_do_not_wait(
+    make: Make, queue: MemoryQueue, ledger: Ledger
+) -> None:
+    await ledger.claim(WORK, "other", 250)
+    small = HashTask("small", None, etag_of(b"small"), 5)
+    done = await make(SETTINGS).process(queue.put(message(big(), small)))
+    assert (done.counts, done.hide) == (Counts(messages=1, hashed=1, waiting=1), None)
+    assert [decode(one.body).tasks for one in queue.sent] == [(big(),)]
+
+
+async def test_two_deliveries_at_once_read_the_object_once(
+    make: Make, queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    """As when the visibility runs out in mid-hash."""
+    store.hold = asyncio.Event()
+    processor = make(SETTINGS)
+    first = asyncio.create_task(processor.process(queue.put(message(big()))))
+    await until(lambda: store.now == 1)
+    second = await make(SETTINGS).process(queue.put(message(big())))
+    assert second.counts == Counts(messages=1, waiting=1)
+    store.hold.set()
+    assert (await first).counts == Counts(messages=1, hashed=1)
+    assert store.reads == ["big"]
+    third = await make(SETTINGS).process(queue.put(message(big())))
+    assert third.counts == Counts(messages=1, known=1)
+    assert await digests(ledger) == {"sha256": truth()["sha256"]}
+
+
+async def test_crashed_workers_object_goes_on_at_its_checkpoint(
+    make: Make, queue: MemoryQueue, ledger: Ledger, path: Path
+) -> None:
+    await make(SETTINGS).process(queue.put(message(big())), StopAfter(60))
+    crashed = await ledger.claim(WORK, "crashed", 0.001)
+    assert isinstance(crashed, Lease)
+    assert crashed.checkpoint is not None
+    await asyncio.sleep(0.01)
+    done = await make(SETTINGS).process(queue.put(message(big())))
+    assert done.counts == Counts(messages=1, hashed=1)
+    assert await digests(ledger) == {"sha256": truth()["sha256"]}
+
+
+def _flip(checkpoint: str) -> str:
+    document = json.loads(checkpoint)
+    state = document["states"]["sha256"]
+    document["states"]["sha256"] = json.loads(json.dumps(state).translate(str.maketrans("0123456789", "1234567890")))
+    return json.dumps(document)
+
+
+def _further(checkpoint: str) -> str:
+    return json.dumps(json.loads(checkpoint) | {"bytes": 64 * KIB})
+
+
+def _of_another(checkpoint: str) -> str:
+    return checkpoint.replace('"big"', '"small"')
+
+
+@pytest.mark.parametrize("tamper", [_flip, _further, _of_another, lambda _: "{}", lambda _: "no JSON"])
+async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_start(
+    make: Make,
+    queue: MemoryQueue,
+    ledger: Ledger,
+    path: Path,
+    caplog: pytest.LogCaptureFixture,
+    tamper: Callable[[str], str],
+) -> None:
+    await make(SETTINGS).process(queue.put(message(big())), StopAfter(60))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ((before,),) = connection.execute("SELECT checkpoint FROM leases").fetchall()
+        after = tamper(before)
+        assert after != before
+        connection.execute("UPDATE leases SET checkpoint = ?", (after,))
+    with caplog.at_level(logging.WARNING):
+        done = await make(SETTINGS).process(queue.put(message(big(hops=1))))
+    assert done.counts == Counts(messages=1, hashed=1)
+    assert await digests(ledger) == {"sha256": truth()["sha256"]}
+    assert any("hashed from its start" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["body", "head"])
+@pytest.mark.parametrize(("key", "size"), [("big", SIZE), ("medium", 400 * KIB), ("little", 10 * KIB)])
+async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_letter_queue(
+    monkeypatch: pytest.MonkeyPatch,
+    queue: MemoryQueue,
+    dead: MemoryQueue,
+    ledger: Ledger,
+    key: str,
+    size: int,
+    silent: bool,
+) -> None:
+    monkeypatch.setattr(cutoff, "POLL", 0.01)
+    monkeypatch.setattr(onepass, "_POLL", 0.01)
+
+    class Stalling(Bytes):
+        async def readinto(self, buffer: memoryview) -> int:
+            await asyncio.sleep(3600)
+            return 0
+
+    class Stalled(Store):
+        @asynccontextmanager
+        async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
+            if silent:
+                await asyncio.sleep(3600)
+            yield Stalling(b"", size, ETAG)
+
+    processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=Stalled())), SETTINGS, sleep=no_pause)
+    queue.put(message(HashTask(key, None, ETAG, size)))
+    counts = await asyncio.wait_for(drained(queue, processor, lambda: StopAfter(2)), 30)
+    assert counts == Counts(messages=5, resent=4, failed=1, dead_lettered=1)
+    assert dead.sent[0].attributes["reason"] == "OutOfTime"
+
+
+async def test_refused_checkpoint_that_is_far_ahead_costs_no_attempts(
+    make: Make, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, path: Path
+) -> None:
+    queue.put(message(big()))
+    lease = await ledger.claim(WORK, "before", 60.0)
+    assert isinstance(lease, Lease)
+    await ledger.release(await ledger.renew(lease, 60.0, {"v": 1, "bytes": 10**15}), done=False)
+    counts = await drained(queue, make(SETTINGS), lambda: StopAfter(8))
+    assert await digests(ledger) == {"sha256": truth()["sha256"]}
+    assert (counts.hashed, counts.resent, dead.sent) == (1, 0, [])
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+async def test_large_object_whose_bucket_is_throttled_is_tried_again_in_place(
+    make: Make, queue: MemoryQueue, store: Store, answers: int
+) -> None:
+    store.failures["big"] = [CallFailed("GetObject", "SlowDown", 503)] * answers
+    done = await make(SETTINGS).process(queue.put(message(big())))
+    assert done.counts == Counts(messages=1, hashed=1)
+
+
+PLAIN = HashSettings(large=1000)
+LIMITED = HashSettings(large=1000, limited=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "hops", "checkpoint", "expected"),
+    [
+        (LIMITED, 5000, 4, {"v": 1}, (0, 5)),
+        (PLAIN, 5000, 4, {"v": 1}, (0, 5)),
+        (LIMITED, 5000, 0, None, (2, 1)),
+        (LIMITED, 5000, 1, None, "NoCarriedState"),
+        (PLAIN, 5000, 1, None, (2, 1)),
+    ],
+)
+def test_what_is_sent_on_of_an_unfinished_object(
+    settings: HashSettings, size: int, hops: int, checkpoint: dict[str, int] | None, expected: tuple[int, int] | str
+) -> None:
+    task = HashTask("key", None, "etag", size, attempts=2, hops=hops)
+    after = after_pause(Paused(task, checkpoint, 64, "no libcrypto"), settings)
+    if isinstance(expected, str):
+        assert after == Failed(task, expected, retryable=False)
+    else:
+        assert isinstance(after, HashTask)
+        assert (after.attempts, after.hops) == expected

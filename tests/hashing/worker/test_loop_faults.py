@@ -1,0 +1,233 @@
+"""Whatever befalls the worker, its ledger holds the digests that are computed here, and no others."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from auditor.aws.connection import Connection
+from auditor.errors import LedgerError
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.loop import Pace, Worker
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Body, Engine, Span
+from auditor.s3.engines.pool import EnginePool
+from tests.support.fakes.hashing import Buckets, Bytes, MemoryQueue, Store, etag_of, no_pause
+from tests.support.fakes.ledger import Hooked
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import CUT, RESET, SLOW_DOWN, Fault, random_faults
+
+KIB = 1024
+SETTINGS = HashSettings(large=1024 * KIB, chunk_size=64 * KIB, save_seconds=0.0, max_attempts=12, retry_base=8.0)
+SIZES = (0, 1, 63, 64, 65, 10_000, 64 * KIB, 300 * KIB, 1024 * KIB, 3000 * KIB + 5)
+
+
+@dataclass(slots=True)
+class Bench:
+    """What a scenario needs. expected: digest by key and ETag, of the bytes themselves."""
+
+    stub: StubServer
+    queue: MemoryQueue
+    ledger: Ledger
+    chance: random.Random
+    expected: dict[tuple[str, str], str] = field(default_factory=dict)
+    sizes: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def put(self, key: str, data: bytes) -> HashTask:
+        item = self.stub.put("audited", key, data)
+        self.expected[key, item.etag] = hashlib.sha256(data).hexdigest()
+        self.sizes[key, item.etag] = item.size
+        return HashTask(key, None, item.etag, item.size)
+
+    def objects(self) -> list[HashTask]:
+        return [self.put(f"key-{number}", self.chance.randbytes(size)) for number, size in enumerate(SIZES)]
+
+    def send(self, *tasks: HashTask) -> None:
+        self.queue.put(encode(HashMessage("run", "audited", ("sha256",), tasks)))
+
+    async def recorded(self) -> dict[tuple[str, str], str]:
+        refs = [ObjectRef(key, etag, size, "") for (key, etag), size in self.sizes.items()]
+        found = await self.ledger.known("audited", refs, ["sha256"])
+        return {(ref.key, ref.etag): one["sha256"] for ref, one in zip(refs, found, strict=True) if one}
+
+    async def work(self, ledger: Ledger | None = None) -> Counts:
+        def engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+            return ENGINES["direct"](
+                Connection(bucket=bucket, region="us-east-1", endpoint_url=self.stub.url, concurrency=16)
+            )
+
+        dead = self.queue.dead_letters
+        async with EnginePool(engine) as engines:
+            used = ledger or self.ledger
+
+            def clock() -> float:
+                return self.queue.time
+
+            processor = Processor(self.queue, dead, used, engines, SETTINGS, sleep=no_pause, clock=clock)
+            worker = Worker(processor, Pace(idle=20), clock=clock)
+            self.queue.busy = lambda: worker.in_hand > 0
+            return await worker.run()
+
+    @property
+    def letters(self) -> list[str]:
+        assert self.queue.dead_letters is not None
+        return [letter.attributes["reason"] for letter in self.queue.dead_letters.sent]
+
+
+@pytest.fixture
+async def bench(stub: StubServer, tmp_path: Path) -> AsyncIterator[Bench]:
+    queue = MemoryQueue(MemoryQueue())
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}", clock=lambda: queue.time) as ledger:
+        yield Bench(stub, queue, ledger, random.Random(11))
+
+
+def settled(bench: Bench) -> None:
+    assert bench.queue.left == []
+    assert bench.letters == []
+
+
+async def test_duplicates_in_any_order(bench: Bench) -> None:
+    tasks = bench.objects() * 3
+    bench.chance.shuffle(tasks)
+    for start in range(0, len(tasks), 4):
+        bench.send(*tasks[start : start + 4])
+    counts = await bench.work()
+    assert counts.hashed >= len(SIZES)
+    assert await bench.recorded() == bench.expected
+    settled(bench)
+    for key, _ in bench.expected:
+        assert [event.what for event in await bench.ledger.history("audited", key)] == ["recorded"]
+
+
+@pytest.mark.parametrize("kinds", [(SLOW_DOWN,), (CUT, RESET), (SLOW_DOWN, CUT, RESET)], ids=["503", "cuts", "all"])
+async def test_three_answers_of_ten_fail(bench: Bench, kinds: tuple[Fault, ...]) -> None:
+    bench.stub.faults = [random_faults(0.3, seed=5, kinds=kinds, operations={"GetObject"})]
+    bench.send(*bench.objects())
+    counts = await bench.work()
+    assert counts.hashed == len(SIZES)
+    assert await bench.recorded() == bench.expected
+    settled(bench)
+
+
+@pytest.mark.parametrize("size", [200_000, 3_000_000], ids=["small", "large"])
+@pytest.mark.parametrize("change", ["overwritten", "deleted"])
+async def test_object_that_is_changed_in_mid_read_is_never_recorded(bench: Bench, change: str, size: int) -> None:
+    data = bench.chance.randbytes(size)
+    task = bench.put("changing", data)
+    others = bench.objects()
+    asked = 0
+
+    def plan(operation: str, key: str, nth: int) -> Fault | None:
+        nonlocal asked
+        if operation != "GetObject" or key != "changing":
+            return None
+        asked += 1
+        if asked == 1:
+            return CUT
+        if change == "overwritten":
+            bench.stub.put("audited", "changing", data[::-1])
+        else:
+            bench.stub.world.buckets["audited"].delete("changing")
+        return None
+
+    bench.stub.faults = [plan]
+    bench.send(*others[:5], task, *others[5:])
+    counts = await bench.work()
+    assert (counts.superseded, counts.hashed, asked) == (1, len(SIZES), 2)
+    del bench.expected["changing", task.etag]
+    assert await bench.recorded() == bench.expected
+    settled(bench)
+
+
+async def test_newer_object_gets_its_own_digest_by_its_own_message(bench: Bench) -> None:
+    old = bench.put("key", bench.chance.randbytes(2_000_000))
+    new = bench.put("key", bench.chance.randbytes(2_000_000))
+    bench.send(new)
+    bench.send(old)
+    counts = await bench.work()
+    assert (counts.hashed, counts.superseded) == (1, 1)
+    del bench.expected["key", old.etag]
+    assert await bench.recorded() == bench.expected
+    settled(bench)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7])
+async def test_ledger_that_refuses_many_calls_loses_nothing(bench: Bench, share: float) -> None:
+    """Each refusal ends a worker: the next one finds all on the queue or in the ledger."""
+
+    def hook(name: str) -> None:
+        if bench.chance.random() < share:
+            raise LedgerError("the ledger refuses us (ProvisionedThroughputExceededException)")
+
+    tasks = bench.objects()
+    for task in tasks:
+        bench.send(task)
+    ends = 0
+    throttled = Hooked(bench.ledger, hook)
+    while bench.queue.left:
+        try:
+            await bench.work(throttled)
+        except LedgerError:
+            ends += 1
+            assert ends < 500
+        bench.queue.time += 900
+    assert ends > 0
+    assert await bench.recorded() == bench.expected
+    settled(bench)
+
+
+async def test_poison_among_good_messages_harms_none_of_them(bench: Bench) -> None:
+    poison = ["poison", "{" * 100_000, '{"v":1}', '{"Records":[{}]}', "\x00\ud800", "[]", "9" * 10_000]
+    for task, body in zip(bench.objects(), poison * 2, strict=False):
+        bench.send(task)
+        bench.queue.put(body)
+    counts = await bench.work()
+    assert (counts.hashed, counts.dead_lettered) == (len(SIZES), len(SIZES))
+    assert await bench.recorded() == bench.expected
+    assert bench.queue.left == []
+    assert bench.queue.dead_letters is not None
+    assert {letter.body for letter in bench.queue.dead_letters.sent} == set(poison)
+
+
+class Cut(Store):
+    """A bucket whose answers end early. cuts: after how many bytes, one for each coming read; then none."""
+
+    cuts: list[int]
+
+    @asynccontextmanager
+    async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
+        async with super()._get(key, etag, span) as body:
+            if isinstance(body, Bytes) and self.cuts and self.cuts[0] < len(body.data):
+                body.breaks_at = self.cuts.pop(0)
+            yield body
+
+
+@pytest.mark.parametrize("size", [1, 10_000, 300_000, 2_000_003])
+@pytest.mark.parametrize("seed", range(6))
+async def test_body_that_is_cut_at_every_kind_of_point(bench: Bench, size: int, seed: int) -> None:
+    chance = random.Random(seed)
+    points = [0, 1, 63, 64, 65, 4095, SETTINGS.chunk_size - 1, SETTINGS.chunk_size, SETTINGS.chunk_size + 1, size - 1]
+    data = chance.randbytes(size)
+    store = Cut({"key": data})
+    store.cuts = [point for point in chance.sample(points, k=len(points)) if point < size]
+    queue = bench.queue
+    processor = Processor(
+        queue, queue.dead_letters, bench.ledger, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause
+    )
+    task = HashTask("key", None, etag_of(data), size)
+    done = await processor.process(queue.put(encode(HashMessage("run", "bucket", ("sha256",), (task,)))))
+    assert done.counts == Counts(messages=1, hashed=1)
+    (found,) = await bench.ledger.known("bucket", [ObjectRef("key", etag_of(data), size, "")], ["sha256"])
+    assert found == {"sha256": hashlib.sha256(data).hexdigest()}

@@ -1,0 +1,331 @@
+"""One message: what is known is skipped, what fails goes again or is put away, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from auditor.aws.sqs import Outgoing, Refused
+from auditor.errors import CallFailed, LedgerError, QueueError
+from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines.pool import EnginePool
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
+from tests.support.fakes.ledger import Hooked, failing
+
+SETTINGS = HashSettings(retry_base=8.0)
+
+
+def refuse_all(entries: Sequence[Outgoing]) -> list[Refused]:
+    return [Refused(entry, "Trouble", sender_fault=True) for entry in entries]
+
+
+def denied(times: int = 99) -> list[CallFailed]:
+    return [CallFailed("GetObject", "AccessDenied", 403)] * times
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store({f"key-{number}": f"data {number}".encode() * 100 for number in range(10)})
+
+
+@pytest.fixture
+def dead() -> MemoryQueue:
+    return MemoryQueue()
+
+
+@pytest.fixture
+def queue(dead: MemoryQueue) -> MemoryQueue:
+    return MemoryQueue(dead)
+
+
+@pytest.fixture
+def processor(queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store) -> Processor:
+    return Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause)
+
+
+async def digest_in(ledger: Ledger, store: Store, key: str) -> str | None:
+    data = store.objects[key]
+    (found,) = await ledger.known("bucket", [ObjectRef(key, etag_of(data), len(data), "")], ["sha256"])
+    return found.get("sha256")
+
+
+async def test_objects_are_hashed_and_recorded(
+    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    done = await processor.process(queue.put(message_of(store, "key-1", "key-2")))
+    assert (done.counts, done.hide, done.doom) == (Counts(messages=1, hashed=2), None, None)
+    for key in ("key-1", "key-2"):
+        assert await digest_in(ledger, store, key) == hashlib.sha256(store.objects[key]).hexdigest()
+
+
+async def test_same_message_twice_reads_nothing_the_second_time(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    body = message_of(store, "key-1", "key-2")
+    await processor.process(queue.put(body))
+    reads = len(store.reads)
+    done = await processor.process(queue.put(body))
+    assert done.counts == Counts(messages=1, known=2)
+    assert len(store.reads) == reads
+
+
+async def test_algorithm_that_is_not_known_yet_is_added(
+    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    await processor.process(queue.put(message_of(store, "key-1")))
+    body = message_of(store, "key-1").replace('["sha256"]', '["sha256","md5"]')
+    assert (await processor.process(queue.put(body))).counts == Counts(messages=1, hashed=1)
+    assert (await processor.process(queue.put(body))).counts == Counts(messages=1, known=1)
+
+
+async def test_overwritten_and_vanished_are_superseded_not_failed(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    body = message_of(store, "key-1", "key-2", "key-3")
+    store.objects["key-1"] = b"newer"
+    del store.objects["key-2"]
+    done = await processor.process(queue.put(body))
+    assert (done.counts, done.hide) == (Counts(messages=1, hashed=1, superseded=2), None)
+    assert queue.sent == []
+
+
+async def test_archived_object_is_unhashable_and_not_sent_again(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    store.failures["key-1"] = [CallFailed("GetObject", "InvalidObjectState", 403)]
+    done = await processor.process(queue.put(message_of(store, "key-1")))
+    assert (done.counts, done.hide, queue.sent) == (Counts(messages=1, unhashable=1), None, [])
+
+
+async def test_passing_failure_is_tried_again_in_place(processor: Processor, queue: MemoryQueue, store: Store) -> None:
+    store.failures["key-1"] = [CallFailed("GetObject", "SlowDown", 503)] * 2
+    done = await processor.process(queue.put(message_of(store, "key-1")))
+    assert done.counts == Counts(messages=1, hashed=1)
+
+
+async def test_only_the_failed_entry_is_sent_again_with_one_attempt_more(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    store.failures["key-2"] = denied()
+    done = await processor.process(queue.put(message_of(store, "key-1", "key-2", "key-3", attempts=1)))
+    assert (done.counts, done.hide) == (Counts(messages=1, hashed=2, resent=1), None)
+    (again,) = queue.sent
+    assert [(task.key, task.attempts) for task in decode(again.body).tasks] == [("key-2", 2)]
+    assert decode(again.body).run == "run"
+    assert 8 <= again.delay <= 16
+    assert done.due == again.delay
+
+
+@pytest.mark.parametrize(
+    ("failures", "least", "most"), [(1, 4, 8), (2, 8, 16), (4, 32, 64), (8, 450, 900), (99, 450, 900)]
+)
+def test_backoff_doubles_up_to_what_sqs_allows(processor: Processor, failures: int, least: int, most: int) -> None:
+    delays = [processor.backoff(failures) for _ in range(200)]
+    assert least <= min(delays) <= max(delays) <= most
+    assert len(set(delays)) > 1
+
+
+async def test_entry_past_its_attempts_goes_to_the_dead_letter_queue_with_its_reason(
+    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
+) -> None:
+    store.failures["key-2"] = denied()
+    received = queue.put(message_of(store, "key-1", "key-2", attempts=4))
+    done = await processor.process(received)
+    assert (done.counts, done.hide) == (Counts(messages=1, hashed=1, failed=1, dead_lettered=1), None)
+    (letter,) = dead.sent
+    assert letter.attributes == {"reason": "AccessDenied", "message_id": received.id, "run": "run"}
+    assert [(task.key, task.attempts) for task in decode(letter.body).tasks] == [("key-2", 0)]
+    assert queue.sent == []
+
+
+async def test_dead_letter_that_is_put_back_is_worked_on(
+    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
+) -> None:
+    store.failures["key-2"] = denied(1)
+    await processor.process(queue.put(message_of(store, "key-2", attempts=4)))
+    done = await processor.process(queue.put(dead.sent[0].body))
+    assert done.counts == Counts(messages=1, hashed=1)
+
+
+async def test_entry_that_comes_with_all_its_attempts_used_is_not_read(
+    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
+) -> None:
+    done = await processor.process(queue.put(message_of(store, "key-1", attempts=5)))
+    assert done.counts == Counts(messages=1, failed=1, dead_lettered=1)
+    assert store.reads == []
+    assert dead.sent[0].attributes["reason"] == "TooManyAttempts"
+
+
+async def test_reasons_of_one_message_are_told_apart(
+    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
+) -> None:
+    store.failures["key-1"] = denied()
+    store.failures["key-2"] = [CallFailed("GetObject", "KMS.DisabledException", 400)]
+    store.failures["key-3"] = denied()
+    await processor.process(queue.put(message_of(store, "key-1", "key-2", "key-3", attempts=4)))
+    letters = {letter.attributes["reason"]: decode(letter.body) for letter in dead.sent}
+    assert {reason: sorted(task.key for task in letter.tasks) for reason, letter in letters.items()} == {
+        "AccessDenied": ["key-1", "key-3"],
+        "KMS.DisabledException": ["key-2"],
+    }
+
+
+async def test_digest_that_contradicts_the_ledger_is_put_away_at_once(
+    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    data = store.objects["key-1"]
+    wrong = Entry(
+        bucket="bucket",
+        key="key-1",
+        version_id=None,
+        etag=etag_of(data),
+        size=len(data),
+        digests={"sha256": "00"},
+        hashed_at="",
+    )
+    await ledger.record(wrong)
+    body = message_of(store, "key-1").replace('["sha256"]', '["sha256","md5"]')
+    done = await processor.process(queue.put(body))
+    assert done.counts == Counts(messages=1, failed=1, dead_lettered=1)
+    assert dead.sent[0].attributes["reason"] == "DigestConflict"
+    assert await digest_in(ledger, store, "key-1") == "00"
+
+
+@pytest.mark.parametrize("body", ["not json", "{}", '{"v":2}', '{"v":1,"run":"run"}', "x" * 200_000, "\ufffd\u20ac"])
+async def test_malformed_message_is_put_away_as_it_came(
+    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, body: str
+) -> None:
+    received = queue.put(body)
+    done = await processor.process(received)
+    assert (done.counts, done.hide) == (Counts(messages=1, failed=1, dead_lettered=1), None)
+    (letter,) = dead.sent
+    assert letter.body == body
+    assert letter.attributes["message_id"] == received.id
+    assert 0 < len(letter.attributes["reason"]) <= 256
+
+
+async def test_without_a_dead_letter_queue_the_message_is_left_for_later(
+    queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    processor = Processor(queue, None, ledger, EnginePool(Buckets(bucket=store)), SETTINGS, sleep=no_pause)
+    store.failures["key-1"] = denied()
+    store.failures["key-2"] = denied()
+    given_up = HashTask("key-1", None, etag_of(store.objects["key-1"]), len(store.objects["key-1"]), 4)
+    young = HashTask("key-2", None, etag_of(store.objects["key-2"]), len(store.objects["key-2"]), 0)
+    done = await processor.process(queue.put(encode(HashMessage("run", "bucket", ("sha256",), (given_up, young)))))
+    assert done.counts == Counts(messages=1, failed=2)
+    assert done.hide is not None
+    assert queue.sent == []  # else each return of the message would make one more copy of key-2
+    done = await processor.process(queue.put("malformed"))
+    assert (done.counts, done.hide is None) == (Counts(messages=1, failed=1), False)
+
+
+async def test_refused_resend_leaves_the_message_for_later(
+    processor: Processor, queue: MemoryQueue, store: Store
+) -> None:
+    queue.refusals = [refuse_all]
+    store.failures["key-1"] = denied()
+    done = await processor.process(queue.put(message_of(store, "key-1")))
+    assert done.counts == Counts(messages=1, failed=1)
+    assert done.hide is not None
+    assert 0 <= done.hide <= 8
+
+
+async def test_dead_letter_queue_that_refuses_leaves_the_message_and_resends_nothing(
+    processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
+) -> None:
+    dead.broken = QueueError("the queue cannot be reached")
+    store.failures["key-1"] = denied()
+    done = await processor.process(queue.put(message_of(store, "key-1", attempts=4)))
+    assert (done.counts, done.hide is None, queue.sent) == (Counts(messages=1, failed=1), False, [])
+
+
+async def test_bucket_that_does_not_exist_fails_its_own_objects_only(
+    processor: Processor, queue: MemoryQueue, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = await processor.process(queue.put(message_of(store, "key-1", bucket="no-such")))
+    assert (done.counts, done.doom) == (Counts(messages=1, resent=1), None)
+    assert "run run: there is no bucket named 'no-such'" in caplog.messages
+    done = await processor.process(queue.put(message_of(store, "key-1")))
+    assert done.counts == Counts(messages=1, hashed=1)
+
+
+async def test_s3_notification_is_hashed_with_the_default_algorithms(
+    processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    data = store.objects["a key+1"] = b"uploaded"
+    entry = {"key": "a+key%2B1", "size": len(data), "eTag": etag_of(data)}
+    record = {
+        "eventSource": "aws:s3",
+        "eventName": "ObjectCreated:Put",
+        "s3": {"bucket": {"name": "bucket"}, "object": entry},
+    }
+    done = await processor.process(queue.put(json.dumps({"Records": [record]})))
+    assert done.counts == Counts(messages=1, hashed=1)
+    assert await digest_in(ledger, store, "a key+1") == hashlib.sha256(data).hexdigest()
+
+
+async def test_test_event_is_done_without_a_word(processor: Processor, queue: MemoryQueue) -> None:
+    done = await processor.process(queue.put('{"Service":"Amazon S3","Event":"s3:TestEvent"}'))
+    assert (done.counts, done.hide) == (Counts(messages=1), None)
+
+
+async def test_log_names_message_run_and_code_and_cuts_the_key(
+    processor: Processor, queue: MemoryQueue, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "secret\n" * 100
+    store.objects[key] = b"x"
+    store.failures[key] = denied()
+    with caplog.at_level(logging.WARNING):
+        received = queue.put(message_of(store, key))
+        await processor.process(received)
+    (line,) = caplog.messages
+    assert line.startswith(f"run run, message {received.id}: 'secret\\n")
+    assert line.endswith("AccessDenied, attempt 1")
+    assert len(line) < 200
+    assert "\n" not in line
+
+
+async def test_ledger_that_fails_dooms_all_work_and_leaves_the_message(
+    queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
+    error = LedgerError("the ledger is gone")
+    processor = Processor(queue, None, Hooked(ledger, failing(error)), EnginePool(Buckets(bucket=store)), SETTINGS)
+    done = await processor.process(queue.put(message_of(store, "key-1")))
+    assert done.doom is error
+    assert done.hide is not None
+
+
+async def test_expired_credentials_doom_all_work(processor: Processor, queue: MemoryQueue, store: Store) -> None:
+    store.failures["key-1"] = [CallFailed("GetObject", "ExpiredToken", 400)]
+    done = await processor.process(queue.put(message_of(store, "key-1", "key-2")))
+    assert "expired" in str(done.doom)
+    assert done.hide is not None
+    assert queue.sent == []
+
+
+async def test_fault_of_ours_leaves_the_message_and_is_logged(
+    queue: MemoryQueue, ledger: Ledger, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    buggy = Hooked(ledger, failing(ZeroDivisionError("a bug")))
+    processor = Processor(queue, None, buggy, EnginePool(Buckets(bucket=store)), SETTINGS)
+    done = await processor.process(queue.put(message_of(store, "key-1")))
+    assert (done.counts.failed, done.doom, done.hide is None) == (1, None, False)
+    assert "a fault of the worker" in caplog.text

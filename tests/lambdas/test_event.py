@@ -1,0 +1,256 @@
+"""The audit as a function: events as they come, and what the deadline does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import BucketError, RunError, UsageError
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.event import EVENT_SETTINGS, EVENT_TARGET, read_event
+from auditor.runs.reading import last_listed, read_lines
+from auditor.runs.stores import open_store
+from auditor.s3.engines import Choice, open_engine
+from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
+from tests.support.fakes.engine import FakeEngine, ref
+from tests.support.log_lines import logged
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
+
+SCHEDULE = {
+    "version": "0",
+    "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
+    "detail-type": "Scheduled Event",
+    "source": "aws.events",
+    "account": "123456789012",
+    "time": "2026-01-02T03:04:05Z",
+    "region": "eu-west-1",
+    "resources": [],
+    "detail": {},
+}
+
+
+def environ(stub: StubServer, out: Path, **more: str) -> Mapping[str, str]:
+    return {
+        "AUDITOR_BUCKETS": "audited",
+        "AUDITOR_ENDPOINT_URL": stub.url,
+        "AUDITOR_OUT": str(out),
+        "AUDITOR_FAIL_ON": "never",
+        **more,
+    }
+
+
+@pytest.mark.parametrize("event", [{}, SCHEDULE])
+def test_an_empty_event_and_a_schedule_mean_every_configured_bucket(event: dict[str, Any]) -> None:
+    invocation = read_event(event, {"AUDITOR_BUCKETS": "one,s3://two/prefix/"})
+    assert [target.uri for target in invocation.targets] == ["s3://one", "s3://two/prefix/"]
+
+
+def test_an_event_wins_over_the_environment() -> None:
+    event = {"bucket": "bbb", "prefix": "p/", "engine": "boto3", "versions": True, "max_rate": 10, "only": ["O01"]}
+    invocation = read_event(event, {"AUDITOR_ENGINE": "aioboto3", "AUDITOR_BUCKETS": "one"})
+    target = invocation.targets[0]
+    assert (target.bucket, target.prefix, target.versions) == ("bbb", "p/", True)
+    assert (invocation.settings.engine, invocation.settings.max_rate) == ("boto3", 10.0)
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        ({"bukket": "b"}, "bukket"),
+        ({"bucket": "b", "out": "s3://elsewhere"}, "out"),
+        ({"bucket": "b", "endpoint_url": "http://127.0.0.1:1"}, "endpoint_url"),
+        ({"prefix": "p/"}, "prefix"),
+        ({"bucket": 7}, "bucket"),
+        ({"bucket": ""}, "the event's bucket is empty"),
+        ({"bucket": None}, "the event's bucket is empty"),
+        ({"bucket": "", "prefix": "p/"}, "the event's bucket is empty"),
+        ({"bucket": "bbb", "prefix": ["p"]}, "prefix"),
+        ({"bucket": "bbb", "engine": "warp"}, "engine"),
+        ({"bucket": "bbb", "engine": {"a": 1}}, "engine"),
+        ({"bucket": "bbb", "hop": -1}, "hop"),
+        ({"bucket": "bbb", "hop": "1"}, "hop"),
+        ({"bucket": "bbb", "run": 5}, "run"),
+        ({"run": "20260102T030405Z-0a1b2c"}, "bucket"),
+        ([], "object"),
+        ({}, "AUDITOR_BUCKETS"),
+    ],
+)
+def test_an_event_that_means_nothing_is_refused_by_name(event: Any, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        read_event(event, {})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=5,
+)
+events = st.dictionaries(
+    st.sampled_from(sorted(EVENT_SETTINGS | EVENT_TARGET)) | st.text(max_size=10),
+    json_values | st.sampled_from(["bbb", "sha256", "O01", "direct", "high"]),
+    max_size=6,
+)
+
+
+@given(events | json_values)
+def test_any_event_is_an_invocation_or_an_error_of_its_sender(event: Any) -> None:
+    try:
+        invocation = read_event(event, {"AUDITOR_BUCKETS": "one"})
+    except UsageError:
+        return
+    assert invocation.targets
+    assert invocation.hop >= 0
+
+
+@pytest.mark.parametrize("run", ["x", "../../x", "20260102T030405Z-0a1b2c\n", "20260102T030405Z-0a1b2c", ""])
+async def test_a_run_that_is_none_is_refused_and_nothing_is_listed(stub: StubServer, tmp_path: Path, run: str) -> None:
+    event = {"bucket": "audited", "run": run}
+    with pytest.raises(UsageError, match=r"is not a run ID|there is no run"):
+        await AuditService(environ(stub, tmp_path)).handle(event, Surroundings(seconds_left=900.0))
+    assert stub.count("ListObjectsV2") == 0
+
+
+async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "a.txt", b"x", acl="public-read")
+    answer = await AuditService(environ(stub, tmp_path)).handle(SCHEDULE, Surroundings(seconds_left=900.0))
+    (summary,) = answer["runs"]
+    assert summary["complete"]
+    assert summary["coverage"]["listed"] == 1
+    assert summary["verdicts"]["exposed"] == 1
+
+
+async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "a.txt", b"x")
+    service = AuditService(environ(stub, tmp_path, AUDITOR_BUCKETS="no-such-bucket,audited"))
+    with pytest.raises(BucketError, match="no-such-bucket"):
+        await service.handle({}, Surroundings(seconds_left=900.0))
+    with open_store(str(tmp_path)) as store:
+        assert last_listed(store, "audited", "") == 1
+
+
+@pytest.mark.parametrize("bucket", ["", None])
+async def test_an_empty_bucket_audits_nothing(stub: StubServer, tmp_path: Path, bucket: str | None) -> None:
+    with pytest.raises(UsageError, match="bucket is empty"):
+        await AuditService(environ(stub, tmp_path)).handle({"bucket": bucket}, Surroundings(seconds_left=900.0))
+    assert stub.calls == []
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_run_that_is_complete_is_left_alone_and_nobody_is_alarmed(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "a.txt", b"x")
+    service, metrics = AuditService(environ(stub, tmp_path)), list[str]()
+    (summary,) = (await service.handle({}, Surroundings(seconds_left=900.0)))["runs"]
+    event = {"bucket": "audited", "run": summary["run"], "hop": 1}
+    again = await service.handle(event, Surroundings(seconds_left=900.0, emit=metrics.append))
+    assert again == {"runs": [], "left": [f"run {summary['run']} is complete: there is nothing to resume"]}
+    assert metrics == []
+
+
+async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub: StubServer, tmp_path: Path) -> None:
+    stub.put("audited", "secret-name", b"x", metadata={"secret": "value"})
+    metrics: list[str] = []
+    around = Surroundings(seconds_left=900.0, emit=metrics.append, request="request-1")
+    with logged() as lines:
+        (summary,) = (await AuditService(environ(stub, tmp_path)).handle({}, around))["runs"]
+        with pytest.raises(BucketError):
+            await AuditService(environ(stub, tmp_path)).handle({"bucket": "not-there"}, around)
+    begun, ended, *failed = lines
+    expected = {"run": summary["run"], "bucket": "audited", "hop": 0, "requestId": "request-1"}
+    assert expected.items() <= begun.items()
+    assert expected.items() <= ended.items()
+    assert ended["message"] == (
+        "complete: listed 1, audited 1, vanished 0, undecided 0, exposed 0, findings"
+        f" {sum(summary['findings'].values())}"
+    )
+    assert expected.items() <= json.loads(metrics[0]).items()
+    assert [one["level"] for one in failed] == ["INFO", "ERROR", "ERROR"]
+    assert {one["requestId"] for one in failed} == {"request-1"}
+    assert failed[1]["bucket"] == "not-there"
+    assert "secret" not in json.dumps([lines, metrics])
+
+
+async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer, tmp_path: Path) -> None:
+    for number in range(60):
+        stub.put("audited", f"{number:03}", b"x")
+    stub.faults = [latency(0.05)]
+    more = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
+    with pytest.raises(
+        RunError, match=r"s3://other-bucket was not begun: .*; the audit of s3://third-bucket was not begun: "
+    ):
+        await AuditService(environ(stub, tmp_path, **more)).handle({}, Surroundings(seconds_left=3.0))
+
+
+async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    for number in range(60):
+        stub.put("audited", f"{number:03}", b"x")
+    stub.faults = [latency(0.05)]
+    service = AuditService(environ(stub, tmp_path, AUDITOR_CONCURRENCY="1"))
+    (first,) = (await service.handle({"bucket": "audited"}, Surroundings(seconds_left=3.0)))["runs"]
+    assert not first["complete"]
+    assert first["coverage"]["listed"] < 60
+    stub.faults = []
+    event = {"bucket": "audited", "run": first["run"], "start_after": first["resume"]["start_after"], "hop": 1}
+    (second,) = (await service.handle(event, Surroundings(seconds_left=900.0)))["runs"]
+    assert second["complete"]
+    assert second["run"] == first["run"]
+    assert second["coverage"]["listed"] == 60
+    with open_store(str(tmp_path)) as store:
+        keys = [line["key"] for line in read_lines(store, "audited", first["run"], "objects")]
+    assert keys == [f"{number:03}" for number in range(60)]
+
+
+async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path) -> None:
+    """Connections and what was found out about the bucket's place outlive an event, where the service is told so."""
+    stub.put("audited", "key")
+    opened: list[Choice] = []
+
+    def counted(choice: Choice) -> AbstractAsyncContextManager[Engine]:
+        opened.append(choice)
+        return open_engine(choice)
+
+    async with EnginePool(counted) as pool:
+        service = AuditService(environ(stub, tmp_path), engines=pool.lend)
+        lines: list[str] = []
+        for event in ({}, {"bucket": "audited"}, {"bucket": "audited", "concurrency": 3}):
+            done = await service.handle(event, Surroundings(seconds_left=600.0, emit=lines.append))
+            assert done["runs"][0]["coverage"]["audited"] == 1
+    assert [(name, connection.concurrency == 3) for name, connection in opened] == [("direct", False), ("direct", True)]
+
+
+async def test_a_run_begins_with_the_connections_that_an_earlier_one_left_open(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    stub.put("audited", "key")
+    together = asyncio.Barrier(70)
+
+    async def all_of_them(action: str, key: str) -> None:
+        if action == "acl":
+            await asyncio.wait_for(together.wait(), 20)
+
+    engine = FakeEngine([ref(f"{number:02}") for number in range(70)], hook=all_of_them)
+    engine.open_connections = 60
+
+    @asynccontextmanager
+    async def lent(choice: Choice) -> AsyncIterator[FakeEngine]:
+        yield engine
+
+    service = AuditService(environ(stub, tmp_path, AUDITOR_MAX_RATE="unlimited"), engines=lent)
+    done = await service.handle({}, Surroundings(seconds_left=600.0, emit=lambda line: None))
+
+    assert done["runs"][0]["coverage"]["audited"] == 70
+    assert engine.kept is not None
+    assert engine.kept >= 70

@@ -1,0 +1,184 @@
+"""An audit that its deadline ends goes on in the next invocation, until it is whole; what is told of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import RunError, UsageError
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.handover import MOST_HOPS, next_event
+from auditor.lambdas.metrics import UNITS
+from auditor.model.target import Target
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
+
+OBJECTS = 60
+
+
+@dataclass
+class Account:
+    """A function's surroundings that write down what they are told."""
+
+    seconds: float
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    async def invoke(self, event: Mapping[str, Any]) -> None:
+        self.events.append(json.loads(json.dumps(event)))
+
+    async def publish(self, subject: str, message: str) -> None:
+        self.messages.append(f"{subject}\n{message}")
+
+    def around(self, *, hands_on: bool = True) -> Surroundings:
+        return Surroundings(
+            seconds_left=self.seconds,
+            successor=self if hands_on else None,
+            topic=self,
+            emit=lambda line: self.lines.append(json.loads(line)),
+        )
+
+    def metric(self, name: str) -> float:
+        return float(sum(line.get(name, 0) for line in self.lines))
+
+
+@pytest.fixture
+def service(stub: StubServer, tmp_path: Path) -> AuditService:
+    for number in range(OBJECTS):
+        stub.put("audited", f"{number:03}", b"x", acl="public-read" if number == 7 else "private")
+    return AuditService(
+        {
+            "AUDITOR_BUCKETS": "audited",
+            "AUDITOR_ENDPOINT_URL": stub.url,
+            "AUDITOR_OUT": str(tmp_path),
+            "AUDITOR_CONCURRENCY": "1",
+            "AUDITOR_FAIL_ON": "never",
+        }
+    )
+
+
+async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
+    service: AuditService, stub: StubServer, tmp_path: Path
+) -> None:
+    stub.faults = [latency(0.03)]
+    account = Account(2.0)
+    (first,) = (await service.handle({}, account.around()))["runs"]
+    assert not first["complete"]
+    run = tmp_path / "bucket=audited" / f"run={first['run']}"
+    assert not (run / "summary.json").exists()
+    assert not (tmp_path / "bucket=audited" / "latest.json").exists()
+    hops = [event["hop"] for event in account.events]
+    while account.events:
+        event = account.events.pop()
+        assert (event["bucket"], event["run"]) == ("audited", first["run"])
+        if len(hops) == 3:
+            stub.faults = []
+        (summary,) = (await service.handle(event, account.around()))["runs"]
+        hops += [event["hop"] for event in account.events]
+    assert hops == list(range(1, len(hops) + 1))
+    assert summary["complete"]
+    assert summary["coverage"]["listed"] == OBJECTS
+    assert summary["findings"]["high"] == 2
+    assert (run / "summary.json").exists()
+    with open_store(str(tmp_path)) as store:
+        keys = [line["key"] for line in read_lines(store, "audited", first["run"], "objects")]
+    assert keys == [f"{number:03}" for number in range(OBJECTS)]
+    assert account.metric("RunsComplete") == 1
+    assert account.metric("RunsHandedOn") == len(hops)
+    assert account.metric("Objects") == OBJECTS
+    assert account.messages == []
+
+
+async def test_a_key_range_goes_on_as_the_range_that_it_was(
+    service: AuditService, stub: StubServer, tmp_path: Path
+) -> None:
+    stub.faults = [latency(0.03)]
+    account = Account(2.0)
+    await service.handle({"bucket": "audited", "start_after": "009", "stop_at": "049"}, account.around())
+    stub.faults = []
+    while account.events:
+        (summary,) = (await service.handle(account.events.pop(), account.around()))["runs"]
+    assert summary["complete"]
+    assert summary["coverage"]["listed"] == 40
+    assert (summary["target"]["start_after"], summary["target"]["stop_at"]) == ("009", "049")
+    assert not (tmp_path / "bucket=audited" / "latest.json").exists()
+
+
+async def test_a_target_that_was_not_reached_is_handed_on_too(
+    service: AuditService, stub: StubServer, tmp_path: Path
+) -> None:
+    stub.faults = [latency(0.05)]
+    stub.world.add("second")
+    account = Account(2.0)
+    service = AuditService({**service._environ, "AUDITOR_BUCKETS": "audited,s3://second/prefix/"})
+    await service.handle({"max_rate": 500}, account.around())
+    assert [event["bucket"] for event in account.events] == ["audited", "second"]
+    assert account.events[1] == {"bucket": "second", "prefix": "prefix/", "versions": False, "hop": 1, "max_rate": 500}
+    (summary,) = (await service.handle(account.events[1], Account(900.0).around()))["runs"]
+    assert summary["complete"]
+
+
+async def test_a_run_that_its_own_budget_ends_is_not_handed_on(service: AuditService) -> None:
+    account = Account(900.0)
+    (summary,) = (await service.handle({"max_calls": 40}, account.around()))["runs"]
+    assert not summary["complete"]
+    assert account.events == []
+    assert account.metric("RunsIncomplete") == 1
+    assert "did not reach its end" in account.messages[0]
+
+
+async def test_a_hole_is_told_with_counts_and_never_with_a_key(service: AuditService, stub: StubServer) -> None:
+    stub.put("audited", "secret-name", b"x", deny={"acl"})
+    account = Account(900.0)
+    await service.handle({}, account.around())
+    (message,) = account.messages
+    assert "1 object undecided" in message
+    assert "GetObjectAcl AccessDenied, 1 times" in message
+    assert "secret-name" not in message
+
+
+async def test_a_failure_is_measured_told_and_raised(service: AuditService) -> None:
+    account = Account(900.0)
+    with pytest.raises(RunError, match="no bucket"):
+        await service.handle({"bucket": "not-there"}, account.around())
+    with pytest.raises(UsageError):
+        await service.handle({"bukket": "audited"}, account.around())
+    assert account.metric("RunsFailed") == 2
+    assert len(account.messages) == 2
+
+
+async def test_every_metric_that_is_emitted_is_declared(service: AuditService) -> None:
+    account = Account(900.0)
+    await service.handle({}, account.around())
+    (line,) = account.lines
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    assert directive["Namespace"] == "S3Auditor"
+    assert {metric["Name"] for metric in directive["Metrics"]} <= UNITS.keys()
+    assert {metric["Name"] for metric in directive["Metrics"]} <= line.keys()
+
+
+def test_past_two_hundred_hops_it_stops() -> None:
+    with pytest.raises(RunError, match="200 times"):
+        next_event({}, Target("audited"), MOST_HOPS, None)
+
+
+def test_a_key_range_stays_with_those_who_go_on() -> None:
+    target = Target("audited", "p/", True, "a", "z")
+    assert next_event({"engine": "boto3"}, target, 3, None) == {
+        "engine": "boto3",
+        "bucket": "audited",
+        "prefix": "p/",
+        "versions": True,
+        "hop": 4,
+        "start_after": "a",
+        "stop_at": "z",
+    }

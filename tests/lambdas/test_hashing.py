@@ -1,0 +1,383 @@
+"""The hashing function, as Lambda calls it: real SQS, DynamoDB and S3 answers from moto's server."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from auditor.errors import LedgerError, UsageError
+from auditor.hashing.queue.message import HashMessage, HashTask, encode
+from auditor.hashing.worker.options import HashSettings, hash_settings
+from auditor.lambdas.hashing import HashingService, read_settings
+from auditor.ledger.dynamodb.ledger import create_table
+from tests.support.fakes.hashing import etag_of
+from tests.support.log_lines import logged
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
+from tests.support.servers.world import World
+
+MIB = 1024 * 1024
+NEEDED = {"AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:digests.db"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Where everything is, and the function's environment for it."""
+
+    url: str
+    environ: dict[str, str]
+    bucket: str
+
+    def client(self, service: str) -> Any:
+        return boto3.client(service, endpoint_url=self.url)
+
+    def task(self, key: str, data: bytes) -> HashTask:
+        put = self.client("s3").put_object(Bucket=self.bucket, Key=key, Body=data)
+        return HashTask(key, None, put["ETag"].strip('"'), len(data))
+
+    def message(self, *tasks: HashTask) -> str:
+        return encode(HashMessage("run", self.bucket, ("sha256",), tasks))
+
+    def items(self) -> list[dict[str, Any]]:
+        table = self.environ["AUDITOR_LEDGER"].removeprefix("dynamodb:")
+        found: list[dict[str, Any]] = self.client("dynamodb").scan(TableName=table)["Items"]
+        return found
+
+    def letters(self) -> list[dict[str, Any]]:
+        url = self.environ["AUDITOR_DEAD_LETTER_QUEUE"]
+        answer = self.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
+        return list(answer.get("Messages", []))
+
+    def received(self, *bodies: str) -> dict[str, Any]:
+        """Send the bodies, receive them, and wrap them as Lambda's event source mapping does."""
+        sqs, url = self.client("sqs"), self.environ["AUDITOR_QUEUE"]
+        for body in bodies:
+            sqs.send_message(QueueUrl=url, MessageBody=body)
+        answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
+        return {"Records": [as_record(message) for message in answer["Messages"]]}
+
+
+def as_record(message: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message.get("Attributes", {}),
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+    }
+
+
+@pytest.fixture
+async def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Cloud:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
+    name = uuid4().hex
+    sqs = boto3.client("sqs", endpoint_url=moto_url)
+    boto3.client("s3", endpoint_url=moto_url).create_bucket(Bucket=name)
+    await create_table(name, endpoint_url=moto_url)
+    environ = {
+        "AUDITOR_QUEUE": sqs.create_queue(QueueName=name)["QueueUrl"],
+        "AUDITOR_DEAD_LETTER_QUEUE": sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"],
+        "AUDITOR_LEDGER": f"dynamodb:{name}",
+    }
+    return Cloud(moto_url, environ, name)
+
+
+@pytest.fixture(params=["aioboto3", "boto3"])
+async def service(request: pytest.FixtureRequest, cloud: Cloud) -> AsyncIterator[HashingService]:
+    made = HashingService(cloud.environ | {"AUDITOR_ENGINE": request.param})
+    yield made
+    await made.close()
+
+
+async def test_batch_is_hashed_into_the_ledger(service: HashingService, cloud: Cloud) -> None:
+    small, large = cloud.task("a key/+%41", b"small"), cloud.task("large", bytes(3 * MIB))
+    event = cloud.received(cloud.message(small, large))
+    assert await service.handle(event) == {"batchItemFailures": []}
+    assert {item["pk"]["S"]: item["sha256"]["S"] for item in cloud.items()} == {
+        f"{cloud.bucket}/a key/+%41": hashlib.sha256(b"small").hexdigest(),
+        f"{cloud.bucket}/large": hashlib.sha256(bytes(3 * MIB)).hexdigest(),
+    }
+
+
+async def test_one_bad_message_never_fails_its_neighbours(service: HashingService, cloud: Cloud) -> None:
+    good = [cloud.message(cloud.task(f"key-{number}", b"data")) for number in range(3)]
+    event = cloud.received(good[0], "malformed", good[1], good[2])
+    assert await service.handle(event) == {"batchItemFailures": []}
+    assert len(cloud.items()) == 3
+    (letter,) = cloud.letters()
+    assert letter["Body"] == "malformed"
+    assert letter["MessageAttributes"]["reason"]["StringValue"] == "the body is not JSON"
+
+
+async def test_message_that_cannot_be_put_away_is_reported_and_comes_again_soon(cloud: Cloud) -> None:
+    environ = {name: value for name, value in cloud.environ.items() if name != "AUDITOR_DEAD_LETTER_QUEUE"}
+    service = HashingService(environ)
+    try:
+        event = cloud.received(cloud.message(cloud.task("key", b"data")), "malformed")
+        bad = next(record["messageId"] for record in event["Records"] if record["body"] == "malformed")
+        assert await service.handle(event) == {"batchItemFailures": [{"itemIdentifier": bad}]}
+        assert len(cloud.items()) == 1
+    finally:
+        await service.close()
+
+
+async def test_a_message_of_another_queue_comes_again_soon_on_that_queue(cloud: Cloud) -> None:
+    sqs = cloud.client("sqs")
+    other = sqs.create_queue(QueueName=f"{cloud.bucket}-events", Attributes={"VisibilityTimeout": "5400"})["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=other, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    sqs.send_message(QueueUrl=other, MessageBody="malformed")
+    (message,) = sqs.receive_message(QueueUrl=other, AttributeNames=["All"])["Messages"]
+    environ = {name: value for name, value in cloud.environ.items() if name != "AUDITOR_DEAD_LETTER_QUEUE"}
+    service = HashingService(environ)
+    told: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("auditor.hashing.worker.processor").addHandler(handler)
+    try:
+        failed = await service.handle({"Records": [{**as_record(message), "eventSourceARN": arn}]})
+    finally:
+        logging.getLogger("auditor.hashing.worker.processor").removeHandler(handler)
+        await service.close()
+    assert failed == {"batchItemFailures": [{"itemIdentifier": message["MessageId"]}]}
+    assert not [line for line in told if "keeps its visibility timeout" in line]
+
+
+async def test_same_event_twice_is_known_the_second_time(service: HashingService, cloud: Cloud) -> None:
+    event = cloud.received(cloud.message(cloud.task("key", b"data")))
+    await service.handle(event)
+    cloud.client("s3").delete_object(Bucket=cloud.bucket, Key="key")
+    assert await service.handle(event) == {"batchItemFailures": []}
+    assert len(cloud.items()) == 1
+
+
+async def test_object_of_a_bucket_that_is_not_there_is_sent_again(service: HashingService, cloud: Cloud) -> None:
+    body = encode(HashMessage("run", "no-such-bucket-here", ("sha256",), (HashTask("key", None, "etag", 1),)))
+    assert await service.handle(cloud.received(body)) == {"batchItemFailures": []}
+    attributes = cloud.client("sqs").get_queue_attributes(
+        QueueUrl=cloud.environ["AUDITOR_QUEUE"], AttributeNames=["All"]
+    )
+    assert attributes["Attributes"]["ApproximateNumberOfMessagesDelayed"] == "1"
+
+
+async def test_event_that_is_no_sqs_batch(cloud: Cloud) -> None:
+    with pytest.raises(UsageError, match="takes SQS batches only"):
+        await HashingService(cloud.environ).handle({"bucket": "x"})
+
+
+@pytest.mark.parametrize("event", [[], "Records", {"Records": {}}, {"Records": [{}]}, {"Records": ["a"]}])
+async def test_event_that_is_no_batch_in_another_way(cloud: Cloud, event: Any) -> None:
+    service = HashingService(cloud.environ)
+    try:
+        with pytest.raises(UsageError, match="takes SQS batches only"):
+            await service.handle(event)
+    finally:
+        await service.close()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"body": None}, {"body": 7}, {"body": {"v": 1}}, {"receiptHandle": None}],
+    ids=["no body", "number", "object", "no receipt"],
+)
+async def test_a_record_without_what_a_message_has_fails_alone(cloud: Cloud, broken: dict[str, Any]) -> None:
+    event = cloud.received(cloud.message(cloud.task("good", b"data")), cloud.message(cloud.task("bad", b"data")))
+    bad = next(record for record in event["Records"] if '"bad"' in record["body"])
+    for name, value in broken.items():
+        bad[name] = value
+        if value is None:
+            del bad[name]
+    service = HashingService(cloud.environ)
+    try:
+        assert await service.handle(event) == {"batchItemFailures": [{"itemIdentifier": bad["messageId"]}]}
+    finally:
+        await service.close()
+    assert [item["pk"]["S"] for item in cloud.items()] == [f"{cloud.bucket}/good"]
+    assert cloud.letters() == []
+
+
+@pytest.mark.parametrize("attributes", [None, [], {"ApproximateReceiveCount": None}, {"ApproximateReceiveCount": "x"}])
+async def test_a_record_whose_receipts_are_not_counted_is_taken_for_new(cloud: Cloud, attributes: Any) -> None:
+    event = cloud.received(cloud.message(cloud.task("key", b"data")))
+    event["Records"][0] |= {"attributes": attributes, "eventSourceARN": None}
+    service = HashingService(cloud.environ)
+    try:
+        assert await service.handle(event) == {"batchItemFailures": []}
+    finally:
+        await service.close()
+    assert len(cloud.items()) == 1
+
+
+async def test_a_huge_message_that_means_nothing_is_put_away_whole(service: HashingService, cloud: Cloud) -> None:
+    huge = "{" * 1_000_000
+    assert await service.handle(cloud.received(huge)) == {"batchItemFailures": []}
+    (letter,) = cloud.letters()
+    assert letter["Body"] == huge
+    assert letter["MessageAttributes"]["reason"]["StringValue"] == "the body is not JSON"
+
+
+@pytest.mark.parametrize("name", ["AUDITOR_QUEUE", "AUDITOR_LEDGER"])
+async def test_missing_setting_is_named(cloud: Cloud, name: str) -> None:
+    environ = {key: value for key, value in cloud.environ.items() if key != name}
+    with pytest.raises(UsageError, match=f"{name} is not set"):
+        await HashingService(environ).handle({"Records": []})
+
+
+async def test_unknown_engine_is_named(cloud: Cloud) -> None:
+    with pytest.raises(UsageError, match=r"AUDITOR_ENGINE is 'curl', .* direct or aioboto3 or boto3"):
+        await HashingService(cloud.environ | {"AUDITOR_ENGINE": "curl"}).handle({"Records": []})
+
+
+async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_event(cloud: Cloud) -> None:
+    name = uuid4().hex
+    service = HashingService(cloud.environ | {"AUDITOR_LEDGER": f"dynamodb:{name}"})
+    try:
+        with pytest.raises(LedgerError, match="does not exist"):
+            await service.handle({"Records": []})
+        await create_table(name)
+        assert await service.handle({"Records": []}) == {"batchItemFailures": []}
+    finally:
+        await service.close()
+
+
+def test_settings_have_defaults_and_are_read() -> None:
+    assert hash_settings(read_settings(NEEDED)) == HashSettings(
+        algorithms=("sha256",), chunk_size=MIB, accept_cost=False
+    )
+    accepted = {"AUDITOR_ACCEPT_COST": "true"}
+    read = read_settings(NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"} | accepted)
+    assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB, accept_cost=True)
+
+
+def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "auditor.toml"
+    file.write_text('queue = "http://127.0.0.1/q"\nledger = "sqlite:l"\nconcurrency = 3\nalgorithms = ["md5"]\n')
+    read = read_settings(
+        {"AUDITOR_CONFIG": str(file), "AUDITOR_ALGORITHMS": "sha1", "AUDITOR_EXPECTED_OWNER": "1" * 12}
+    )
+    assert (read.queue, read.ledger, read.concurrency) == ("http://127.0.0.1/q", "sqlite:l", 3)
+    assert (read.algorithms, read.chunk_mib, read.expected_owner) == (("sha1",), 1, "1" * 12)
+
+
+async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -> None:
+    with StubServer(World()) as stub:
+        stub.world.add("foreign", account="9" * 12).put("key", b"data")
+        environ = cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url, "AUDITOR_EXPECTED_OWNER": "1" * 12}
+        service = HashingService(environ)
+        try:
+            body = encode(HashMessage("run", "foreign", ("sha256",), (HashTask("key", None, etag_of(b"data"), 4),)))
+            await service.handle(cloud.received(body))
+        finally:
+            await service.close()
+        assert {call.headers.get("x-amz-expected-bucket-owner") for call in stub.calls} == {"1" * 12}
+    assert cloud.items() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AUDITOR_ALGORITHMS", ","),
+        ("AUDITOR_ALGORITHMS", "sha256,crc32"),
+        ("AUDITOR_CHUNK_MIB", "0"),
+        ("AUDITOR_CHUNK_MIB", "-1"),
+        ("AUDITOR_CHUNK_MIB", "a lot"),
+        ("AUDITOR_CHUNK_MIB", "9" * 30),
+    ],
+)
+def test_wrong_setting_is_named(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        read_settings(NEEDED | {name: value})
+
+
+async def test_what_is_logged_names_run_bucket_and_request(cloud: Cloud) -> None:
+    service = HashingService(cloud.environ)
+    try:
+        task = cloud.task("secret-name", b"data")
+        event = cloud.received(cloud.message(task), "poison")
+        with logged() as lines:
+            await service.handle(event, "request-1")
+            with pytest.raises(UsageError):
+                await service.handle({}, "request-2")
+    finally:
+        await service.close()
+    worked = next(line for line in lines if "1 hashed" in line["message"])
+    assert {"run": "run", "bucket": cloud.bucket, "requestId": "request-1"}.items() <= worked.items()
+    assert [line["message"] for line in lines if "come again" in line["message"]] == [
+        "2 messages, of which 0 come again"
+    ]
+    malformed = next(line for line in lines if "is malformed" in line["message"])
+    assert "run" not in malformed
+    assert (lines[-1]["level"], lines[-1]["requestId"]) == ("ERROR", "request-2")
+    assert "secret-name" not in json.dumps(lines)
+
+
+async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_event(cloud: Cloud) -> None:
+    data = bytes(range(256)) * 4096 * 65
+    with StubServer(World()) as stub:
+        item = stub.world.add("huge").put("large", data)
+        service = HashingService(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url})
+        try:
+            body = encode(HashMessage("run", "huge", ("sha256",), (HashTask("large", None, item.etag, len(data)),)))
+            stub.faults = [latency(0.5)]
+            assert await service.handle(cloud.received(body), seconds_left=0.6) == {"batchItemFailures": []}
+            assert [one for one in cloud.items() if "sha256" in one] == []
+            stub.faults = []
+            sqs, url = cloud.client("sqs"), cloud.environ["AUDITOR_QUEUE"]
+            (message,) = [
+                one
+                for one in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])["Messages"]
+                if '"hops":1' in one["Body"]
+            ]
+            again = {"Records": [as_record(message)]}
+            assert await service.handle(again, seconds_left=60.0) == {"batchItemFailures": []}
+        finally:
+            await service.close()
+    (digest,) = [one["sha256"]["S"] for one in cloud.items() if "sha256" in one]
+    assert digest == hashlib.sha256(data).hexdigest()
+
+
+async def test_deadline_that_has_passed_leaves_everything_to_the_next_event(cloud: Cloud) -> None:
+    service = HashingService(cloud.environ)
+    try:
+        event = cloud.received(cloud.message(cloud.task("key", b"data")))
+        await asyncio.sleep(0)
+        assert await service.handle(event, seconds_left=0.0) == {"batchItemFailures": []}
+    finally:
+        await service.close()
+    assert cloud.items() == []
+    answer = cloud.client("sqs").receive_message(QueueUrl=cloud.environ["AUDITOR_QUEUE"], MaxNumberOfMessages=10)
+    assert ['"hops":1' in message["Body"] for message in answer["Messages"]] == [True]
+
+
+def test_handler_lives_through_several_events_of_one_process(cloud: Cloud) -> None:
+    events = [cloud.received(cloud.message(cloud.task(f"key-{number}", b"data"))) for number in range(2)]
+    program = (
+        "import json, sys\n"
+        "from handlers.hashing import handler\n"
+        "for event in json.load(sys.stdin): print(json.dumps(handler(event, None)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        input=json.dumps(events),
+        env=os.environ | cloud.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, '{"batchItemFailures": []}\n' * 2), done.stderr
+    assert [json.loads(line)["level"] for line in done.stderr.splitlines()] == ["INFO"] * 4
+    assert len(cloud.items()) == 2

@@ -1,0 +1,162 @@
+"""One hop's event comes twice: one of the two goes on with the run, the other says so and ends; the run adds up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from auditor.aio.stop import Stop
+from auditor.audit.resume import asked_of
+from auditor.audit.run import Audit
+from auditor.config.resources import Places
+from auditor.config.settings import Settings
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.model.target import Target
+from auditor.rules import RULES
+from auditor.rules.selection import select
+from auditor.runs.folder import RunFolder
+from auditor.runs.parts import KINDS
+from auditor.runs.paths import new_run_id
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
+from auditor.runs.tally import Tally
+from tests.support.log_lines import logged
+from tests.support.servers.clients import client
+
+OBJECTS = [f"{number:03}" for number in range(120)]
+
+
+@dataclass
+class Account:
+    """A moto server with the audited bucket and one for results. out: where the runs are to lie."""
+
+    url: str
+    bucket: str
+    out: str
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+
+    async def invoke(self, event: Mapping[str, Any]) -> None:
+        self.events.append(json.loads(json.dumps(event)))
+
+    async def publish(self, subject: str, message: str) -> None:
+        self.messages.append(message)
+
+    async def deliver(self, event: Mapping[str, Any], seconds: float, rate: str = "unlimited") -> dict[str, Any]:
+        """The event to a process of its own."""
+        environ = {"AUDITOR_ENDPOINT_URL": self.url, "AUDITOR_OUT": self.out}
+        environ |= {"AUDITOR_MAX_RATE": rate, "AUDITOR_CONCURRENCY": "2"}
+        around = Surroundings(
+            seconds_left=seconds,
+            successor=self,
+            topic=self,
+            emit=lambda line: self.metrics.append(json.loads(line)),
+        )
+        return await AuditService(environ).handle(event, around)
+
+    def count(self, metric: str) -> float:
+        return float(sum(line.get(metric, 0) for line in self.metrics))
+
+    def check(self, summary: Mapping[str, Any]) -> None:
+        with open_store(self.out, endpoint_url=self.url) as store:
+            lines = {kind: list(read_lines(store, self.bucket, summary["run"], kind)) for kind in KINDS}
+        assert [line["key"] for line in lines["objects"]] == OBJECTS
+        assert summary["coverage"]["listed"] == len(OBJECTS)
+        assert sum(summary["findings"].values()) == len(lines["findings"])
+        marks = [line["fingerprint"] for line in lines["findings"]]
+        assert len(set(marks)) == len(marks)
+
+
+@pytest.fixture(params=["a bucket", "a directory"])
+def account(request: pytest.FixtureRequest, moto_url: str, tmp_path: Path) -> Account:
+    s3, name = client("s3", moto_url), uuid4().hex[:12]
+    for bucket in (f"audited-{name}", f"results-{name}"):
+        s3.create_bucket(Bucket=bucket)
+    for key in OBJECTS:
+        s3.put_object(Bucket=f"audited-{name}", Key=key, Body=b"x", ACL="public-read" if key == "007" else "private")
+    s3.close()
+    out = f"s3://results-{name}/audits" if request.param == "a bucket" else str(tmp_path / "runs")
+    return Account(moto_url, f"audited-{name}", out)
+
+
+async def first_hop(account: Account) -> Mapping[str, Any]:
+    """The event that goes on with a run that its deadline stopped in the middle."""
+    (summary,) = (await account.deliver({"bucket": account.bucket}, 3.0, rate="40"))["runs"]
+    assert summary["coverage"]["listed"] < len(OBJECTS)
+    return account.events.pop()
+
+
+async def test_of_two_deliveries_at_once_one_does_the_work(account: Account) -> None:
+    event = await first_hop(account)
+    with logged() as lines:
+        answers = await asyncio.gather(account.deliver(event, 900.0), account.deliver(event, 900.0))
+    ended, left = sorted(answers, key=lambda answer: -len(answer["runs"]))
+    (summary,) = ended["runs"]
+    assert summary["complete"]
+    account.check(summary)
+    assert left["runs"] == []
+    (sentence,) = left["left"]
+    assert "another process" in sentence
+    assert [line["run"] for line in lines if line["message"] == sentence] == [summary["run"]]
+    assert not [line for line in lines if line["level"] == "ERROR"]
+    assert (account.count("RunsComplete"), account.count("RunsFailed"), account.count("Objects")) == (
+        1,
+        0,
+        len(OBJECTS),
+    )
+    assert account.messages == []
+
+    again = await account.deliver(event, 900.0)
+    assert again["runs"] == []
+    assert "is complete" in again["left"][0]
+    account.check(summary)
+
+
+async def test_deliveries_that_run_out_of_time_again_hand_on_once(account: Account) -> None:
+    event = await first_hop(account)
+    await asyncio.gather(*(account.deliver(event, 3.0, rate="40") for _ in range(2)))
+    assert len(account.events) == 1
+    (summary,) = (await account.deliver(account.events.pop(), 900.0))["runs"]
+    assert summary["complete"]
+    account.check(summary)
+    assert account.count("RunsFailed") == 0
+
+
+async def test_a_late_delivery_of_a_hop_that_ended_goes_on_with_nothing_doubled(account: Account) -> None:
+    event = await first_hop(account)
+    await account.deliver(event, 3.0, rate="40")
+    (summary,) = (await account.deliver(event, 900.0))["runs"]
+    assert summary["complete"]
+    account.check(summary)
+    left = await account.deliver(account.events.pop(), 900.0)
+    assert (left["runs"], len(left["left"])) == ([], 1)
+
+
+async def test_a_run_that_was_claimed_and_no_more_has_its_buckets_findings_once(account: Account) -> None:
+    settings = Settings(endpoint_url=account.url)
+    target, rules = Target(account.bucket), select(RULES, {}, (), (), None, ledger=False)
+    run = new_run_id(datetime.now(UTC), b"abc")
+    with open_store(account.out, endpoint_url=account.url) as store:
+
+        def claim() -> None:
+            asked = asked_of(rules, settings, ledger=False)
+            folder = RunFolder(store, account.bucket, run, target=target.to_dict(), asked=asked, tally=Tally())
+            folder.prepare()
+            folder.save()
+            folder.close()
+
+        await asyncio.to_thread(claim)
+        summary = await Audit(target, settings, Places(store=store), Stop(), run_id=run).run()
+        findings = list(await asyncio.to_thread(lambda: list(read_lines(store, account.bucket, run, "findings"))))
+    assert [line["rule"] for line in findings if line["key"] is None]
+    account.check(summary)

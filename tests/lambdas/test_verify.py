@@ -1,0 +1,177 @@
+"""Verifying as a function: events, the deadline, what is handed on, and who is told of what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import RunError, UsageError
+from auditor.lambdas.metrics import UNITS
+from auditor.lambdas.verify import VerifyService
+from tests.lambdas.test_handover import Account
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
+from tests.support.verification import make_bench, read_documents
+
+OBJECTS = 60
+Service = Callable[..., VerifyService]
+
+
+@pytest.fixture
+def service(stub: StubServer, tmp_path: Path) -> Service:
+    def make(**more: str) -> VerifyService:
+        return VerifyService(
+            {
+                "AUDITOR_BUCKETS": BUCKET,
+                "AUDITOR_ENDPOINT_URL": stub.url,
+                "AUDITOR_OUT": str(tmp_path / "reports"),
+                "AUDITOR_LEDGER": f"sqlite:{tmp_path / 'digests.db'}",
+                "AUDITOR_CONCURRENCY": "1",
+                **more,
+            }
+        )
+
+    return make
+
+
+async def fill(stub: StubServer, folder: Path) -> None:
+    async with make_bench(stub, folder) as bench:
+        await bench.recorded(*(bench.put(f"{number:03}", b"x" * (number + 1)) for number in range(OBJECTS)))
+
+
+async def test_hops_are_one_verification_with_one_alert(service: Service, stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path)
+    objects = stub.world.buckets[BUCKET].objects
+    objects.versions("007")[0].body = b"y" * 8
+    objects.remove("031")
+    stub.faults = [latency(0.04)]
+    account = Account(2.5)
+    verifying = service()
+    (summary,) = (await verifying.handle({}, account.around()))["runs"]
+    assert not summary["complete"]
+    hops = 0
+    while account.events:
+        hops += 1
+        event = account.events.pop()
+        assert event["run"] == summary["verify"]
+        assert not account.messages
+        if hops == 3:
+            stub.faults = []
+        (summary,) = (await verifying.handle(event, account.around()))["runs"]
+    assert hops >= 1
+    assert {name: count for name, count in summary["outcomes"].items() if count} == {
+        "match": OBJECTS - 2,
+        "mismatch": 1,
+        "missing": 1,
+    }
+    documents = read_documents(Path(summary["out"]))
+    assert [one["key"] for one in documents] == [f"{number:03}" for number in range(OBJECTS)]
+    (message,) = account.messages
+    assert "found 1 mismatch, 1 missing." in message
+    assert "007" not in message.replace(summary["verify"], "")
+    assert (account.metric("Mismatches"), account.metric("Missing"), account.metric("Verified")) == (1, 1, OBJECTS - 1)
+    assert account.metric("VerificationsHandedOn") == hops
+    assert {name for line in account.lines for name in line if name in UNITS} >= {"VerificationsComplete"}
+
+
+async def test_clean_verification_tells_nobody(service: Service, stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path)
+    account = Account(60)
+    await service().handle({"source": "aws.scheduler", "detail-type": "Scheduled Event"}, account.around())
+    assert account.messages == []
+    assert account.metric("VerificationsComplete") == 1
+
+
+async def test_range_goes_on_as_the_range_that_it_was(service: Service, stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path)
+    stub.faults = [latency(0.04)]
+    account = Account(2.0)
+    verifying = service()
+    event: dict[str, Any] = {"bucket": BUCKET, "start_after": "009", "stop_at": "049"}
+    (summary,) = (await verifying.handle(event, account.around()))["runs"]
+    stub.faults = []
+    while account.events:
+        (summary,) = (await verifying.handle(account.events.pop(), account.around()))["runs"]
+    assert summary["complete"]
+    assert summary["outcomes"]["match"] == 40
+    assert (summary["target"]["start_after"], summary["target"]["stop_at"]) == ("009", "049")
+
+
+async def test_target_that_was_not_reached_is_handed_on_too(service: Service, stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path)
+    stub.world.add("second")
+    stub.faults = [latency(0.05)]
+    account = Account(2.0)
+    verifying = service(AUDITOR_BUCKETS=f"{BUCKET},second")
+    await verifying.handle({}, account.around())
+    assert [(event["bucket"], "run" in event, event["hop"]) for event in account.events] == [
+        (BUCKET, True, 1),
+        ("second", False, 1),
+    ]
+    stub.faults = []
+    (summary,) = (await verifying.handle(account.events[1], account.around()))["runs"]
+    assert summary["complete"]
+
+
+async def test_target_that_was_not_reached_and_has_no_successor_is_a_failure(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    stub.world.add("second")
+    stub.world.add("third")
+    stub.faults = [latency(0.05)]
+    account = Account(2.0)
+    with pytest.raises(RunError, match=r"verification of s3://second was not begun: .*; .*s3://third was not begun: "):
+        await service(AUDITOR_BUCKETS=f"{BUCKET},second,third").handle({}, account.around(hands_on=False))
+    assert account.metric("VerificationsFailed") == 1
+
+
+async def test_hop_that_comes_no_further_is_a_failure_not_a_loop(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    stub.faults = [latency(5)]
+    account = Account(1.0)
+    with pytest.raises(RunError, match="came no further in a whole invocation"):
+        await service().handle({}, account.around())
+    assert account.events == []
+    assert len(account.messages) == 1
+    assert account.metric("VerificationsFailed") == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "named"),
+    [
+        ({"bucket": BUCKET, "record": True}, "record"),
+        ({"bucket": BUCKET, "accept_cost": True}, "accept_cost"),
+        ({"max_age": "x"}, "max_age"),
+    ],
+)
+async def test_event_cannot_say_what_the_deployment_says(service: Service, event: dict[str, Any], named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        await service().handle(event, Account(60).around())
+
+
+async def test_deployment_says_what_is_due(service: Service, stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path)
+    (summary,) = (await service(AUDITOR_PERCENT="10").handle({}, Account(60).around()))["runs"]
+    assert summary["due"].startswith("10 percent")
+    assert 0 < summary["outcomes"]["match"] < OBJECTS / 2
+    assert summary["outcomes"]["match"] + summary["outcomes"]["not_due"] == OBJECTS
+
+
+async def test_event_asks_for_a_share_in_place_of_the_age_that_the_deployment_says(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    (summary,) = (await service(AUDITOR_MAX_AGE="90d").handle({"percent": 100}, Account(60).around()))["runs"]
+    assert summary["outcomes"]["match"] == OBJECTS
+
+
+async def test_ledger_is_needed(service: Service) -> None:
+    with pytest.raises(UsageError, match="AUDITOR_LEDGER"):
+        await service(AUDITOR_LEDGER="").handle({}, Account(60).around())

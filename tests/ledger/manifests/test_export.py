@@ -1,0 +1,227 @@
+"""Manifests that we write: coreutils checks them, spreadsheets run nothing of them, and we read them back."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor.ledger.base import S3, Expectation, Subject
+from auditor.ledger.manifests import FORMS
+from auditor.ledger.manifests.export import Exported, export
+from auditor.ledger.manifests.load import import_all, read_all
+from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.spool import Spool
+from auditor.model.target import Target
+from tests.support.fakes.manifests import THEN, MemoryLedger, ledger_with, version
+from tests.support.odd_keys import ODD_KEYS
+
+ALPHABET = "\n\r\\/ -.*'\"%#=+@,;\t~\x01\x7f\x85\u2028\ufeff\u202eé\u0301\U0001f4e6ab"
+
+
+def generated_keys(seed: int, number: int) -> list[str]:
+    """Of the characters that manifests and spreadsheets trip over."""
+    chance = random.Random(seed)
+    keys = {"".join(chance.choices(ALPHABET, k=chance.randint(1, 12))) for _ in range(number)}
+    return sorted(
+        keys
+        | set(ODD_KEYS.values())
+        | {"-", "--", "./-", "././a", "'", "''=a", "data/a", "SHA256 (a) = b", "%0A", "%25", "%250d"}
+    )
+
+
+def is_file_name(key: str) -> bool:
+    """The key can be the path of a file below one directory, beside the others."""
+    parts = key.split("/")
+    return all(part not in {"", ".", ".."} and len(part.encode()) <= 255 for part in parts)
+
+
+async def exported(
+    ledger: MemoryLedger, form: str = "sha256sum", *algorithms: str, prefix: str = "", relative: bool = False
+) -> tuple[bytes, Exported]:
+    pieces: list[bytes] = []
+    chosen = algorithms or (FORMS[form].algorithms if form == "csv" else ("sha256",))
+    counts = await export(ledger, Target("b", prefix), FORMS[form], chosen, pieces.append, relative=relative)
+    return b"".join(pieces), counts
+
+
+async def imported(path: Path, prefix: str = "") -> dict[tuple[str, str], Expectation]:
+    ledger = MemoryLedger()
+    sources = [Source(str(path))]
+    with Spool(sources) as spool:
+        read_all(sources, spool, prefix)
+        await import_all(spool, ledger, Target("b", prefix), THEN, lambda done: True)
+    return {(key, algorithm): one for (key, algorithm, _), one in ledger.expected.items()}
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "sha1", "md5"])
+def test_coreutils_checks_what_was_restored_under_odd_names(tmp_path: Path, algorithm: str) -> None:
+    tool = shutil.which(f"{algorithm}sum")
+    if tool is None:
+        pytest.skip(f"{algorithm}sum is not installed")
+    folder = tmp_path / "restored"
+    folder.mkdir()
+    contents = {}
+    for key in generated_keys(5, 300):
+        if not is_file_name(key):
+            continue
+        try:
+            (folder / key).parent.mkdir(parents=True, exist_ok=True)
+            (folder / key).write_bytes(f"{key} of itself".encode())
+        except (FileExistsError, IsADirectoryError, NotADirectoryError):
+            continue
+        contents[key] = f"{key} of itself".encode()
+    assert len(contents) > 200
+    manifest, counts = asyncio.run(exported(ledger_with(contents, algorithm), "sha256sum", algorithm))
+    assert counts.keys == len(contents)
+    (tmp_path / "sums").write_bytes(manifest)
+    checked = subprocess.run([tool, "--check", "--strict", "../sums"], cwd=folder, capture_output=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, b"")
+    assert checked.stdout.count(b": OK\n") == len(contents)
+    (folder / next(iter(contents))).write_bytes(b"other")
+    checked = subprocess.run([tool, "--check", "--strict", "../sums"], cwd=folder, capture_output=True, check=False)
+    assert (checked.returncode, checked.stdout.count(b": FAILED\n")) == (1, 1)
+
+
+def test_lines_are_those_of_coreutils_letter_by_letter(tmp_path: Path) -> None:
+    tool = shutil.which("sha256sum")
+    if tool is None:
+        pytest.skip("sha256sum is not installed")
+    names = ["a", " b", "c\nd", "e\\f", "g\rh", "*i", "\u00e9"]
+    for name in names:
+        (tmp_path / name).write_bytes(name.encode())
+    theirs = subprocess.run([tool, "--", *sorted(names)], cwd=tmp_path, check=True, capture_output=True).stdout
+    ours, _ = asyncio.run(exported(ledger_with({name: name.encode() for name in names})))
+    assert ours == theirs
+
+
+async def test_paths_of_a_bag_are_escaped_as_the_rfc_says() -> None:
+    manifest, _ = await exported(ledger_with({"100%\r\n": b"", "%41 \\": b""}), "bagit")
+    empty = version(b"").digests["sha256"].digest
+    assert manifest.decode() == f"{empty}  data/%2541 \\\n{empty}  data/100%25%0D%0A\n"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("relative", [False, True], ids=["whole keys", "relative"])
+async def test_round_trip_gives_equal_expectations(tmp_path: Path, form: str, relative: bool) -> None:
+    prefix = "p./" if relative else ""
+    contents = {prefix + key: key.encode() for key in generated_keys(7, 2_000) if len((prefix + key).encode()) <= 1024}
+    ledger = ledger_with(contents)
+    manifest, counts = await exported(ledger, form, prefix=prefix, relative=relative)
+    path = tmp_path / {"bagit": "manifest-sha256.txt", "csv": "digests.csv"}.get(form, "sums")
+    path.write_bytes(manifest)
+    found = await imported(path, prefix)
+    named = {key for key in contents if form != "bagit" or ".." not in key.split("/")}
+    assert found == {
+        (key, "sha256"): Expectation(
+            key=key,
+            algorithm="sha256",
+            digest=ledger.held[key].versions[0].digests["sha256"].digest,
+            origin=path.name,
+            imported_at=THEN,
+            size=len(contents[key]) if form == "csv" else None,
+        )
+        for key in named
+    }
+    assert (counts.keys, counts.unnameable) == (len(named), len(contents) - len(named))
+
+
+async def test_every_form_says_the_same_of_a_key_with_versions(tmp_path: Path) -> None:
+    ledger = MemoryLedger(
+        {
+            "k": Subject(
+                key="k",
+                versions=(
+                    version(b"old", "sha256", "md5", version_id="v1"),
+                    version(b"new", "sha256", version_id="v2"),
+                ),
+            )
+        }
+    )
+    expected = version(b"new").digests["sha256"].digest
+    for form, name in [("sha256sum", "sums"), ("bagit", "manifest-sha256.txt"), ("csv", "all.csv")]:
+        manifest, _ = await exported(ledger, form)
+        (tmp_path / name).write_bytes(manifest)
+        found = await imported(tmp_path / name)
+        assert {place: one.digest for place, one in found.items()} == {("k", "sha256"): expected}, form
+
+
+async def test_older_versions_digest_does_not_stand_for_the_key() -> None:
+    old, latest = version(b"old", "md5", version_id="v1"), version(b"new", "sha256", version_id="v2")
+    manifest, counts = await exported(MemoryLedger({"k": Subject(key="k", versions=(old, latest))}), "sha256sum", "md5")
+    assert (manifest, counts.keys, counts.without) == (b"", 0, 1)
+
+
+async def test_what_is_left_out_is_counted() -> None:
+    ledger = ledger_with({"a": b"a", "nul\0": b"b", "p/": b"c", "gone": b"d", "expected": b""})
+    ledger.held["gone"] = replace(ledger.held["gone"], deleted_at=THEN)
+    ledger.held["expected"] = Subject(key="expected", versions=())
+    manifest, counts = await exported(ledger)
+    assert manifest.count(b"\n") == 2
+    assert counts == Exported(keys=2, deleted=1, without=1, unnameable=1, complete=True)
+    manifest, counts = await exported(ledger, prefix="p/", relative=True)
+    assert (manifest, counts) == (b"", Exported(unnameable=1, complete=True))
+    manifest, counts = await exported(ledger, "csv")
+    assert counts == Exported(keys=3, deleted=1, without=1, complete=True)
+
+
+async def test_stopped_export_is_not_called_complete() -> None:
+    written: list[bytes] = []
+    counts = await export(
+        ledger_with({"a": b"", "b": b""}), Target("b"), FORMS["sha256sum"], ("sha256",), written.append,
+        go_on=lambda keys: keys < 1,
+    )  # fmt: skip
+    assert (len(written), counts.keys, counts.complete) == (1, 1, False)
+
+
+async def test_table_holds_all_evidence_of_every_version(tmp_path: Path) -> None:
+    first, second = version(b"old", "sha256", "md5", version_id="v1"), version(b"new", version_id="v2")
+    theirs = replace(second.digests["sha256"], source=S3, bytes_read=0, verified_at="2026-02-02T00:00:00Z")
+    second = replace(second, digests={"sha256": theirs})
+    manifest, _ = await exported(MemoryLedger({"a,b": Subject(key="a,b", versions=(first, second))}), "csv")
+    (tmp_path / "all.csv").write_bytes(manifest)
+    with (tmp_path / "all.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    ours = {"key": "a,b", "source": "auditor", "recorded_at": THEN, "verified_at": "", "size": "3", "bytes_read": "3"}
+    assert {(row["version_id"], row["algorithm"]): row for row in rows} == {
+        ("v1", name): ours | {"version_id": "v1", "etag": first.etag, "algorithm": name, "digest": known.digest}
+        for name, known in first.digests.items()
+    } | {
+        ("v2", "sha256"): ours
+        | {"version_id": "v2", "etag": second.etag, "algorithm": "sha256", "digest": theirs.digest}
+        | {"source": "s3", "bytes_read": "0", "verified_at": "2026-02-02T00:00:00Z"}
+    }
+
+
+async def test_no_cell_of_the_table_begins_like_a_formula(tmp_path: Path) -> None:
+    keys = [start + "cmd()" for start in "=+-@\t\r\n'"] + generated_keys(11, 500)
+    manifest, _ = await exported(ledger_with(dict.fromkeys(keys, b"")), "csv")
+    (tmp_path / "all.csv").write_bytes(manifest)
+    with (tmp_path / "all.csv").open(newline="", encoding="utf-8") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert len(cells) == 10 * (len(set(keys)) + 1)
+    assert not [cell for cell in cells if re.match(r"[=+\-@\t\r\n]", cell)]
+
+
+def test_names_that_a_form_cannot_hold() -> None:
+    readers: list[Callable[[str], bool]] = [FORMS[name].nameable for name in ("sha256sum", "bagit")]
+    assert [[nameable(key) for nameable in readers] for key in ("../up", "a/../b", "", "n\0", "..", "/x")] == [
+        [True, False], [True, False], [False, False], [False, False], [True, False], [True, True],
+    ]  # fmt: skip
+
+
+async def test_ledger_is_let_go_of_when_the_export_stops_in_the_middle() -> None:
+    ledger = ledger_with(dict.fromkeys("abc", b""))
+    counts = await export(
+        ledger, Target("b"), FORMS["sha256sum"], ("sha256",), lambda _: None, go_on=lambda keys: keys < 2
+    )
+    assert (counts.keys, counts.complete) == (2, False)
+    assert ledger.reading == 0

@@ -1,0 +1,218 @@
+"""The shared ledger: tables that cannot be one, throttled reads, and rows under versions that nobody listed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import boto3
+import pytest
+
+from auditor.aws.client import ThreadedClient
+from auditor.errors import CallFailed, LedgerError
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Entry, Event, Known
+from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
+from auditor.model.object import ObjectRef
+from tests.ledger.throttled import everything_is_there_and_once
+
+REF = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z")
+ENTRY = Entry(bucket="b", key="k", version_id=None, etag="e", size=1, digests={"sha256": "00"}, hashed_at="then")
+
+
+class Answers:
+    """A client that gives prepared answers, one a call; a CallFailed is raised. Keeps what it was asked."""
+
+    region = "eu-north-1"
+
+    def __init__(self, *answers: dict[str, Any] | CallFailed) -> None:
+        self._answers = list(answers)
+        self.asked: list[SimpleNamespace] = []
+
+    async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        self.asked.append(SimpleNamespace(operation=operation, **arguments))
+        answer = self._answers.pop(0)
+        if isinstance(answer, CallFailed):
+            raise answer
+        return answer
+
+
+def ledger_of(client: Answers, pauses: list[float] | None = None) -> DynamoLedger:
+    async def sleep(seconds: float) -> None:
+        if pauses is not None:
+            pauses.append(seconds)
+
+    return DynamoLedger("digests", cast(ThreadedClient, client), sleep=sleep)
+
+
+def item(sk: str, digest: str = "00") -> dict[str, Any]:
+    return {"pk": {"S": "b/k"}, "sk": {"S": sk}, "size": {"N": "1"}, "hashed_at": {"S": "t"}, "sha256": {"S": digest}}
+
+
+async def test_missing_table_is_named_at_the_start(moto_url: str) -> None:
+    with pytest.raises(LedgerError, match=r"table 'no-such' in us-east-1 does not exist: make it"):
+        async with open_ledger("dynamodb:no-such", endpoint_url=moto_url):
+            pass
+
+
+async def test_table_with_other_keys(moto_url: str) -> None:
+    boto3.client("dynamodb", endpoint_url=moto_url).create_table(
+        TableName="other-keys",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+    )
+    with pytest.raises(LedgerError, match="its keys must be pk and sk"):
+        async with open_ledger("dynamodb:other-keys", endpoint_url=moto_url):
+            pass
+
+
+async def test_table_is_made_once_and_left_as_it_is(moto_url: str) -> None:
+    await create_table("made-twice", endpoint_url=moto_url)
+    async with open_ledger("dynamodb:made-twice", endpoint_url=moto_url) as ledger:
+        await ledger.record(ENTRY)
+    await create_table("made-twice", endpoint_url=moto_url)
+    async with open_ledger("dynamodb:made-twice", endpoint_url=moto_url) as ledger:
+        assert await ledger.known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+
+
+async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
+    await create_table("layout", endpoint_url=moto_url)
+    async with open_ledger("dynamodb:layout", endpoint_url=moto_url) as ledger:
+        await ledger.record(ENTRY)
+    (stored,) = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
+    assert stored == {
+        "pk": {"S": "b/k"},
+        "sk": {"S": "null#e"},
+        "size": {"N": "1"},
+        "hashed_at": {"S": "then"},
+        "sha256": {"S": "00"},
+        "sha256_source": {"S": "auditor"},
+        "sha256_at": {"S": "then"},
+        "sha256_bytes_read": {"N": "0"},
+        "sha256_place": stored["sha256_place"],
+        "place": stored["place"],
+    }
+    assert int(stored["place"]["N"]) < int(stored["sha256_place"]["N"])
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("AccessDeniedException", r"'digests' in eu-north-1 refuses BatchGetItem .*allow dynamodb:BatchGetItem"),
+        ("UnrecognizedClientException", "refuses the credentials"),
+        ("ConnectionError", "cannot be reached"),
+        ("ItemCollectionSizeLimitExceededException", "fails at BatchGetItem: ItemCollectionSizeLimitExceeded"),
+    ],
+)
+async def test_failure_is_one_sentence_that_names_the_table(code: str, sentence: str) -> None:
+    with pytest.raises(LedgerError, match=sentence):
+        await ledger_of(Answers(CallFailed("BatchGetItem", code, 400))).known("b", [REF], ["sha256"])
+
+
+async def test_unprocessed_reads_are_sent_again_after_growing_pauses() -> None:
+    left = {"digests": {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}
+    client = Answers(
+        {"Responses": {}, "UnprocessedKeys": left},
+        {"Responses": {}, "UnprocessedKeys": left},
+        {"Responses": {"digests": [item("null#e")]}, "UnprocessedKeys": {}},
+    )
+    pauses: list[float] = []
+    assert await ledger_of(client, pauses).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+    assert client.asked[2].RequestItems["digests"]["Keys"] == left["digests"]["Keys"]
+    assert len(pauses) == 2
+    assert 0 < pauses[0] <= 0.1
+    assert 0 < pauses[1] <= 0.2
+
+
+async def test_reads_that_stay_unprocessed_are_an_error_not_an_unknown_object() -> None:
+    left = {"digests": {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}
+    client = Answers(*[{"Responses": {}, "UnprocessedKeys": left}] * 10)
+    with pytest.raises(LedgerError, match="left 1 reads unprocessed after 10 attempts"):
+        await ledger_of(client).known("b", [REF], ["sha256"])
+
+
+async def test_unversioned_ref_is_looked_for_page_by_page_under_every_version() -> None:
+    client = Answers(
+        {"Responses": {"digests": []}},
+        {"Items": [], "LastEvaluatedKey": {"pk": {"S": "b/k"}, "sk": {"S": "x"}}},
+        {"Items": [item("v7#e"), item("v8#other", "11")]},
+    )
+    assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+    assert client.asked[2].ExclusiveStartKey == {"pk": {"S": "b/k"}, "sk": {"S": "x"}}
+
+
+async def test_versioned_ref_needs_no_query() -> None:
+    client = Answers({"Responses": {"digests": []}})
+    versioned = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z", version_id="v1")
+    assert await ledger_of(client).known("b", [versioned], ["sha256"]) == [{}]
+    asked = [key["sk"]["S"] for key in client.asked[0].RequestItems["digests"]["Keys"]]
+    assert asked == ["v1#e", "null#e"]
+
+
+async def test_item_deleted_between_the_refusal_and_the_look_is_written_after_all() -> None:
+    refused = CallFailed("UpdateItem", "ConditionalCheckFailedException", 400)
+    client = Answers(refused, {}, {})
+    assert await ledger_of(client).record(ENTRY) is True
+    assert client.asked[1].ConsistentRead is True
+
+
+async def test_table_that_is_named_by_its_arn(moto_url: str) -> None:
+    await create_table("by-arn", endpoint_url=moto_url)
+    arn = boto3.client("dynamodb", endpoint_url=moto_url).describe_table(TableName="by-arn")["Table"]["TableArn"]
+    async with open_ledger(f"dynamodb:{arn}", endpoint_url=moto_url) as ledger:
+        assert await ledger.record(ENTRY)
+        assert await ledger.known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+
+
+@pytest.mark.parametrize("called", ["digests", "arn:aws:dynamodb:eu-north-1:123456789012:table/digests"])
+async def test_the_table_may_answer_under_either_of_its_names(called: str) -> None:
+    left = {"UnprocessedKeys": {called: {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}, "Responses": {}}
+    client = Answers(left, {"Responses": {called: [item("null#e")]}})
+    assert await ledger_of(client, []).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
+    assert [one.operation for one in client.asked] == ["BatchGetItem", "BatchGetItem"]
+
+
+@pytest.mark.slow
+async def test_throttled_and_nothing_is_lost(moto_url: str) -> None:
+    await create_table("throttled", endpoint_url=moto_url)
+    await everything_is_there_and_once(moto_url, "throttled")
+
+
+async def test_table_that_is_throttled_for_good_is_named_after_growing_pauses() -> None:
+    client = Answers(*[CallFailed("UpdateItem", "ProvisionedThroughputExceededException", 400)] * 10)
+    pauses: list[float] = []
+    with pytest.raises(LedgerError, match=r"refuses UpdateItem again and again .*raise its capacity"):
+        await ledger_of(client, pauses).record(ENTRY)
+    assert len(pauses) == 9
+    assert pauses[0] < pauses[3] < pauses[6]
+    assert max(pauses) <= 5
+
+
+async def test_items_of_an_earlier_version_are_read_with_what_they_do_not_say() -> None:
+    old = item("v1#e", "00") | {"md5": {"S": "11"}, "size": {"N": "9"}}
+    found = await ledger_of(Answers({"Items": [old]})).subject("b", "k")
+    assert found is not None
+    (version,) = found.versions
+    assert (version.version_id, version.etag, version.size, version.first_seen) == ("v1", "e", 9, "t")
+    expected = Known(digest="00", source="auditor", recorded_at="t", verified_at=None, bytes_read=9)
+    assert version.digests == {"sha256": expected, "md5": replace(expected, digest="11")}
+    told = await ledger_of(Answers({"Items": []}, {"Items": [old]})).history("b", "k")
+    assert [(one.what, one.at, one.detail["digest"]) for one in told] == [
+        ("recorded", "t", "00"),
+        ("recorded", "t", "11"),
+    ]
+
+
+async def test_key_that_dynamodb_has_no_room_for() -> None:
+    with pytest.raises(LedgerError, match=r"longer than DynamoDB takes: use sqlite:PATH"):
+        await ledger_of(Answers()).record(replace(ENTRY, key="k" * 2047))
+
+
+async def test_line_of_the_history_is_written_so_that_nothing_replaces_it() -> None:
+    client = Answers({})
+    await ledger_of(client).note("b", [Event(key="k", at="2026", what="missing", detail={"why": "x"})])
+    (asked,) = client.asked
+    assert asked.Key["sk"]["S"].startswith(" history#2026#")
+    assert asked.UpdateExpression.count("if_not_exists") == asked.UpdateExpression.count(" = ") == 4

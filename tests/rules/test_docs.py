@@ -1,0 +1,71 @@
+"""The rules as text, and the page that is made of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from auditor.model.finding import Severity
+from auditor.rules import RULES
+from auditor.rules import docs as catalogue
+from auditor.rules.base import SECTIONS, Rule
+from tests.support.paths import ROOT
+
+PAGE = ROOT / "docs" / "rules.md"
+BY_ID = {rule.id: rule for rule in RULES}
+
+
+def test_page_in_the_docs_is_what_the_rules_say() -> None:
+    assert PAGE.read_text() == catalogue.as_markdown(RULES), "run `make docs`"
+
+
+def test_page_has_every_group_once_and_no_group_that_is_empty() -> None:
+    page = catalogue.as_markdown(RULES)
+    for letter, subject in catalogue.GROUPS.items():
+        assert page.count(f"## {subject}\n") == 1
+        assert f"## {subject}\n" not in catalogue.as_markdown([rule for rule in RULES if rule.id[0] != letter])
+
+
+def test_table_has_one_line_a_rule_in_columns() -> None:
+    lines = catalogue.as_table(RULES).splitlines()
+    assert [line.split()[:3] for line in lines] == [[rule.id, rule.severity.value, rule.name] for rule in RULES]
+    starts = {line.index(rule.title, len("O01  critical  ")) for line, rule in zip(lines, RULES, strict=True)}
+    assert len(starts) == 1
+
+
+def test_table_of_no_rules_is_empty() -> None:
+    assert catalogue.as_table([]) == ""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_details_hold_the_whole_documentation(rule: Rule) -> None:
+    details = catalogue.as_details(rule)
+    assert details.startswith(f"{rule.id} {rule.name} ({rule.severity.value})\n{rule.title}\n")
+    assert rule.doc in details
+    assert f"Reads: {', '.join(rule.reads)}\n" in details
+    assert ("Options: " in details) == bool(rule.options)
+
+
+def test_details_name_the_options_and_where_they_are_set() -> None:
+    assert "Options: required (list) in [rules.M01] of auditor.toml" in catalogue.as_details(BY_ID["M01"])
+
+
+def test_json_tells_everything_of_every_rule() -> None:
+    listed = json.loads(catalogue.as_json(RULES))
+    assert [entry["id"] for entry in listed] == [rule.id for rule in RULES]
+    for entry, rule in zip(listed, RULES, strict=True):
+        assert Severity(entry["severity"]) is rule.severity
+        assert entry["title"] == rule.title
+        assert entry["reads"] == list(rule.reads)
+        assert all(entry[word.lower().replace(" ", "_")] for word in SECTIONS)
+    assert {entry["scope"] for entry in listed if entry["id"][0] == "B"} == {"bucket"}
+    assert {entry["scope"] for entry in listed if entry["id"][0] != "B"} == {"object"}
+    assert [entry["options"] for entry in listed if entry["options"]] == [{"required": "list"}]
+
+
+def test_text_that_goes_over_lines_is_one_section() -> None:
+    flagged = catalogue.sections(BY_ID["K01"])["Flagged"]
+    assert flagged.startswith("control characters, CR or LF;")
+    assert flagged.endswith("tab or CR.")
+    assert "  " not in flagged

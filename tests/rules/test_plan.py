@@ -1,0 +1,116 @@
+"""Which rules run, and what is asked for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.finding import RuleUndecided
+from auditor.model.object import Skipped, Unread
+from auditor.rules import RULES
+from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, make_plan
+from auditor.rules.selection import select
+from tests.support.samples.bucket import facts
+
+NEEDS_OPTIONS = [rule.id for rule in RULES if rule.options]
+READY = [rule.id for rule in RULES if not rule.options]
+
+
+def ids(rules: object) -> list[str]:
+    return [rule.id for rule in rules]  # type: ignore[attr-defined]
+
+
+def plan_of(*only: str, **changes: object) -> Plan:
+    return make_plan(select(RULES, {}, only, ()), facts(**changes))
+
+
+class TestSelect:
+    def test_all_that_are_configured_in_the_registrys_order(self) -> None:
+        assert NEEDS_OPTIONS
+        assert ids(select(RULES, {}, (), ())) == READY
+
+    def test_rule_with_its_options_is_selected(self) -> None:
+        (wanting,) = (rule for rule in RULES if rule.id == "M01")
+        options = {"M01": {name: kind() for name, kind in wanting.options.items()}}
+        assert "M01" in ids(select(RULES, options, (), ()))
+
+    def test_only_and_ignore(self) -> None:
+        assert ids(select(RULES, {}, ("O02", "B01"), ())) == [name for name in READY if name in {"O02", "B01"}]
+        assert ids(select(RULES, {}, (), ("O02",))) == [name for name in READY if name != "O02"]
+        assert ids(select(RULES, {}, ("O02", "O04"), ("O02",))) == ["O04"]
+
+    @pytest.mark.parametrize(("only", "ignore"), [(("O99",), ()), ((), ("O99",))])
+    def test_id_that_does_not_exist_is_named(self, only: tuple[str, ...], ignore: tuple[str, ...]) -> None:
+        with pytest.raises(UsageError, match=(*only, *ignore)[0]):
+            select(RULES, {}, only, ignore)
+
+    def test_asked_for_by_name_without_its_options(self) -> None:
+        with pytest.raises(UsageError, match=r"M01 needs its options: add \[rules\.M01\]"):
+            select(RULES, {}, ("M01",), ())
+
+    def test_nothing_left(self) -> None:
+        with pytest.raises(UsageError, match="no rule is selected"):
+            select(RULES, {}, ("O02",), ("O02",))
+
+
+class TestWhatIsAsked:
+    def test_everything_for_all_rules(self) -> None:
+        plan = plan_of()
+        assert (plan.ask.acl, plan.ask.head, plan.undecided) == (None, None, ())
+        assert ids((*plan.bucket_rules, *plan.object_rules)) != []
+
+    @pytest.mark.parametrize(
+        ("only", "acl", "head"),
+        [
+            (("O02",), None, Skipped(NOT_NEEDED)),
+            (("E01",), Skipped(NOT_NEEDED), None),
+            (("K01",), Skipped(NOT_NEEDED), Skipped(NOT_NEEDED)),
+            (("B01",), Skipped(NOT_NEEDED), Skipped(NOT_NEEDED)),
+            (("O02", "E01"), None, None),
+        ],
+    )
+    def test_only_what_a_selected_rule_reads(
+        self, only: tuple[str, ...], acl: Skipped | None, head: Skipped | None
+    ) -> None:
+        plan = plan_of(*only)
+        assert (plan.ask.acl, plan.ask.head) == (acl, head)
+
+    def test_no_acl_where_acls_are_disabled(self) -> None:
+        plan = plan_of(ownership=BUCKET_OWNER_ENFORCED)
+        assert plan.ask.acl == Skipped(ACLS_DISABLED)
+        assert plan.ask.head is None
+        assert not plan.ask.acl_for_owner
+
+    def test_acl_is_asked_where_ownership_is_not_known(self) -> None:
+        assert plan_of(ownership=Unread("GetBucketOwnershipControls", "AccessDenied")).ask.acl is None
+
+    def test_rule_on_the_owner_takes_the_acl_only_where_the_listing_is_silent(self) -> None:
+        plan = plan_of("O10")
+        assert plan.ask.acl == Skipped(NOT_NEEDED)
+        assert plan.ask.acl_for_owner
+        assert not plan_of("O02").ask.acl_for_owner
+
+
+class TestBucketFactsThatAreMissing:
+    def test_unread_leaves_its_rules_undecided_once_and_drops_them(self) -> None:
+        unread = Unread("GetBucketAcl", "AccessDenied")
+        plan = plan_of(owner=unread)
+        assert plan.undecided == tuple(
+            RuleUndecided(rule.id, "GetBucketAcl", "AccessDenied") for rule in RULES if "bucket.owner" in rule.reads
+        )
+        assert not set(ids(plan.object_rules)) & {item.rule for item in plan.undecided}
+
+    def test_skipped_drops_its_rules_without_a_word(self) -> None:
+        plan = plan_of(policy_is_public=Skipped("there is none"))
+        assert plan.undecided == ()
+        assert "B04" not in ids(plan.bucket_rules)
+
+    def test_nothing_is_asked_for_rules_that_were_dropped(self) -> None:
+        plan = plan_of("O11", owner=Unread("GetBucketAcl", "AccessDenied"))
+        assert plan.ask.acl == Skipped(NOT_NEEDED)
+
+    def test_unread_access_block_is_undecided_unless_the_other_level_closes_everything(self) -> None:
+        unread = Unread("GetPublicAccessBlock", "AccessDenied")
+        assert [item.rule for item in plan_of("B02", public_access_block=unread).undecided] == ["B02"]
+        assert plan_of("B02", account_public_access_block=unread).undecided == ()

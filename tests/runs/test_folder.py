@@ -1,0 +1,459 @@
+"""A run folder holds whole parts only, and a run that was killed goes on without losing or doubling a line."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import itertools
+import json
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import OutputError, UsageError
+from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.runs.checkpoint import load_state
+from auditor.runs.folder import FLUSH_BYTES, RunFolder
+from auditor.runs.paths import new_run_id, parse_run_id, run_path
+from auditor.runs.reading import read_lines
+from auditor.runs.stores.local import LocalStore, output_errors
+from auditor.runs.tally import Tally
+from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
+from tests.support.paths import ROOT
+from tests.support.samples.reports import RUN, finding, judged, target
+
+FOLDER = f"bucket=audited/run={RUN}"
+
+
+class Clock:
+    """Time that stands still until it is told to go on."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def opened(store: LocalStore, tally: Tally, **changes: Any) -> RunFolder:
+    aim = changes.pop("target", target())
+    folder = RunFolder(store, "audited", RUN, target=aim, tally=tally, **changes)
+    folder.prepare()
+    return folder
+
+
+def keys(store: LocalStore, kind: str = "objects") -> list[str]:
+    return [line["key"] for line in read_lines(store, "audited", RUN, kind)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(tmp_path)
+
+
+def hidden(store: LocalStore) -> list[str]:
+    return sorted(path.name for path in Path(store.uri()).glob("**/.*") if not path.name.endswith(".lock"))
+
+
+def test_run_ids_say_when_and_sort() -> None:
+    east = timezone(timedelta(hours=2))
+    run_id = new_run_id(datetime(2026, 1, 2, 5, 4, 5, 999, east), bytes.fromhex("0a1b2cff"))
+    assert run_id == RUN
+    assert parse_run_id(run_id) == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert new_run_id(datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC), b"\0\0\0") > run_id
+
+
+@pytest.mark.parametrize(
+    "text", ["", "latest", RUN.upper(), RUN + "0", "20260230T030405Z-0a1b2c", f"../{RUN}", f"{RUN}\n"]
+)
+def test_what_is_not_a_run_id(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a run ID"):
+        parse_run_id(text)
+
+
+@pytest.mark.parametrize("bucket", ["", "a/b", "../up", "a b", ".hidden"])
+def test_bucket_that_is_no_folder(bucket: str) -> None:
+    with pytest.raises(UsageError, match="is not a bucket name"):
+        run_path(bucket, RUN)
+
+
+def test_parts_roll_together_and_hold_every_line_in_order(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally, part_lines=PART) as folder:
+        put_all(folder, tally, judgements())
+        folder.finish({"complete": True}, "<p>")
+    expected = [judgement.evidence.ref.key for judgement in judgements()]
+    assert keys(store) == expected
+    assert keys(store, "findings") == [key for j in judgements() for key in [f.key for f in j.findings]]
+    assert len(keys(store, "undecided")) == tally.coverage["undecided"]
+    parts = store.list(f"{FOLDER}/objects/")
+    assert [path.rpartition("/")[2] for path in parts] == [f"part-00000-{number:05}.jsonl.gz" for number in range(5)]
+    for path in parts[:-1]:
+        assert len(gzip.decompress(store.get(path) or b"").splitlines()) == PART
+
+
+def test_kind_without_lines_writes_no_file(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally) as folder:
+        put(folder, tally, judged("a"))
+        folder.save()
+    assert store.list(f"{FOLDER}/") == [f"{FOLDER}/objects/part-00000-00000.jsonl.gz", f"{FOLDER}/state.json"]
+
+
+def test_same_lines_same_bytes(tmp_path: Path) -> None:
+    written = []
+    for name in ("one", "two"):
+        store, tally = LocalStore(tmp_path / name), Tally()
+        with opened(store, tally) as folder:
+            put_all(folder, tally, judgements())
+            folder.save()
+        written.append(store.get(f"{FOLDER}/objects/part-00000-00000.jsonl.gz"))
+    assert written[0] == written[1]
+    assert written[0] is not None
+    assert written[0][4:8] == b"\0\0\0\0"  # gzip's time
+
+
+def test_part_that_has_been_open_long_enough(store: LocalStore) -> None:
+    tally, clock = Tally(), Clock()
+    with opened(store, tally, clock=clock) as folder:
+        clock.now = 1000.0  # an empty part does not age
+        put(folder, tally, judged("a"))
+        clock.now = 1059.0
+        folder.tick()
+        assert keys(store) == []
+        clock.now = 1060.0
+        folder.tick()
+        assert keys(store) == ["a"]
+        clock.now = 2000.0
+        folder.tick()
+        assert put(folder, tally, judged("b")) is False
+        clock.now = 2060.0
+        assert put(folder, tally, judged("c")) is True
+        folder.flush()
+    assert keys(store) == ["a", "b", "c"]
+    assert len(store.list(f"{FOLDER}/objects/")) == 2
+
+
+def test_many_findings_of_few_objects_end_a_part_too(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally, part_lines=10) as folder:
+        put(folder, tally, judged("a", *[finding("a")] * 10))
+        folder.flush()
+        assert len(keys(store, "findings")) == 10
+
+
+def test_write_asks_for_a_flush_before_memory_grows(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally) as folder:
+        size = len(encode_object(judged("k" * 1000), None))
+        written = next(n for n in itertools.count(1) if put(folder, tally, judged("k" * 1000)))
+        assert FLUSH_BYTES <= written * size < FLUSH_BYTES + size
+        folder.flush()
+        assert put(folder, tally, judged("l")) is False
+        growing = Path(store.uri(FOLDER)) / ".objects-part-00000-00000.tmp"
+        assert growing.exists()
+        assert store.list(f"{FOLDER}/") == []
+    assert not growing.exists()
+
+
+def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally, part_lines=2, hop=3) as folder:
+        for key in "abc":
+            put(folder, tally, judged(key))
+        folder.flush()
+    state = load_state(store, "audited", RUN)
+    assert state is not None
+    assert (state.next_part, state.start_after, state.hop) == (1, "b", 3)
+    assert state.target == target()
+    assert Tally.from_dict(state.tally).coverage["listed"] == 2
+    saved = json.loads(store.get(f"{FOLDER}/state.json") or b"")
+    assert set(saved) == {
+        *("v", "run", "target", "asked", "rules_undecided", "next_part", "start_after", "hop", "tally"),
+    }
+
+
+def test_saved_tally_has_what_was_counted_after_the_last_line(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally) as folder:
+        put(folder, tally, judged("a"))
+        tally.delete_marker()
+        folder.save()
+        state = load_state(store, "audited", RUN)
+        assert state is not None
+        assert state.tally["coverage"]["delete_markers"] == 1
+        tally.delete_marker()
+        folder.save()
+    state = load_state(store, "audited", RUN)
+    assert state is not None
+    assert (state.next_part, state.start_after) == (1, "a")
+    assert state.tally["coverage"]["delete_markers"] == 2
+
+
+def test_no_checkpoint_yet(store: LocalStore) -> None:
+    assert load_state(store, "audited", RUN) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b"[]", b'{"v":2}', b'{"v":1,"next_part":0,"target":{}}', b'{"v":1,"next_part":"0","target":{}}'],
+)
+def test_damaged_checkpoint(store: LocalStore, data: bytes) -> None:
+    store.put(f"{FOLDER}/state.json", data)
+    with pytest.raises(OutputError, match=r"state\.json is damaged .*start a new run"):
+        load_state(store, "audited", RUN)
+
+
+def test_checkpoint_of_another_run(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally) as folder:
+        folder.save()
+    other = RUN.replace("0a1b2c", "ffffff")
+    store.put(f"{run_path('audited', other)}/state.json", store.get(f"{FOLDER}/state.json") or b"")
+    with pytest.raises(OutputError, match="another run's"):
+        load_state(store, "audited", other)
+
+
+def versions(key: str, *ids: str) -> list[Any]:
+    return [judged(key, version_id=version) for version in ids]
+
+
+def test_part_never_ends_between_two_versions_of_a_key(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally, part_lines=2) as folder:
+        put_all(folder, tally, [*versions("a", "1", "2", "3", "4"), *versions("b", "1")])
+        state = load_state(store, "audited", RUN)
+        assert state is not None
+        assert (state.next_part, state.start_after) == (1, "a")
+        assert state.tally["coverage"]["listed"] == 4
+        assert keys(store) == ["a"] * 4
+        folder.save()
+    assert keys(store) == ["a"] * 4 + ["b"]
+
+
+def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally, part_lines=2) as folder:
+        put_all(folder, tally, [*versions("a", "1", "2"), *versions("b", "1")])
+        folder.finish({"complete": False}, "", whole_key=False)
+    assert keys(store) == ["a", "a", "b"]
+    state = load_state(store, "audited", RUN)
+    assert state is not None
+    assert state.start_after == "a"
+    tally = Tally.from_dict(state.tally)
+    with opened(store, tally, state=state) as folder:
+        assert keys(store) == ["a", "a"]
+        put_all(folder, tally, versions("b", "1", "2"))
+        folder.save()
+    assert keys(store) == ["a", "a", "b", "b"]
+    assert tally.coverage["listed"] == 4
+
+
+def test_findings_of_the_bucket(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally) as folder:
+        tally.add_findings([finding(None, "B01")])
+        folder.write_findings([encode_finding(finding(None, "B01"))])
+        folder.finish({"complete": True}, "")
+    assert [line["rule"] for line in read_lines(store, "audited", RUN, "findings")] == ["B01"]
+    assert store.list(f"{FOLDER}/objects/") == []
+
+
+def test_part_whose_objects_never_came_does_not_count(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally) as folder:
+        put(folder, tally, judged("a", finding("a")))
+        folder.flush()
+    store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(b'{"key":"a"}\n'))
+    assert keys(store, "findings") == []
+
+
+def test_damaged_part_is_named(store: LocalStore) -> None:
+    whole = gzip.compress(b'{"key":"a"}\n' * 1000)
+    for data in (whole[:-9], b"no gzip", gzip.compress(b"{\n")):
+        store.put(f"{FOLDER}/objects/part-00000-00000.jsonl.gz", data)
+        with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
+            keys(store)
+
+
+def test_ranges_stand_side_by_side(store: LocalStore) -> None:
+    one, two = Tally(), Tally()
+    with opened(store, one, range_id="00001", part_lines=1) as first:
+        put_all(first, one, [judged("a"), judged("b")])
+        with opened(store, two, range_id="00002", part_lines=1) as second:
+            put_all(second, two, [judged("y"), judged("z")])
+            put(first, one, judged("c"))
+            first.save()
+            second.save()
+    assert keys(store) == ["a", "b", "c", "y", "z"]
+    state = load_state(store, "audited", RUN, "00001")
+    assert state is not None
+    assert state.start_after == "c"
+
+
+def finished(store: LocalStore, run_id: str = RUN, complete: bool = True, **aim: Any) -> Any:
+    with RunFolder(store, "audited", run_id, target=target(**aim), tally=Tally()) as folder:
+        folder.prepare()
+        folder.finish({"complete": complete}, "<p>\u00e9", update_latest=True)
+    data = store.get("bucket=audited/latest.json")
+    return json.loads(data)["runs"] if data else None
+
+
+def test_latest_names_a_run_for_each_target(store: LocalStore) -> None:
+    assert finished(store) == {"": RUN}
+    assert finished(store, prefix="logs/") == {"": RUN, "logs/": RUN}
+    assert finished(store, prefix="logs/", versions=True) == {"": RUN, "logs/": RUN, "logs/|versions": RUN}
+    assert store.get(f"{FOLDER}/report.html") == "<p>\u00e9".encode()
+
+
+def test_latest_is_never_an_older_run(store: LocalStore) -> None:
+    newer = RUN.replace("2026", "2027")
+    assert finished(store, newer) == {"": newer}
+    assert finished(store, RUN) == {"": newer}
+
+
+@pytest.mark.parametrize("aim", [{"start_after": "a"}, {"stop_at": "z"}, {"complete": False}])
+def test_part_of_a_bucket_is_never_the_latest(store: LocalStore, aim: dict[str, Any]) -> None:
+    assert finished(store, **aim) is None
+
+
+def test_not_told_to_be_the_latest(store: LocalStore) -> None:
+    with opened(store, Tally()) as folder:
+        folder.finish({"complete": True}, "")
+    assert store.get("bucket=audited/latest.json") is None
+
+
+def kill(root: Path, step: int) -> int:
+    command = [sys.executable, "-m", "tests.support.killed_run", str(root), str(step)]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def go_on(store: LocalStore) -> Tally:
+    """What the pipeline does to resume: list after the checkpoint and write the rest."""
+    state = load_state(store, "audited", RUN)
+    tally = Tally.from_dict(state.tally) if state else Tally()
+    after = state.start_after if state and state.start_after else ""
+    rest = [judgement for judgement in judgements() if judgement.evidence.ref.key > after]
+    with opened(store, tally, state=state, part_lines=PART) as folder:
+        assert hidden(store) == []
+        put_all(folder, tally, rest)
+        folder.finish({"complete": True}, "", update_latest=True)
+    return tally
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 7, 8, 19])
+def test_killed_before_any_write_and_resumed(store: LocalStore, tmp_path: Path, step: int) -> None:
+    assert kill(tmp_path, step) == -signal.SIGKILL
+    assert store.get("bucket=audited/latest.json") is None
+    assert store.get(f"{FOLDER}/summary.json") is None
+    readable = keys(store)
+    assert readable == [f"k{number:03}" for number in range(len(readable))]
+    assert len(readable) % PART == 0 or len(readable) == OBJECTS
+    found = [key for judgement in judgements()[: len(readable)] for key in [hit.key for hit in judgement.findings]]
+    assert keys(store, "findings") == found
+    tally = go_on(store)
+    assert_once(store, tally)
+
+
+def assert_once(store: LocalStore, tally: Tally) -> None:
+    """Every line of every judgement is there, once, and counted once."""
+    expected = Tally()
+    for judgement in judgements():
+        expected.add(judgement)
+    assert tally.to_dict() == expected.to_dict()
+    assert keys(store) == [judgement.evidence.ref.key for judgement in judgements()]
+    assert len(keys(store, "findings")) == sum(expected.findings.values())
+    assert len(keys(store, "undecided")) == expected.coverage["undecided"]
+    assert hidden(store) == []
+
+
+class Stopped(BaseException):
+    """Stands for the end of the process, without one."""
+
+
+class StoppingStore(LocalStore):
+    """Stops before its Nth write; with an error number, as a full disk does."""
+
+    def __init__(self, root: Path, steps: int, number: int | None = None) -> None:
+        super().__init__(root)
+        self.steps = steps
+        self._number = number
+
+    def put(self, path: str, data: bytes) -> None:
+        self._step(path)
+        super().put(path, data)
+
+    def put_file(self, path: str, local: Path) -> None:
+        self._step(path)
+        super().put_file(path, local)
+
+    def _step(self, path: str) -> None:
+        self.steps -= 1
+        if self.steps != 0:
+            return
+        if self._number is None:
+            raise Stopped
+        with output_errors(path):
+            raise OSError(self._number, "no")
+
+
+def test_stopped_before_each_write_in_turn(tmp_path: Path) -> None:
+    for step in itertools.count(1):
+        root = tmp_path / str(step)
+        stopping, tally = StoppingStore(root, step), Tally()
+        try:
+            with opened(stopping, tally, part_lines=PART) as folder:
+                put_all(folder, tally, judgements())
+                folder.finish({"complete": True}, "", update_latest=True)
+        except Stopped:
+            assert_once(LocalStore(root), go_on(LocalStore(root)))
+        else:
+            break
+    assert stopping.steps > 0
+    assert step > 15
+
+
+def test_full_disk_ends_the_run_and_no_checkpoint_follows(tmp_path: Path) -> None:
+    store, tally = StoppingStore(tmp_path, 5, errno.ENOSPC), Tally()
+    folder = opened(store, tally, part_lines=PART)
+    with pytest.raises(OutputError, match="is out of space: free some"):
+        put_all(folder, tally, judgements())
+    before = store.get(f"{FOLDER}/state.json")
+    assert before is not None
+    for use in (folder.flush, folder.save, folder.tick, lambda: put(folder, tally, judged("z"))):
+        with pytest.raises(OutputError, match="is out of space"):
+            use()
+    folder.close()
+    assert store.get(f"{FOLDER}/state.json") == before
+    assert hidden(store) == []
+    assert_once(store, go_on(store))
+
+
+def test_disk_that_is_full_while_a_part_grows(tmp_path: Path) -> None:
+    script = """
+import os, resource, sys
+from auditor.errors import OutputError
+from auditor.runs.folder import RunFolder
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from tests.reports.samples import RUN, target
+folder = RunFolder(LocalStore(__import__("pathlib").Path(sys.argv[1])), "audited", RUN, target=target(), tally=Tally())
+folder.prepare()
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    with folder:
+        for number in range(1000):
+            if folder.write(str(number), None, os.urandom(1000).hex().encode()):
+                folder.flush()
+except OutputError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "would grow past the largest file" in done.stdout
+    assert done.stderr == ""
+    assert [path for path in tmp_path.glob("**/*") if path.is_file() and path.suffix != ".lock"] == []

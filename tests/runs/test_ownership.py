@@ -1,0 +1,388 @@
+"""Two processes on one run in a bucket: one of them writes it, whenever the other comes, and the lines add up."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.aws.connection import Connection
+from auditor.aws.session import make_client
+from auditor.errors import OutputError, RunTaken
+from auditor.runs.checkpoint import State, load_state
+from auditor.runs.folder import RunFolder
+from auditor.runs.ownership import POLL_SECONDS, RENEW_SECONDS, SILENT_SECONDS
+from auditor.runs.parts import KINDS
+from auditor.runs.paths import run_path
+from auditor.runs.reading import read_lines
+from auditor.runs.stores import open_store
+from auditor.runs.stores.s3 import S3Store
+from auditor.runs.tally import Tally
+from tests.support.killed_run import judgements, put, put_all
+from tests.support.log_lines import logged
+from tests.support.samples.reports import RUN, judged, target
+
+PART = 5
+KEYS = [judgement.evidence.ref.key for judgement in judgements()]
+FOLDER = run_path("audited", RUN)
+
+
+@pytest.fixture
+def results(moto_url: str) -> Iterator[str]:
+    """The server of an empty bucket "results"."""
+    client = make_client("s3", Connection(bucket="results", endpoint_url=moto_url), endpoint_url=moto_url)
+    client.create_bucket(Bucket="results")
+    yield moto_url
+    for item in client.list_objects_v2(Bucket="results").get("Contents", ()):
+        client.delete_object(Bucket="results", Key=item["Key"])
+    client.delete_bucket(Bucket="results")
+    client.close()
+
+
+class Process:
+    """What one process has of the run: a store, a tally and a folder. slept: how long it waited, in seconds."""
+
+    def __init__(self, store: S3Store, waiting: Callable[[], object] = lambda: None) -> None:
+        self.store = store
+        self.state: State | None = load_state(store, "audited", RUN)
+        self.tally = Tally.from_dict(self.state.tally) if self.state else Tally()
+        self.now = 0.0
+        self.slept = 0.0
+        self._waiting = waiting
+        self.folder = RunFolder(
+            store,
+            "audited",
+            RUN,
+            target=target(),
+            tally=self.tally,
+            state=self.state,
+            part_lines=PART,
+            clock=lambda: self.now,
+            sleep=self._sleep,
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self._waiting()
+
+    def write(self, until: int) -> None:
+        """From where the run is up to that many objects."""
+        put_all(self.folder, self.tally, judgements()[self.tally.coverage["listed"] : until])
+
+    def end(self) -> None:
+        self.folder.finish({"complete": True}, "<p>", update_latest=True)
+        self.folder.close()
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(results: str) -> Iterator[Start]:
+    processes: list[Process] = []
+
+    def begin(waiting: Callable[[], object] = lambda: None) -> Process:
+        store = open_store("s3://results/runs", endpoint_url=results)
+        assert isinstance(store, S3Store)
+        processes.append(Process(store, waiting))
+        return processes[-1]
+
+    yield begin
+    for process in processes:  # those that the test killed, too
+        process.folder._discard()
+        process.store.close()
+
+
+def check(store: S3Store) -> None:
+    """Every object has its one line, and every other line its object; nothing is counted that is not there."""
+    state = load_state(store, "audited", RUN)
+    assert state is not None
+    assert state.writer is None
+    lines = {kind: list(read_lines(store, "audited", RUN, kind)) for kind in KINDS}
+    assert [line["key"] for line in lines["objects"]] == KEYS
+    assert [line["key"] for line in lines["findings"]] == [f.key for j in judgements() for f in j.findings]
+    assert len(lines["undecided"]) == state.tally["coverage"]["undecided"]
+    assert state.tally["coverage"]["listed"] == len(KEYS)
+    assert sum(state.tally["findings"].values()) == len(lines["findings"])
+
+
+def begun(start: Start, objects: int = 10) -> None:
+    """A run that was handed on after so many objects."""
+    first = start()
+    first.folder.prepare()
+    first.write(objects)
+    first.folder.save()
+    first.folder.close()
+
+
+def test_of_two_that_go_on_from_one_checkpoint_one_is_refused_before_it_writes(start: Start) -> None:
+    begun(start)
+    one, two = start(), start()
+    one.folder.prepare()
+    one.write(17)
+    with pytest.raises(RunTaken, match=r"s3://results/runs/.*state\.json is written by another process"):
+        two.folder.prepare()
+    assert two.slept == 0
+    two.folder.close()
+    one.write(len(KEYS))
+    one.end()
+    check(one.store)
+
+
+def test_of_two_claims_at_the_very_same_time_one_is_refused(start: Start) -> None:
+    """Both have read the checkpoint when the first of them writes it."""
+    begun(start)
+    processes, errors = [start(), start()], list[BaseException]()
+    barrier = threading.Barrier(2)
+    for process in processes:
+        process.store.get_tagged = meeting(process.store.get_tagged, barrier)  # type: ignore[method-assign,assignment]
+
+    def claim(process: Process) -> None:
+        try:
+            process.folder.prepare()
+        except RunTaken as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=claim, args=(process,)) for process in processes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 1
+    (winner,) = [process for process in processes if process.folder._writer._last]  # type: ignore[attr-defined]
+    winner.write(len(KEYS))
+    winner.end()
+    check(winner.store)
+
+
+def meeting(read: Callable[[str], Any], barrier: threading.Barrier) -> Callable[[str], Any]:
+    """The first answer is given when the other process has its own."""
+    first = iter([True])
+
+    def answer(path: str) -> Any:
+        found = read(path)
+        if next(first, False):
+            barrier.wait(10)
+        return found
+
+    return answer
+
+
+def test_who_comes_late_sees_the_other_write_and_leaves_it_alone(start: Start) -> None:
+    begun(start)
+    one = start()
+    one.folder.prepare()
+
+    def renewed() -> None:
+        one.now += RENEW_SECONDS
+        one.folder.tick()
+
+    two = start(renewed)
+    with logged() as lines, pytest.raises(RunTaken, match="leaves the run to it"):
+        two.folder.prepare()
+    assert two.slept == POLL_SECONDS
+    assert "waiting up to 30 s" in lines[0]["message"]
+    two.folder.close()
+    one.write(len(KEYS))
+    one.end()
+    check(one.store)
+
+
+def test_who_comes_late_and_finds_the_run_moved_on_leaves_it_alone(start: Start) -> None:
+    begun(start)
+    late = start()
+    one = start()
+    one.folder.prepare()
+    one.write(len(KEYS))
+    one.folder.save()
+    one.folder.close()
+    with pytest.raises(RunTaken):
+        late.folder.prepare()
+    third = start()
+    third.folder.prepare()
+    third.end()
+    check(third.store)
+
+
+def test_a_writer_that_was_killed_is_waited_for_and_then_replaced(start: Start) -> None:
+    begun(start)
+    killed = start()
+    killed.folder.prepare()
+    killed.write(17)
+    second = start()
+    second.folder.prepare()
+    assert second.slept == SILENT_SECONDS
+    second.write(len(KEYS))
+    second.end()
+    check(second.store)
+
+
+def test_killed_again_and_again_before_the_first_part(start: Start) -> None:
+    for _ in range(3):
+        process = start()
+        process.folder.prepare()
+    last = start()
+    assert last.state is not None
+    assert not last.state.begun
+    last.folder.prepare()
+    last.write(len(KEYS))
+    last.end()
+    check(last.store)
+
+
+@pytest.mark.parametrize("sees", ["its part", "its checkpoint"])
+@pytest.mark.parametrize("when", ["before the successor writes", "after it wrote a part", "after it ended"])
+def test_a_writer_that_was_only_thought_dead_spoils_nothing(start: Start, sees: str, when: str) -> None:
+    begun(start)
+    sleeper = start()
+    sleeper.folder.prepare()
+    if sees == "its part":  # all of it is written but for the part's own place
+        for judgement in judgements()[10:14]:
+            put(sleeper.folder, sleeper.tally, judgement)
+    successor = start()
+    successor.folder.prepare()
+    if when != "before the successor writes":
+        successor.write(18)
+    if when == "after it ended":
+        successor.write(len(KEYS))
+        successor.end()
+    for _ in range(2):
+        with pytest.raises(RunTaken):
+            sleeper.folder.save()
+    sleeper.folder.close()
+    if when != "after it ended":
+        successor.write(len(KEYS))
+        successor.end()
+    check(successor.store)
+
+
+def test_a_part_that_was_put_in_place_at_the_last_moment_does_not_count(start: Start) -> None:
+    """The writer dies between the part and its checkpoint; its successor finds other objects there, and fewer."""
+    begun(start)
+    killed = start()
+    killed.folder.prepare()
+
+    def dies(path: str, data: bytes, tag: str | None) -> str | None:
+        raise OutputError("killed")
+
+    killed.store.put_if = dies  # type: ignore[method-assign]
+    with pytest.raises(OutputError, match="killed"):
+        killed.write(len(KEYS))
+    assert any("part-00000-00002" in path for path in killed.store.list(f"{FOLDER}/objects/"))
+    second = start()
+    second.folder.prepare()
+    second.write(len(KEYS))
+    second.end()
+    check(second.store)
+
+
+def test_the_next_hop_need_not_wait(start: Start) -> None:
+    begun(start)
+    following = start()
+    following.folder.prepare()
+    assert following.slept == 0
+    following.write(len(KEYS))
+    following.end()
+    check(following.store)
+
+
+def lost_once(store: S3Store, method: str) -> None:
+    """The write is done and its answer lost: what the SDK's own retry then sees is a refusal."""
+    real, first = getattr(store, method), iter([True])
+
+    def answer(*args: Any) -> Any:
+        found = real(*args)
+        return (None if method == "put_if" else real(*args)) if next(first, False) else found
+
+    setattr(store, method, answer)
+
+
+def test_a_write_whose_answer_was_lost_is_known_as_our_own(start: Start) -> None:
+    begun(start)
+    process = start()
+    lost_once(process.store, "put_if")
+    process.folder.prepare()
+    lost_once(process.store, "put_if")
+    process.write(len(KEYS))
+    process.end()
+    check(process.store)
+
+
+def test_a_renewal_that_fails_is_tried_again_and_a_release_that_fails_is_said(start: Start) -> None:
+    process = start()
+    process.folder.prepare()
+    real = process.store.put_if
+
+    def unreachable(path: str, data: bytes, tag: str | None) -> str | None:
+        raise OutputError("cannot be reached")
+
+    process.store.put_if = unreachable  # type: ignore[method-assign]
+    with logged() as lines:
+        process.folder.tick()
+        assert lines == []
+        process.now = RENEW_SECONDS
+        process.folder.tick()
+    assert "was not renewed" in lines[0]["message"]
+    process.store.put_if = real  # type: ignore[method-assign]
+    process.folder.tick()
+    process.write(len(KEYS))
+    process.folder.save()
+    process.store.put_if = unreachable  # type: ignore[method-assign]
+    with logged() as lines:
+        process.folder.close()
+    assert "is not released" in lines[0]["message"]
+
+
+def test_a_checkpoint_that_somebody_removed_ends_the_run(start: Start) -> None:
+    begun(start)
+    process = start()
+    process.folder.prepare()
+    process.store.delete(f"{FOLDER}/state.json")
+    with pytest.raises(RunTaken):
+        process.write(len(KEYS))
+
+
+def test_the_checkpoint_says_who_writes_and_how_often(start: Start) -> None:
+    process = start()
+    process.folder.prepare()
+    put(process.folder, process.tally, judged("a"))
+    beats = []
+    for _ in range(3):
+        process.now += RENEW_SECONDS
+        process.folder.tick()
+        found = json.loads(process.store.get(f"{FOLDER}/state.json") or b"")
+        assert found["writer"]
+        beats.append(found["beat"])
+    assert beats == sorted(set(beats))
+    process.folder.close()
+    assert json.loads(process.store.get(f"{FOLDER}/state.json") or b"").get("writer") is None
+
+
+def test_a_bucket_without_conditional_writes_still_tells_two_apart(start: Start) -> None:
+    begun(start)
+    one, two = start(), start()
+    for process in (one, two):
+        process.store._conditional = False
+    one.folder.prepare()
+    one.write(15)
+    with pytest.raises(RunTaken):
+        two.folder.prepare()
+    one.write(len(KEYS))
+    one.end()
+    check(one.store)
+
+
+def test_runs_lie_where_they_did(start: Start, tmp_path: Path) -> None:
+    process = start()
+    process.folder.prepare()
+    process.write(len(KEYS))
+    process.end()
+    names = [path.removeprefix(f"{FOLDER}/") for path in process.store.list(f"{FOLDER}/")]
+    assert [name for name in names if "/" not in name] == ["report.html", "state.json", "summary.json"]
+    assert [name for name in names if name.startswith("objects/")] == [
+        f"objects/part-00000-{number:05}.jsonl.gz" for number in range(5)
+    ]

@@ -1,0 +1,52 @@
+"""A run goes on with what it was begun with, or not at all: one run's counts never speak of two different audits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.errors import UsageError
+from auditor.ledger import open_ledger
+from tests.support.audit_runs import audit
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+
+
+async def begun(stub: StubServer, out: Path, **settings: Any) -> str:
+    """The ID of a run that its budget stopped in the middle."""
+    for number in range(20):
+        stub.put(BUCKET, f"{number:02}", b"data")
+    result = await audit(stub, out, max_calls=30, **settings)
+    assert 0 < result.coverage["listed"] < 20
+    run: str = result.summary["resume"]["run"]
+    return run
+
+
+async def test_other_rules(stub: StubServer, tmp_path: Path) -> None:
+    run = await begun(stub, tmp_path, only=("E01",))
+    with pytest.raises(UsageError, match="other rules"):
+        await audit(stub, tmp_path, resume=run)
+
+
+async def test_ledger_where_there_was_none(stub: StubServer, tmp_path: Path) -> None:
+    run = await begun(stub, tmp_path)
+    async with open_ledger("sqlite::memory:") as ledger:
+        with pytest.raises(UsageError, match="without a ledger"):
+            await audit(stub, tmp_path, ledger=ledger, resume=run)
+
+
+async def test_other_algorithms(stub: StubServer, tmp_path: Path) -> None:
+    async with open_ledger("sqlite::memory:") as ledger:
+        run = await begun(stub, tmp_path, ledger=ledger)
+        with pytest.raises(UsageError, match="other algorithms"):
+            await audit(stub, tmp_path, ledger=ledger, algorithms=("md5",), resume=run)
+
+
+async def test_same_again(stub: StubServer, tmp_path: Path) -> None:
+    async with open_ledger("sqlite::memory:") as ledger:
+        run = await begun(stub, tmp_path, ledger=ledger)
+        result = await audit(stub, tmp_path, ledger=ledger, resume=run, engine="boto3", concurrency=1)
+    assert result.summary["complete"]
+    assert result.summary["hashing"]["pending"] == 20

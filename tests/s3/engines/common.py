@@ -1,0 +1,133 @@
+"""What the engines' tests share: each operation as a call, and an object of which S3 says all that it can say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Final
+
+import pytest
+
+from auditor.errors import CallFailed
+from auditor.model.object import Head, ObjectRef
+from auditor.s3.engines.base import Body, Engine, ListQuery, Position
+from tests.support.servers.world import StubBucket
+
+CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[object]]]] = {
+    "ListObjectsV2": lambda engine: engine.list_page(ListQuery(), None),
+    "ListObjectVersions": lambda engine: engine.list_page(ListQuery(versions=True), None),
+    "GetObjectAcl": lambda engine: engine.get_acl("key", None),
+    "HeadObject": lambda engine: engine.head("key", None, checksum=False),
+    "GetObject": lambda engine: read(engine, "key"),
+}
+"""Each operation an engine makes, as its simplest call."""
+
+EVERYTHING: Final = Head(
+    etag="e" * 32,
+    content_length=3,
+    last_modified="2026-01-02T03:04:05Z",
+    content_type="text/plain; charset=x",
+    content_encoding="gzip, aws-chunked",
+    content_disposition='attachment; filename="a b.txt"',
+    content_language="de, en",
+    cache_control="no-cache",
+    expires="never mind",
+    metadata={"mixed-case": "Two  words", "empty": "", "encoded": "=?UTF-8?B?w6Q=?=", "raw": "caf\u00e9 \u20ac"},
+    missing_meta=2,
+    version_id="v0000001.stub",
+    storage_class="GLACIER",
+    server_side_encryption="aws:kms",
+    sse_kms_key_id="arn:aws:kms:us-east-1:111122223333:key/k",
+    bucket_key_enabled=True,
+    checksum_type="FULL_OBJECT",
+    checksum_crc32="Y3JjMzI=",
+    checksum_crc32c="Y3JjMzJj",
+    checksum_crc64nvme="Y3JjNjQ=",
+    checksum_sha1="c2hhMQ==",
+    checksum_sha256="c2hhMjU2",
+    website_redirect_location="https://elsewhere.example/a?b=c",
+    replication_status="COMPLETED",
+    parts_count=3,
+    tag_count=4,
+    object_lock_mode="COMPLIANCE",
+    object_lock_retain_until_date="2030-01-02T03:04:05Z",
+    object_lock_legal_hold_status="ON",
+    restore='ongoing-request="true"',
+    archive_status="DEEP_ARCHIVE_ACCESS",
+    expiration='expiry-date="Fri, 21 Dec 2029 00:00:00 GMT", rule-id="r"',
+)
+"""An object of which S3 says all that it can say, but for SSE-C, which excludes KMS."""
+
+
+async def read(engine: Engine, key: str, size: int = 65536) -> bytes:
+    async with engine.get(key, None, None) as body:
+        return b"".join([piece async for piece in pieces(body, size)])
+
+
+async def pieces(body: Body, size: int) -> AsyncIterator[bytes]:
+    """The rest of the body, in pieces of `size` bytes, but for the last."""
+    buffer = memoryview(bytearray(size))
+    while count := await body.readinto(buffer):
+        yield bytes(buffer[:count])
+
+
+async def list_all(engine: Engine, query: ListQuery) -> tuple[list[ObjectRef], list[str], int]:
+    """Refs, keys of delete markers, number of pages."""
+    refs: list[ObjectRef] = []
+    markers: list[str] = []
+    position: Position | None = None
+    for count in range(1, 1000):
+        page = await engine.list_page(query, position)
+        refs += page.refs
+        markers += page.delete_markers
+        if page.next is None:
+            return refs, markers, count
+        position = page.next
+    raise AssertionError("the listing has no end")
+
+
+async def failure_of(engine: Engine, call: Callable[[Engine], Awaitable[object]]) -> CallFailed:
+    with pytest.raises(CallFailed) as caught:
+        await call(engine)
+    return caught.value
+
+
+def put_everything(bucket: StubBucket) -> None:
+    bucket.versioning = "Enabled"
+    wanted = EVERYTHING
+    bucket.put(
+        "everything",
+        b"abc",
+        etag=wanted.etag,
+        content_type=wanted.content_type,
+        metadata={"Mixed-Case": "Two  words", **{n: v for n, v in wanted.metadata.items() if n != "mixed-case"}},
+        storage_class=wanted.storage_class,
+        sse=wanted.server_side_encryption,
+        kms_key=wanted.sse_kms_key_id,
+        bucket_key=True,
+        checksums={
+            "CRC32": wanted.checksum_crc32,
+            "CRC32C": wanted.checksum_crc32c,
+            "CRC64NVME": wanted.checksum_crc64nvme,
+            "SHA1": wanted.checksum_sha1,
+            "SHA256": wanted.checksum_sha256,
+        },
+        checksum_type=wanted.checksum_type,
+        headers={
+            "Content-Encoding": str(wanted.content_encoding),
+            "Content-Disposition": str(wanted.content_disposition),
+            "Content-Language": str(wanted.content_language),
+            "Cache-Control": str(wanted.cache_control),
+            "Expires": str(wanted.expires),
+            "x-amz-missing-meta": "2",
+            "x-amz-website-redirect-location": str(wanted.website_redirect_location),
+            "x-amz-replication-status": "COMPLETED",
+            "x-amz-mp-parts-count": "3",
+            "x-amz-tagging-count": "4",
+            "x-amz-object-lock-mode": "COMPLIANCE",
+            "x-amz-object-lock-retain-until-date": "2030-01-02T03:04:05.678Z",
+            "x-amz-object-lock-legal-hold": "ON",
+            "x-amz-restore": str(wanted.restore),
+            "x-amz-archive-status": str(wanted.archive_status),
+            "x-amz-expiration": str(wanted.expiration),
+        },
+    )

@@ -1,0 +1,206 @@
+"""The thin transport's connections: how many, which one, who waits, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from auditor.s3.http.base import ConnectionLostError, Server, TransportTimeoutError
+from auditor.s3.http.buffered import Connection
+from auditor.s3.http.pool import Pool
+from auditor.s3.http.transport import ThinTransport
+from tests.s3.http.conftest import Opening, get
+from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
+
+
+async def test_connections_are_used_in_turns(thin: Opening) -> None:
+    together = asyncio.Barrier(3)
+    served: list[int] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await together.wait()
+        while True:
+            await peer.send(OK)
+            await peer.request()
+            served.append(peer.number)
+
+    async with serving(script) as server, thin(server) as transport:
+        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
+        for _ in range(6):
+            await transport.send(get())
+        assert sorted(served[:3]) == [1, 2, 3]
+        assert served[3:] == served[:3]
+        statistics = transport.statistics()
+        assert (statistics.open, statistics.idle, statistics.in_use, statistics.peak) == (3, 3, 0, 3)
+
+
+async def test_open_connections_are_those_that_can_be_used_at_once(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server, idle_seconds=60.0) as transport:
+        assert transport.open_connections == 0
+        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
+        assert transport.open_connections == 3
+    assert transport.open_connections == 0
+
+
+async def test_connections_that_were_idle_for_too_long_are_not_open(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server, idle_seconds=-1.0) as transport:
+        await transport.send(get())
+        assert (transport.statistics().idle, transport.open_connections) == (1, 0)
+
+
+@pytest.mark.parametrize(("most", "left"), [(0, 0), (2, 2), (3, 3), (9, 3)])
+async def test_no_more_connections_are_kept_than_are_wanted(thin: Opening, most: int, left: int) -> None:
+    async with serving(answering(OK)) as server, thin(server) as transport:
+        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
+        transport.keep(most)
+        assert transport.open_connections == transport.statistics().open == left
+        await transport.send(get())
+
+
+async def test_who_waits_longest_is_served_first(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server, connections=1) as transport:
+        await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(9)))
+    assert [line.split(b" ")[1] for line in server.requests] == [b"/%d" % n for n in range(9)]
+
+
+async def test_statistics_while_requests_wait(thin: Opening) -> None:
+    go = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await go.wait()
+            await peer.send(OK)
+
+    async with serving(script) as server, thin(server, connections=2) as transport:
+        tasks = [asyncio.create_task(transport.send(get())) for _ in range(5)]
+        await server.until(lambda it: len(it.requests) == 2)
+        statistics = transport.statistics()
+        assert (statistics.open, statistics.idle, statistics.in_use) == (2, 0, 2)
+        assert (statistics.waiting, statistics.opened, statistics.peak) == (3, 2, 2)
+        go.set()
+        await asyncio.gather(*tasks)
+        assert transport.statistics().waiting == 0
+        assert transport.statistics().idle == 2
+
+
+async def test_place_of_a_closed_connection_goes_to_who_waits(thin: Opening) -> None:
+    async with serving(once(OK)) as server, thin(server, connections=2) as transport:
+        answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(8)))
+        assert [answer.body for answer in answers] == [b"ok"] * 8
+        assert transport.statistics().peak == 2
+
+
+async def test_all_who_wait_are_told_that_nobody_listens(thin: Opening) -> None:
+    async with serving(answering(OK)) as server:
+        pass
+    async with thin(server, connections=2) as transport:
+        results = await asyncio.gather(*(transport.send(get()) for _ in range(7)), return_exceptions=True)
+        assert [type(result) for result in results] == [ConnectionLostError] * 7
+        assert transport.statistics().open == 0
+
+
+async def test_connecting_takes_too_long(opening: Opening) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        raw = RawServer(answering(OK))
+        raw.port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", raw.port)):
+            async with opening(raw, connections=1, connect_timeout=0.1) as transport:
+                results = await asyncio.gather(*(transport.send(get()) for _ in range(2)), return_exceptions=True)
+    assert [type(result) for result in results] == [TransportTimeoutError] * 2
+
+
+async def test_requests_of_a_kept_connection_outlive_its_first_timer(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server, read_timeout=0.15) as transport:
+        for _ in range(8):
+            assert (await transport.send(get())).body == b"ok"
+            await asyncio.sleep(0.04)
+        assert server.accepted == 1
+
+
+async def test_kept_connection_falls_silent_after_its_timer_was_set(thin: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        for _ in range(3):
+            await peer.request()
+            await peer.send(OK)
+        await peer.request()
+        await peer.gone()
+
+    async with serving(script) as server, thin(server, read_timeout=0.15) as transport:
+        for _ in range(3):
+            await transport.send(get())
+            await asyncio.sleep(0.1)
+        with pytest.raises(TransportTimeoutError):
+            await transport.send(get())
+        assert transport.statistics().open == 0
+        assert server.accepted == 1
+
+
+async def test_closed_while_requests_are_under_way_and_waiting(thin: Opening) -> None:
+    async def silent(peer: Peer) -> None:
+        await peer.request()
+        await peer.gone()
+
+    async with serving(silent) as server, thin(server, connections=2) as transport:
+        tasks = [asyncio.create_task(transport.send(get())) for _ in range(5)]
+        await server.until(lambda it: len(it.requests) == 2)
+        await transport.close()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(result) for result in results] == [ConnectionLostError] * 5
+        assert transport.statistics().open == 0
+        await server.until(lambda it: it.open == 0)
+
+
+async def test_closed_while_connecting(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server) as transport:
+        task = asyncio.create_task(transport.send(get()))
+        await asyncio.sleep(0)
+        await transport.close()
+        with pytest.raises(ConnectionLostError):
+            await task
+        assert transport.statistics().open == 0
+        await server.until(lambda it: it.accepted == 1 and it.open == 0)
+
+
+async def test_closed_is_closed(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server) as transport:
+        await transport.send(get())
+        await asyncio.gather(transport.close(), transport.close())
+        await transport.close()
+        await server.until(lambda it: it.open == 0)
+        with pytest.raises(ConnectionLostError, match="closed"):
+            await transport.send(get())
+        assert server.accepted == 1
+
+
+async def test_never_used(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server) as transport:
+        assert transport.statistics().open == 0
+    assert server.accepted == 0
+
+
+async def test_new_connection_in_the_place_of_one_that_served() -> None:
+    async with serving(answering(OK)) as server:
+        pool = Pool(Server(host="127.0.0.1", port=server.port, connections=1), Connection)
+        served = await pool.take()
+        fresh, behind = asyncio.create_task(pool.take(fresh=True)), asyncio.create_task(pool.take())
+        await asyncio.sleep(0)
+        pool.freed(served)
+        new = await fresh
+        assert new is not served
+        assert not served.alive
+        statistics = pool.statistics()
+        assert (statistics.open, statistics.waiting, statistics.opened, statistics.peak) == (1, 1, 2, 1)
+        pool.freed(new)
+        assert await behind is new
+        await pool.close()
+
+
+def test_proxy_is_refused() -> None:
+    with pytest.raises(ValueError, match="proxy"):
+        ThinTransport(Server(host="bucket.test", port=443, proxy="http://proxy.test:3128"))

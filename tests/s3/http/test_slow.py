@@ -1,0 +1,73 @@
+"""Servers and proxies that send some bytes, or none, and never an answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from auditor.s3.http.base import TransportTimeoutError
+from tests.s3.http.certificates import Tls
+from tests.s3.http.conftest import Opening, get, opener
+from tests.s3.http.raw_server import OK, Peer, serving
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param((b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), id="head"),
+        pytest.param((b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x"), id="body"),
+        pytest.param((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"), id="chunks"),
+    ],
+)
+async def test_answer_comes_in_drops_and_never_ends(opening: Opening, sent: tuple[bytes, bytes]) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(sent[0])
+        while True:
+            await peer.send(sent[1])
+            await asyncio.sleep(0.02)
+
+    async with serving(script) as server, opening(server, read_timeout=30, answer_timeout=0.2) as transport:
+        with pytest.raises(TransportTimeoutError):
+            await asyncio.wait_for(transport.send(get()), 10)
+        await server.until(lambda it: it.open == 0)
+
+
+async def test_wait_for_a_place_is_not_of_the_answers_time(opening: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await asyncio.sleep(0.1)
+            await peer.send(OK)
+
+    async with serving(script) as server, opening(server, connections=1, answer_timeout=1.5) as transport:
+        answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(20)))
+        assert [answer.body for answer in answers] == [b"ok"] * 20
+
+
+async def test_proxy_that_never_says_whether_it_connects(tls: Tls) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.gone()
+
+    fields = {"host": "localhost", "port": 443, "tls": tls.client, "answer_timeout": 0.2}
+    async with (
+        serving(script) as proxy,
+        opener("aiohttp")(proxy, proxy=f"http://127.0.0.1:{proxy.port}", **fields) as transport,
+    ):
+        with pytest.raises(TransportTimeoutError):
+            await asyncio.wait_for(transport.send(get()), 10)
+        await proxy.until(lambda it: it.open == 0)
+
+
+async def test_interim_answers_for_ever() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        while True:
+            await peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+
+    async with serving(script) as server, opener("aiohttp")(server, answer_timeout=0.2) as transport:
+        with pytest.raises(TransportTimeoutError):
+            await asyncio.wait_for(transport.send(get()), 10)
+        await server.until(lambda it: it.open == 0)

@@ -1,0 +1,187 @@
+"""Kept connections that the server closed meanwhile: what is sent again, what is not, and that it is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from auditor.s3.http.base import ConnectionLostError, TransportError, TransportTimeoutError
+from tests.s3.http.conftest import Opening, get, head, resent
+from tests.s3.http.raw_server import OK, Peer, answering, breath, once, serving
+
+
+def ending(*, served: int, last: bytes = b"", reset: bool = False, connections: int = 1) -> Callable[[Peer], Any]:
+    """The first connections answer so many requests, and to the next one send `last` and end; later ones go on."""
+
+    async def script(peer: Peer) -> None:
+        if peer.number > connections:
+            await answering(OK)(peer)
+        for _ in range(served):
+            await peer.request()
+            await peer.send(OK)
+        await peer.request()
+        if last:
+            await peer.send(last)
+        if reset:
+            await peer.reset()
+
+    return script
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_kept_connection_ends_before_the_answer(opening: Opening, reset: bool) -> None:
+    async with serving(ending(served=1, reset=reset)) as server, opening(server) as transport:
+        await transport.send(get("/1"))
+        assert (await transport.send(get("/2"))).body == b"ok"
+        assert (await transport.send(get("/3"))).body == b"ok"
+        assert resent(transport) == 1
+        assert [line.split(b" ")[1] for line in server.requests] == [b"/1", b"/2", b"/2", b"/3"]
+        assert server.accepted == 2
+
+
+async def test_head_is_sent_again_as_a_head(opening: Opening) -> None:
+    async def second(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n")
+        await peer.gone()
+
+    async with serving(ending(served=1)) as server, opening(server) as transport:
+        await transport.send(get())
+        server.script = second
+        assert (await transport.send(head())).headers[b"content-length"] == b"7"
+        assert resent(transport) == 1
+
+
+@pytest.mark.parametrize("last", [b"H", b"HTTP/1.1 200 OK\r\n", OK[:-1]])
+async def test_kept_connection_ends_in_the_answer(opening: Opening, last: bytes) -> None:
+    async with serving(ending(served=1, last=last)) as server, opening(server) as transport:
+        await transport.send(get())
+        with pytest.raises(ConnectionLostError):
+            await transport.send(get())
+        assert resent(transport) == 0
+        assert len(server.requests) == 2
+
+
+async def test_kept_connection_ends_after_an_interim_answer(thin: Opening) -> None:
+    async with serving(ending(served=1, last=b"HTTP/1.1 100 Continue\r\n\r\n")) as server, thin(server) as transport:
+        await transport.send(get())
+        with pytest.raises(ConnectionLostError):
+            await transport.send(get())
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_new_connection_ends_before_the_answer(opening: Opening, reset: bool) -> None:
+    async with serving(ending(served=0, reset=reset)) as server, opening(server) as transport:
+        with pytest.raises(ConnectionLostError):
+            await transport.send(get())
+        assert resent(transport) == 0
+        assert len(server.requests) == 1
+
+
+async def test_request_is_sent_again_once(opening: Opening) -> None:
+    async with serving(ending(served=1)) as server, opening(server) as transport:
+        await transport.send(get("/1"))
+        server.script = ending(served=0, connections=9)
+        with pytest.raises(ConnectionLostError):
+            await transport.send(get("/2"))
+        assert resent(transport) == 1
+        assert len(server.requests) == 3
+
+
+async def test_slow_answer_on_a_kept_connection_is_not_asked_again(opening: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        await peer.request()
+        await peer.gone()
+
+    async with serving(script) as server, opening(server, read_timeout=0.1) as transport:
+        await transport.send(get())
+        with pytest.raises(TransportTimeoutError):
+            await transport.send(get())
+        assert resent(transport) == 0
+        assert len(server.requests) == 2
+
+
+async def test_all_kept_connections_are_stale_at_once_and_all_are_taken(thin: Opening) -> None:
+    together = asyncio.Barrier(3)
+
+    async def script(peer: Peer) -> None:
+        if peer.number > 3:
+            await answering(OK)(peer)
+        await peer.request()
+        await together.wait()
+        await peer.send(OK)
+        await peer.request()
+        await together.wait()
+
+    async with serving(script) as server, thin(server, connections=3) as transport:
+        for count in (3, 12):
+            answers = await asyncio.gather(*(transport.send(get(f"/{n}")) for n in range(count)))
+            assert [answer.body for answer in answers] == [b"ok"] * count
+        statistics = transport.statistics()
+        assert (statistics.resent, statistics.peak, statistics.in_use, statistics.waiting) == (3, 3, 0, 0)
+
+
+async def test_idle_connection_that_the_server_closes_is_dropped_at_once(thin: Opening) -> None:
+    async with serving(once(OK)) as server, thin(server) as transport:
+        await transport.send(get())
+        await server.until(lambda it: it.open == 0)
+        await breath()
+        assert transport.statistics().open == 0
+        await transport.send(get())
+        assert resent(transport) == 0
+
+
+@pytest.mark.parametrize("unasked", [b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n", OK, b"\r\n", b"\0"])
+async def test_bytes_on_an_idle_connection_answer_nothing(thin: Opening, unasked: bytes) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        if peer.number == 1:
+            await peer.send(unasked)
+        await peer.gone()
+
+    async with serving(script) as server, thin(server) as transport:
+        await transport.send(get())
+        await server.until(lambda it: it.open == 0)
+        assert transport.statistics().open == 0
+        assert (await transport.send(get())).body == b"ok"
+        assert server.accepted == 2
+
+
+async def test_connection_idle_for_too_long_is_not_used(thin: Opening) -> None:
+    async with serving(answering(OK)) as server, thin(server, idle_seconds=0.05) as transport:
+        await asyncio.gather(*(transport.send(get()) for _ in range(3)))
+        assert transport.statistics().idle == 3
+        await asyncio.sleep(0.1)
+        await transport.send(get())
+        statistics = transport.statistics()
+        assert (statistics.open, statistics.opened, statistics.resent) == (1, 4, 0)
+
+
+async def test_closing_here_sends_nothing_again(opening: Opening) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        await peer.request()
+        await peer.gone()
+
+    async def asked(sending: Coroutine[Any, Any, object]) -> type[Exception] | None:
+        try:
+            await sending
+        except TransportError as error:
+            return type(error)
+        return None
+
+    async with serving(script) as server, opening(server) as transport:
+        await transport.send(get())
+        second = asyncio.ensure_future(asked(transport.send(get())))
+        await server.until(lambda it: len(it.requests) == 2)
+        await transport.close()
+        assert await second is ConnectionLostError
+        assert server.accepted == 1

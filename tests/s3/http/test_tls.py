@@ -1,0 +1,139 @@
+"""TLS: the server is who it says, its name is sent, and an end that anybody could forge ends no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import pytest
+
+from auditor.s3.http.base import ConnectionLostError, TransportTimeoutError
+from tests.s3.http.certificates import Tls, made
+from tests.s3.http.conftest import Opening, get, head, resent
+from tests.s3.http.raw_server import OK, Peer, answering, once, serving
+
+
+async def test_answers_over_tls(opening: Opening, tls: Tls) -> None:
+    async with serving(answering(OK), tls.server) as server, opening(server, tls=tls.client) as transport:
+        for _ in range(3):
+            assert (await transport.send(get())).body == b"ok"
+        assert server.accepted == 1
+
+
+async def test_large_body_over_tls(opening: Opening, tls: Tls) -> None:
+    body = bytes(range(256)) * 8192
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    async with serving(answering(answer), tls.server) as server, opening(server, tls=tls.client) as transport:
+        for _ in range(2):
+            assert (await transport.send(get())).body == body
+        assert server.accepted == 1
+
+
+async def test_name_is_sent_and_verified(opening: Opening, tls: Tls) -> None:
+    names: list[str | None] = []
+    tls.server.sni_callback = lambda _, name, __: names.append(name)
+    try:
+        fields = {"host": "localhost", "tls": tls.client}
+        async with serving(answering(OK), tls.server) as server, opening(server, **fields) as transport:
+            await transport.send(get())
+    finally:
+        tls.server.sni_callback = None
+    assert names == ["localhost"]
+
+
+async def test_certificate_of_another_host(
+    opening: Opening, tls: Tls, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = made(tmp_path_factory.mktemp("other"), "other.test")
+    async with serving(answering(OK), other.server) as server:
+        async with opening(server, tls=other.client) as transport:
+            with pytest.raises(ConnectionLostError, match="verify failed"):
+                await transport.send(get())
+        async with opening(server, tls=tls.client) as transport:
+            with pytest.raises(ConnectionLostError, match="verify failed"):
+                await transport.send(get())
+    assert server.requests == []
+
+
+async def test_server_speaks_no_tls(opening: Opening, tls: Tls) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.send(OK)
+        await peer.gone()
+
+    async with serving(script) as server, opening(server, tls=tls.client) as transport:
+        with pytest.raises(ConnectionLostError):
+            await transport.send(get())
+        await server.until(lambda it: it.open == 0)
+
+
+async def test_server_never_shakes_hands(opening: Opening, tls: Tls) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.gone()
+
+    async with serving(script) as server, opening(server, tls=tls.client, connect_timeout=0.1) as transport:
+        with pytest.raises(TransportTimeoutError):
+            await transport.send(get())
+        await server.until(lambda it: it.open == 0)
+
+
+async def test_handshake_ends_early(opening: Opening, tls: Tls) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.send(b"\x16")
+
+    async with serving(script) as server, opening(server, tls=tls.client) as transport:
+        with pytest.raises(ConnectionLostError):
+            await transport.send(get())
+
+
+async def test_body_without_length_ends_with_the_farewell(opening: Opening, tls: Tls) -> None:
+    script = once(b"HTTP/1.1 200 OK\r\n\r\nto the end")
+    async with serving(script, tls.server) as server, opening(server, tls=tls.client) as transport:
+        assert (await transport.send(get())).body == b"to the end"
+
+
+async def test_body_without_length_is_cut_without_a_farewell(thin: Opening, tls: Tls) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n\r\nto the")
+        await asyncio.sleep(0.01)
+        peer.cut()
+
+    async with serving(script, tls.server) as server, thin(server, tls=tls.client) as transport:
+        with pytest.raises(ConnectionLostError):
+            await transport.send(get())
+
+
+@pytest.mark.parametrize("farewell", [True, False])
+async def test_kept_tls_connection_ends_before_the_answer(opening: Opening, tls: Tls, farewell: bool) -> None:
+    async def script(peer: Peer) -> None:
+        if peer.number > 1:
+            await answering(OK)(peer)
+        await peer.request()
+        await peer.send(OK)
+        await peer.request()
+        if not farewell:
+            peer.cut()
+
+    async with serving(script, tls.server) as server, opening(server, tls=tls.client) as transport:
+        await transport.send(get())
+        assert (await transport.send(get())).body == b"ok"
+        assert resent(transport) == 1
+
+
+async def test_two_records_after_a_head_in_one_go(thin: Opening, tls: Tls) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        # Each write is a record of its own; they leave in one segment, as nothing is awaited between.
+        peer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+        peer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await peer.gone()
+
+    async with serving(script, tls.server) as server, thin(server, tls=tls.client) as transport:
+        for _ in range(2):
+            assert (await transport.send(head())).headers == {b"content-length": b"5"}
+        assert server.accepted == 2
+
+
+def test_client_context_of_these_tests_verifies(tls: Tls) -> None:
+    assert tls.client.verify_mode is ssl.CERT_REQUIRED
+    assert tls.client.check_hostname

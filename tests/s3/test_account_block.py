@@ -1,0 +1,66 @@
+"""The account's public access block counts for a bucket only where that account is known to own it."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.aws.connection import Connection
+from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.model.object import Unread
+from auditor.s3 import bucket as bucketfacts
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import Permits
+from auditor.s3.rate import Rate
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import STRANGER, Odd, StubBucket
+
+ALL_ON = PublicAccessBlock(True, True, True, True)
+
+
+@pytest.fixture(autouse=True)
+def account_level(stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller's account has every switch on, and the account level can be asked."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3_CONTROL", stub.url)
+    stub.world.public_access_block = ALL_ON
+
+
+async def read(stub: StubServer, expected_owner: str | None = None) -> BucketFacts:
+    connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=stub.url, expected_owner=expected_owner)
+    with bucketfacts.open_reader(connection, Caller(BUCKET, rate=Rate(None), permits=Permits(1))) as reader:
+        return await reader.read("us-east-1")
+
+
+async def test_bucket_of_ones_own(stub: StubServer) -> None:
+    facts = await read(stub)
+    assert facts.account_public_access_block == ALL_ON
+    assert facts.ignores_public_acls
+
+
+async def test_bucket_of_another_account(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.owner = STRANGER
+    facts = await read(stub)
+    assert facts.account_public_access_block == Unread("GetPublicAccessBlock", "ForeignAccount")
+    assert not facts.ignores_public_acls
+
+
+async def test_bucket_whose_owner_nobody_names(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.owner = STRANGER
+    bucket.odd["GetBucketAcl"] = stub.world.odd["ListBuckets"] = Odd.DENIED
+    facts = await read(stub)
+    assert facts.account_public_access_block == Unread("GetBucketAcl", "AccessDenied")
+    assert not facts.ignores_public_acls
+
+
+async def test_caller_who_does_not_know_its_own_id(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.owner = STRANGER
+    stub.world.odd["ListBuckets"] = Odd.DENIED
+    facts = await read(stub)
+    assert facts.account_public_access_block == Unread("ListBuckets", "AccessDenied")
+    assert not facts.ignores_public_acls
+
+
+async def test_owner_that_s3_has_checked_is_enough(stub: StubServer, bucket: StubBucket) -> None:
+    bucket.odd["GetBucketAcl"] = stub.world.odd["ListBuckets"] = Odd.DENIED
+    facts = await read(stub, expected_owner=bucket.account)
+    assert facts.account_public_access_block == ALL_ON

@@ -1,0 +1,242 @@
+"""The bucket's facts: each for itself, known, not configured, unread or skipped, and never taken one for the other."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from auditor.aws.connection import Connection
+from auditor.errors import BucketError, CredentialsError
+from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
+from auditor.model.object import ALL_USERS, Acl, Grant, Skipped, Unread
+from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL, open_reader
+from auditor.s3.calls import Caller
+from tests.support.fakes.engine import FakeTime, make_caller
+from tests.support.loop_blocking import free_loop as free_loop
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import (
+    ACCESS_DENIED,
+    BLACK_HOLE,
+    EXPIRED_TOKEN,
+    INVALID_ACCESS_KEY,
+    RESET,
+    SLOW_DOWN,
+    TRUNCATED,
+    Fault,
+    Plan,
+    error,
+    first_n,
+)
+from tests.support.servers.world import ACCOUNT, OWNER, STRANGER, Odd, StubBucket
+
+QUESTIONS: Final = {
+    "acl": "GetBucketAcl",
+    "ownership": "GetBucketOwnershipControls",
+    "public_access_block": "GetPublicAccessBlock",
+    "policy_is_public": "GetBucketPolicyStatus",
+    "policy": "GetBucketPolicy",
+    "versioning": "GetBucketVersioning",
+    "encryption": "GetBucketEncryption",
+    "request_payer": "GetBucketRequestPayment",
+}
+"""Fact to the call that gives it."""
+
+EMPTY_MEANS_SOMETHING: Final = {"versioning": "Never"}
+"""Facts of which a document with nothing in it is a proper answer."""
+
+
+def reader_of(stub: StubServer, caller: Caller | None = None, **fields: Any) -> Any:
+    """open_reader for the stub's bucket, in fake time; fields: of Connection."""
+    given = {"bucket": BUCKET, "endpoint_url": stub.url, "region": "us-east-1", **fields}
+    return open_reader(Connection(**given), caller or make_caller(FakeTime()))
+
+
+async def read(stub: StubServer, caller: Caller | None = None, **fields: Any) -> BucketFacts:
+    with reader_of(stub, caller, **fields) as reader:
+        facts: BucketFacts = await reader.read("us-east-1")
+    return facts
+
+
+def only(operation: str, fault: Fault) -> Plan:
+    return lambda asked, key, nth: fault if asked == operation else None
+
+
+class TestWhatIsKnown:
+    async def test_bucket_that_was_never_configured(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.ownership = bucket.encryption = None
+        assert await read(stub) == BucketFacts(
+            bucket=BUCKET,
+            region="us-east-1",
+            owner=OWNER,
+            own_id=OWNER,
+            account=ACCOUNT,
+            ownership="ObjectWriter",
+            public_access_block=PublicAccessBlock(),
+            account_public_access_block=Skipped(NO_ACCOUNT_LEVEL),
+            acl=Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"),)),
+            policy_is_public=False,
+            policy="",
+            versioning="Never",
+            encryption=Encryption(),
+            request_payer="BucketOwner",
+        )
+
+    async def test_bucket_with_everything_set(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.ownership = "BucketOwnerPreferred"
+        bucket.public_access_block = PublicAccessBlock(True, False, True, False)
+        bucket.acl = Acl(OWNER, (Grant(OWNER, "FULL_CONTROL"), Grant(ALL_USERS, "READ")))
+        bucket.policy, bucket.policy_is_public = '{"Statement": []}', True
+        bucket.versioning, bucket.request_payer = "Suspended", "Requester"
+        bucket.encryption = Encryption("aws:kms", "arn:aws:kms:us-east-1:111122223333:key/k", True)
+        facts = await read(stub)
+        for name in ("ownership", "public_access_block", "acl", "policy", "policy_is_public", "versioning"):
+            assert getattr(facts, name) == getattr(bucket, name)
+        assert (facts.encryption, facts.request_payer) == (bucket.encryption, "Requester")
+
+    async def test_each_question_is_asked_once_and_counted_apart(self, stub: StubServer, bucket: StubBucket) -> None:
+        caller = make_caller(FakeTime())
+        await read(stub, caller)
+        asked = [logged.operation for logged in stub.requests]
+        assert sorted(asked) == sorted([*QUESTIONS.values(), "ListBuckets", "GetCallerIdentity"])
+        assert dict(caller.counts) == {"bucket": 10}
+
+    async def test_expected_owner_goes_with_every_question(self, stub: StubServer, bucket: StubBucket) -> None:
+        await read(stub, expected_owner=ACCOUNT)
+        of_bucket = [call for call in stub.calls if call.bucket]
+        assert len(of_bucket) == len(QUESTIONS)
+        assert {call.headers.get("x-amz-expected-bucket-owner") for call in of_bucket} == {ACCOUNT}
+
+
+class TestWhatCannotBeRead:
+    @pytest.mark.parametrize("fact", QUESTIONS)
+    async def test_denied(self, stub: StubServer, bucket: StubBucket, fact: str) -> None:
+        ordinary = await read(stub)
+        bucket.odd[QUESTIONS[fact]] = Odd.DENIED
+        facts = await read(stub)
+        assert getattr(facts, fact) == Unread(QUESTIONS[fact], "AccessDenied")
+        for other in QUESTIONS.keys() - {fact}:
+            assert getattr(facts, other) == getattr(ordinary, other)
+
+    @pytest.mark.parametrize("fact", QUESTIONS)
+    async def test_answer_with_nothing_in_it_is_not_called_unconfigured(
+        self, stub: StubServer, bucket: StubBucket, fact: str
+    ) -> None:
+        bucket.policy = '{"Statement": []}'
+        malformed = Unread(QUESTIONS[fact], "Malformed")
+        bucket.odd[QUESTIONS[fact]] = Odd.EMPTY
+        assert getattr(await read(stub), fact) == malformed
+        bucket.odd[QUESTIONS[fact]] = Odd.MALFORMED
+        assert getattr(await read(stub), fact) == EMPTY_MEANS_SOMETHING.get(fact, malformed)
+
+    async def test_half_an_answer_is_malformed_after_some_tries(self, stub: StubServer, bucket: StubBucket) -> None:
+        stub.faults = [only("GetBucketAcl", TRUNCATED)]
+        assert (await read(stub)).acl == Unread("GetBucketAcl", "Malformed")
+        assert stub.count("GetBucketAcl") == 3
+
+    async def test_policy_that_is_no_policy(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.policy = '{"Statement": 7}'
+        assert (await read(stub)).policy == Unread("GetBucketPolicy", "Malformed")
+
+    async def test_server_that_does_not_know_the_question(self, stub: StubServer, bucket: StubBucket) -> None:
+        stub.faults = [only("GetBucketOwnershipControls", error(501, "NotImplemented"))]
+        assert (await read(stub)).ownership == Unread("GetBucketOwnershipControls", "NotImplemented")
+
+    async def test_throttled_questions_are_asked_again(self, stub: StubServer, bucket: StubBucket) -> None:
+        stub.faults = [first_n(8, SLOW_DOWN)]
+        caller = make_caller(FakeTime())
+        facts = await read(stub, caller)
+        assert not [value for name in QUESTIONS if isinstance(value := getattr(facts, name), Unread)]
+        assert caller.counts["retried"] == 8
+
+    @pytest.mark.parametrize("fault", [EXPIRED_TOKEN, INVALID_ACCESS_KEY])
+    async def test_refused_credentials_end_the_run_with_one_error(
+        self, stub: StubServer, bucket: StubBucket, fault: Fault
+    ) -> None:
+        stub.faults = [fault]
+        with pytest.raises(CredentialsError):
+            await read(stub)
+
+
+class TestOwner:
+    async def test_bucket_of_another_is_named_by_its_acl(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.owner = STRANGER
+        facts = await read(stub)
+        assert (facts.owner, facts.own_id) == (STRANGER, OWNER)
+
+    async def test_bucket_among_ones_own_is_ones_own(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.odd["GetBucketAcl"] = Odd.DENIED
+        assert (await read(stub)).owner == OWNER
+
+    async def test_denied_acl_of_a_bucket_that_is_not_among_them(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.odd["GetBucketAcl"] = Odd.DENIED
+        stub.world.odd["ListBuckets"] = Odd.DENIED
+        facts = await read(stub)
+        assert facts.owner == Unread("GetBucketAcl", "AccessDenied")
+        assert facts.own_id == Unread("ListBuckets", "AccessDenied")
+
+
+class TestAccount:
+    async def test_no_account_behind_a_server_that_has_none(self, stub: StubServer, bucket: StubBucket) -> None:
+        stub.world.odd["GetCallerIdentity"] = Odd.DENIED
+        assert (await read(stub)).account == Skipped(NO_ACCOUNT_ID)
+
+    @pytest.fixture
+    def control(self, stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3_CONTROL", stub.url)
+
+    @pytest.mark.parametrize("block", [None, PublicAccessBlock(True, True, False, False)])
+    async def test_account_level_where_there_is_one(
+        self, stub: StubServer, bucket: StubBucket, control: None, block: PublicAccessBlock | None
+    ) -> None:
+        stub.world.public_access_block = block
+        assert (await read(stub)).account_public_access_block == (block or PublicAccessBlock())
+
+    async def test_account_level_denied(self, stub: StubServer, bucket: StubBucket, control: None) -> None:
+        stub.world.odd["GetAccountPublicAccessBlock"] = Odd.DENIED
+        facts = await read(stub)
+        assert facts.account_public_access_block == Unread("GetPublicAccessBlock", "AccessDenied")
+
+    async def test_ones_own_account_says_nothing_of_anothers_bucket(
+        self, stub: StubServer, bucket: StubBucket, control: None
+    ) -> None:
+        bucket.owner = STRANGER
+        stub.world.public_access_block = PublicAccessBlock(True, True, True, True)
+        facts = await read(stub)
+        assert facts.account_public_access_block == Unread("GetPublicAccessBlock", "ForeignAccount")
+        assert stub.count("GetAccountPublicAccessBlock") == 0
+
+
+class TestRegion:
+    async def region(self, stub: StubServer, explicit: str | None = None, **fields: Any) -> str | Unread | Skipped:
+        with reader_of(stub, **fields) as reader:
+            found: str | Unread | Skipped = await reader.region(explicit)
+        return found
+
+    async def test_head_bucket_names_it(self, stub: StubServer, bucket: StubBucket) -> None:
+        bucket.region = "eu-west-3"
+        assert await self.region(stub) == "eu-west-3"
+        assert [logged.operation for logged in stub.requests] == ["HeadBucket"]
+
+    @pytest.mark.parametrize("when", ["always", "signature"])
+    async def test_so_does_the_refusal_of_another_region(self, stub: StubServer, bucket: StubBucket, when: Any) -> None:
+        bucket.region, bucket.wrong_region = "eu-west-3", when
+        assert await self.region(stub) == "eu-west-3"
+        assert len(stub.requests) == 1
+
+    async def test_denied_without_a_region_is_unknown_there(self, stub: StubServer, bucket: StubBucket) -> None:
+        stub.faults = [ACCESS_DENIED]
+        assert await self.region(stub) == Skipped("a custom endpoint names no region")
+
+    async def test_no_such_bucket(self, stub: StubServer) -> None:
+        with pytest.raises(BucketError, match="there is no bucket named 'nowhere'"):
+            await self.region(stub, bucket="nowhere")
+
+    @pytest.mark.parametrize(("fault", "code"), [(RESET, "ConnectionError"), (BLACK_HOLE, "Timeout")])
+    async def test_server_that_does_not_answer(
+        self, stub: StubServer, bucket: StubBucket, fault: Fault, code: str
+    ) -> None:
+        stub.faults = [fault]
+        with pytest.raises(BucketError, match=rf"{stub.url} cannot be reached \({code}\)"):
+            await self.region(stub, read_timeout=0.1)

@@ -1,0 +1,229 @@
+"""Retries, budget, counts and doom, in fake time."""
+
+from __future__ import annotations
+
+import time as real_time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
+from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, RetryPolicy
+from auditor.s3.concurrency import Permits
+from tests.support.fakes.engine import FakeTime, LongestPause, make_caller
+from tests.support.loop_blocking import BlockingError
+from tests.support.loop_blocking import free_loop as free_loop
+
+SLOW_DOWN = CallFailed("GetObjectAcl", "SlowDown", 503)
+
+
+def failing(*failures: CallFailed) -> Callable[[], Awaitable[str]]:
+    """An attempt that fails with each of these in turn, then succeeds."""
+    left = list(failures)
+
+    async def attempt() -> str:
+        if left:
+            raise left.pop(0)
+        return "answer"
+
+    return attempt
+
+
+def always(failure: CallFailed) -> Callable[[], Awaitable[str]]:
+    async def attempt() -> str:
+        raise failure
+
+    return attempt
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        SLOW_DOWN,
+        CallFailed("HeadObject", "503", 503),
+        CallFailed("HeadObject", "500", 500),
+        CallFailed("HeadObject", "502", 502),
+        CallFailed("GetObjectAcl", "InternalError", 500),
+        CallFailed("GetObjectAcl", "GatewayTimeout", 504),
+        CallFailed("GetObjectAcl", "RequestTimeout", 400),
+        CallFailed("GetObjectAcl", "ConnectionError"),
+        CallFailed("GetObjectAcl", "Timeout"),
+        CallFailed("GetObjectAcl", "BrokenReply"),
+    ],
+    ids=lambda failure: failure.code,
+)
+async def test_passing_failure_is_tried_again(failure: CallFailed) -> None:
+    caller = make_caller()
+    assert await caller.call("acl", "GetObjectAcl", failing(failure, failure)) == "answer"
+    assert (caller.counts["acl"], caller.counts["retried"]) == (3, 2)
+
+
+@pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("404", 404), ("400", 400), ("412", 412)])
+async def test_lasting_failure_is_not(code: str, status: int) -> None:
+    caller, failure = make_caller(), CallFailed("HeadObject", code, status)
+    with pytest.raises(CallFailed) as caught:
+        await caller.call("head", "HeadObject", always(failure))
+    assert caught.value is failure
+    assert (caller.counts["head"], caller.counts["retried"]) == (1, 0)
+
+
+async def test_pauses_double_up_to_a_bound_and_are_drawn_below_it() -> None:
+    time = FakeTime()
+    caller = make_caller(time, retry=RetryPolicy(12, 1e9))
+    with pytest.raises(CallFailed):
+        await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
+    bounds = [min(LONGEST_PAUSE, FIRST_PAUSE * 2**number) for number in range(11)]
+    assert len(time.slept) == 11
+    assert all(0 <= pause <= bound for pause, bound in zip(time.slept, bounds, strict=True))
+    assert len(set(time.slept)) == 11
+
+    longest = FakeTime()
+    with pytest.raises(CallFailed):
+        await make_caller(longest, retry=RetryPolicy(12, 1e9), dice=LongestPause()).call(
+            "acl", "GetObjectAcl", always(SLOW_DOWN)
+        )
+    assert longest.slept == bounds
+
+
+async def test_attempts_end() -> None:
+    caller = make_caller(retry=RetryPolicy(10, 1e9))
+    with pytest.raises(CallFailed) as caught:
+        await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
+    assert caught.value.code == "SlowDown"
+    assert (caller.counts["acl"], caller.counts["retried"], caller.counts["throttled"]) == (10, 9, 10)
+
+
+async def test_no_attempt_begins_after_the_time_limit() -> None:
+    time = FakeTime()
+    caller = make_caller(time, retry=RetryPolicy(1000, 5.0), dice=LongestPause())
+    with pytest.raises(CallFailed):
+        await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
+    assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]  # 3.2 more would be too late
+    assert sum(time.slept) <= 5.0
+
+
+async def test_slow_attempts_use_up_the_time_limit_too() -> None:
+    time = FakeTime()
+    caller = make_caller(time, retry=RetryPolicy(1000, 60.0))
+
+    async def times_out() -> str:
+        time.now += 20
+        raise CallFailed("HeadObject", "Timeout")
+
+    with pytest.raises(CallFailed):
+        await caller.call("head", "HeadObject", times_out)
+    assert caller.counts["head"] == 3
+
+
+async def test_unreadable_answer_about_the_bucket_is_given_up_sooner() -> None:
+    caller, failure = make_caller(), CallFailed("GetBucketPolicyStatus", "500", 500)
+    with pytest.raises(CallFailed):
+        await caller.call("bucket", "GetBucketPolicyStatus", always(failure))
+    assert caller.counts["bucket"] == 3
+
+
+async def test_throttles_lower_the_permits_and_answers_raise_them() -> None:
+    time = FakeTime()
+    caller = make_caller(time, permits=Permits(8, clock=time.clock))
+    await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
+    assert caller.permits.statistics().limit == 6
+    for _ in range(30):
+        await caller.call("acl", "GetObjectAcl", failing())
+    assert caller.permits.statistics().limit == 8
+
+
+async def test_timeouts_lower_the_permits_though_they_are_no_throttles() -> None:
+    time = FakeTime()
+    caller = make_caller(time, permits=Permits(8, clock=time.clock))
+    await caller.call("acl", "GetObjectAcl", failing(CallFailed("GetObjectAcl", "Timeout")))
+    assert caller.permits.statistics().limit == 6
+    assert caller.counts["throttled"] == 0
+
+
+async def test_refusals_count_as_answers() -> None:
+    time = FakeTime()
+    permits = Permits(8, clock=time.clock)
+    caller = make_caller(time, permits=permits)
+    permits.throttled()
+    for _ in range(20):
+        with pytest.raises(CallFailed):
+            await caller.call("acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "AccessDenied", 403)))
+    assert permits.statistics().limit == 8
+
+
+class TestBudget:
+    async def test_not_one_call_more_than_allowed(self) -> None:
+        caller = make_caller(max_calls=3)
+        for _ in range(3):
+            await caller.call("acl", "GetObjectAcl", failing())
+        with pytest.raises(CallFailed) as caught:
+            await caller.call("acl", "GetObjectAcl", failing())
+        assert caught.value.code == "MaxCalls"
+        assert caller.counts["acl"] == 3
+        assert caller.budget_left == 0
+
+    async def test_retries_are_calls(self) -> None:
+        caller = make_caller(max_calls=4)
+        with pytest.raises(CallFailed) as caught:
+            await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
+        assert caught.value.code == "MaxCalls"
+        assert caller.counts["acl"] == 4
+
+    async def test_what_must_be_sent_is_sent_and_counted(self) -> None:
+        caller = make_caller(max_calls=1)
+        for _ in range(2):
+            await caller.call("list", "ListObjectVersions", failing(), beyond_budget=True)
+        assert caller.counts["list"] == 2
+        assert caller.budget_left == 0
+
+    async def test_without_a_limit_there_is_no_budget(self) -> None:
+        assert make_caller().budget_left is None
+
+
+class TestDoom:
+    @pytest.mark.parametrize(
+        ("code", "status", "error", "words"),
+        [
+            ("ExpiredToken", 400, CredentialsError, "have expired"),
+            ("RequestExpired", 400, CredentialsError, "have expired"),
+            ("InvalidAccessKeyId", 403, CredentialsError, "were refused"),
+            ("SignatureDoesNotMatch", 403, CredentialsError, "were refused"),
+            ("RequestTimeTooSkewed", 403, CredentialsError, "clock"),
+            ("NoSuchBucket", 404, BucketError, "no bucket named 'audited'"),
+            ("PermanentRedirect", 301, BucketError, "use --region eu-south-1"),
+            ("301", 301, BucketError, "use --region eu-south-1"),
+            ("AuthorizationHeaderMalformed", 400, BucketError, "another region"),
+        ],
+    )
+    async def test_what_would_befall_every_call_ends_the_run(
+        self, code: str, status: int, error: type[RunError], words: str
+    ) -> None:
+        caller = make_caller()
+        failure = CallFailed("GetObjectAcl", code, status, headers={"x-amz-bucket-region": "eu-south-1"})
+        with pytest.raises(error, match=words) as caught:
+            await caller.call("acl", "GetObjectAcl", always(failure))
+        assert caught.value.__cause__ is failure
+        assert caller.counts["acl"] == 1
+
+    async def test_redirect_without_a_region_asks_for_it(self) -> None:
+        with pytest.raises(BucketError, match="give its region with --region"):
+            await make_caller().call(
+                "acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "PermanentRedirect", 301))
+            )
+
+
+async def test_error_of_ours_passes_through_unchanged() -> None:
+    async def attempt() -> str:
+        raise CredentialsError("no usable AWS credentials")
+
+    with pytest.raises(CredentialsError, match="no usable"):
+        await make_caller().call("acl", "GetObjectAcl", attempt)
+
+
+async def test_the_detector_of_blocked_loops_detects() -> None:
+    async def attempt() -> str:
+        real_time.sleep(0)  # noqa: ASYNC251 - the very thing
+        return "never"
+
+    with pytest.raises(BlockingError):
+        await make_caller().call("acl", "GetObjectAcl", attempt)

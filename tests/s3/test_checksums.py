@@ -1,0 +1,82 @@
+"""Digests that S3 keeps and tells with a GetObject: whole objects' only, and nobody computes them once more."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+import pytest
+
+from auditor.s3.checksums import stored
+from auditor.s3.engines.base import Engine, Span
+from tests.s3.engines.common import read
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket
+
+CONTENT = b"content"
+SHA256 = hashlib.sha256(CONTENT).digest()
+TOLD = {"SHA256": base64.b64encode(SHA256).decode(), "CRC64NVME": base64.b64encode(bytes(range(8))).decode()}
+FOUND = {"sha256": SHA256.hex(), "crc64nvme": "0001020304050607"}
+
+
+async def told(engine: Engine, span: Span | None = None) -> Mapping[str, str]:
+    async with engine.get("key", None, None, span) as body:
+        return body.stored
+
+
+@pytest.mark.parametrize(
+    ("kind", "etag", "found"),
+    [
+        ("FULL_OBJECT", "e" * 32, FOUND),
+        ("FULL_OBJECT", "e" * 32 + "-3", FOUND),
+        (None, "e" * 32, FOUND),
+        (None, "e" * 32 + "-3", {}),
+        ("COMPOSITE", "e" * 32 + "-3", {}),
+        ("COMPOSITE", "e" * 32, {}),
+    ],
+)
+async def test_whole_objects_digests_are_told(
+    engine: Engine, bucket: StubBucket, kind: str | None, etag: str, found: Mapping[str, str]
+) -> None:
+    bucket.put("key", CONTENT, etag=etag, checksums=TOLD, checksum_type=kind)
+    assert await told(engine) == found
+
+
+async def test_object_without_any(engine: Engine, bucket: StubBucket) -> None:
+    bucket.put("key", CONTENT)
+    assert await told(engine) == {}
+
+
+async def test_they_are_not_asked_for_with_a_span(engine: Engine, stub: StubServer, bucket: StubBucket) -> None:
+    bucket.put("key", CONTENT, checksums=TOLD, checksum_type="FULL_OBJECT")
+    assert await told(engine, Span(0)) == {}
+    await told(engine)
+    assert ["x-amz-checksum-mode" in call.headers for call in stub.calls] == [False, True]
+
+
+async def test_engine_itself_does_not_compute_them(engine: Engine, bucket: StubBucket) -> None:
+    """botocore, where it was told to ask for them, digests every body and fails for one that differs."""
+    wrong = {"SHA256": base64.b64encode(bytes(32)).decode()}
+    bucket.put("key", CONTENT, checksums=wrong, checksum_type="FULL_OBJECT")
+    assert await read(engine, "key") == CONTENT
+    assert await told(engine) == {"sha256": "00" * 32}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("sha256", base64.b64encode(SHA256), {"sha256": SHA256.hex()}),
+        ("md5", b"CY9rzUYh03PK3k6DJie09g==", {"md5": "098f6bcd4621d373cade4e832627b4f6"}),
+        ("crc32", b"//79/A==", {"crc32": "fffefdfc"}),
+        ("sha256", base64.b64encode(SHA256) + b"-3", {}),
+        ("sha256", base64.b64encode(SHA256[:31]), {}),
+        ("sha256", b"not base64", {}),
+        ("sha256", b"", {}),
+        ("sha3", base64.b64encode(SHA256), {}),
+        ("mode", b"ENABLED", {}),
+    ],
+)
+def test_header(name: str, value: bytes, found: Mapping[str, str]) -> None:
+    headers = {b"etag": b'"e"', b"x-amz-checksum-type": b"FULL_OBJECT", b"x-amz-checksum-" + name.encode(): value}
+    assert stored(headers) == found

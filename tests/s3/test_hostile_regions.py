@@ -1,0 +1,37 @@
+"""A server that names a region that none can be: it is as if it had named none."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.aws.connection import Connection
+from auditor.model.bucket import BucketFacts
+from auditor.model.object import Skipped
+from auditor.s3.bucket import open_reader
+from tests.support.fakes.engine import make_caller
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.hooked import HookedServer
+from tests.support.servers.stub_calls import Call, Reply
+from tests.support.servers.world import World
+
+
+async def facts_of(named: str) -> BucketFacts:
+    def hook(call: Call) -> Reply | None:
+        return Reply(200, {"x-amz-bucket-region": named}) if call.operation == "HeadBucket" else None
+
+    world = World()
+    world.add(BUCKET)
+    with HookedServer(world, hook) as server:
+        connection = Connection(bucket=BUCKET, endpoint_url=server.url)
+        with open_reader(connection, make_caller()) as reader:
+            return await reader.read(await reader.region(None))
+
+
+@pytest.mark.parametrize("named", ["evil.example/#", "../..", "a b", "-eu", "12345", "x" * 64, "my_zone", "eu\u00e9"])
+async def test_region_that_none_can_be(named: str) -> None:
+    assert isinstance((await facts_of(named)).region, Skipped)
+
+
+@pytest.mark.parametrize("named", ["eu-west-1", "default", "a"])
+async def test_region_that_can_be(named: str) -> None:
+    assert (await facts_of(named)).region == named

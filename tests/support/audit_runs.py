@@ -1,0 +1,166 @@
+"""Whole audits for tests: started in this process or as a child, read back from their folder, and checked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from auditor.aio.stop import Stop
+from auditor.audit.run import Audit
+from auditor.config.resources import Places
+from auditor.config.settings import Settings
+from auditor.ledger.base import Ledger
+from auditor.model.finding import Severity, Verdict
+from auditor.model.target import Target
+from auditor.reports.summary import exit_code
+from auditor.runs.stores.local import LocalStore
+from tests.support.paths import ROOT
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A run as its folder tells it. code: the exit code that its summary means under --fail-on high."""
+
+    summary: dict[str, Any]
+    folder: Path
+    objects: list[Line] = field(default_factory=list)
+    findings: list[Line] = field(default_factory=list)
+    undecided: list[Line] = field(default_factory=list)
+
+    @property
+    def coverage(self) -> dict[str, int]:
+        found: dict[str, int] = self.summary["coverage"]
+        return found
+
+    @property
+    def code(self) -> int:
+        return exit_code(self.summary, Severity.HIGH)
+
+    def line(self, key: str) -> Line:
+        (found,) = (line for line in self.objects if line["key"] == key)
+        return found
+
+
+async def audit(
+    stub: StubServer,
+    out: Path,
+    *,
+    target: Target | None = None,
+    stop: Stop | None = None,
+    ledger: Ledger | None = None,
+    resume: str | None = None,
+    **settings: Any,
+) -> Result:
+    """Audit the stub's bucket into a folder below `out`, and check everything that must hold of any run."""
+    told = Settings(**{"endpoint_url": stub.url, "out": str(out), "max_rate": None, "concurrency": 16, **settings})
+    places = Places(store=LocalStore(out), ledger=ledger)
+    aim = target or Target(BUCKET, versions=told.versions)
+    summary = await Audit(aim, told, places, Stop() if stop is None else stop, run_id=resume).run()
+    return check(read_back(summary))
+
+
+def read_back(summary: dict[str, Any]) -> Result:
+    """The lines of a summary's run folder."""
+    folder = Path(summary["out"])
+    lines = {kind: read_parts(folder, kind) for kind in ("objects", "findings", "undecided")}
+    return Result(summary, folder, **lines)
+
+
+def read_parts(folder: Path, kind: str) -> list[Line]:
+    parts = sorted((folder / kind).glob("part-*.jsonl.gz"))
+    return [json.loads(line) for part in parts for line in gzip.decompress(part.read_bytes()).splitlines()]
+
+
+def check(result: Result) -> Result:
+    """Assert every sum that a summary promises, and that the lines are what the summary counts."""
+    summary, coverage = result.summary, result.coverage
+    judged = coverage["audited"] + coverage["undecided"]
+    assert coverage["listed"] == judged + coverage["vanished"]
+    assert list(summary["verdicts"]) == [verdict.value for verdict in Verdict]
+    assert sum(summary["verdicts"].values()) == judged
+    if summary["hashing"] is not None:
+        states = {name: number for name, number in summary["hashing"].items() if isinstance(number, int)}
+        assert sorted(states) == ["hashed_now", "known", "pending", "queued", "unhashable"]
+        assert sum(states.values()) == judged
+    assert summary["complete"] is (summary["resume"] is None)
+    assert sorted(summary["calls"]) == ["acl", "head", "list", "retried", "throttled"]
+    _check_lines(result)
+    assert json.loads((result.folder / "summary.json").read_text()) == json.loads(json.dumps(summary))
+    assert (result.folder / "report.html").exists()
+    return result
+
+
+def _check_lines(result: Result) -> None:
+    summary, coverage = result.summary, result.coverage
+    outcomes = Counter(line["outcome"] for line in result.objects)
+    assert {name: outcomes[name] for name in ("audited", "vanished", "undecided")} == {
+        name: coverage[name] for name in ("audited", "vanished", "undecided")
+    }
+    assert len(result.objects) == coverage["listed"]
+    verdicts = Counter(line["verdict"] for line in result.objects if line["outcome"] != "vanished")
+    assert {name: verdicts[name] for name in summary["verdicts"]} == summary["verdicts"]
+    identities = [(line["key"], line["version_id"]) for line in result.objects]
+    assert len(set(identities)) == len(identities)
+    keys = [key.encode() for key, _ in identities]
+    assert keys == sorted(keys)
+
+    severities = Counter(line["severity"] for line in result.findings)
+    assert {name: severities[name] for name in summary["findings"]} == summary["findings"]
+    assert Counter(line["rule"] for line in result.findings) == summary["rules"]
+    by_object: dict[tuple[str | None, str | None], set[str]] = {}
+    for line in result.findings:
+        by_object.setdefault((line["key"], line["version_id"]), set()).add(line["rule"])
+    flagged = {(line["key"], line["version_id"]): set(line["rules"]) for line in result.objects if line["rules"]}
+    by_object.pop((None, None), None)  # the bucket's own
+    assert flagged == by_object
+
+    open_ones = [(line["key"], line["version_id"]) for line in result.objects if line["outcome"] == "undecided"]
+    assert [(line["key"], line["version_id"]) for line in result.undecided] == open_ones
+    assert all(line["unread"] for line in result.undecided)
+    unread = Counter((fact["action"], fact["code"]) for line in result.undecided for fact in line["unread"])
+    assert {(item["action"], item["code"]): item["count"] for item in summary["unread"]} == dict(unread)
+
+
+def start(stub: StubServer, out: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """`python -m auditor audit` of the stub's bucket as a child that prints JSON."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "auditor", "audit", f"s3://{BUCKET}", "--format", "json"),
+            *("--endpoint-url", stub.url, "--out", str(out), *arguments),
+        ],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(child: subprocess.Popen[str], timeout: float = 60) -> tuple[int, list[Result], str]:
+    """Wait for a child: exit code, its checked results, and stderr."""
+    try:
+        out, err = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        raise
+    return child.returncode, [check(read_back(json.loads(line))) for line in out.splitlines()], err
+
+
+def checkpoint(out: Path) -> dict[str, Any] | None:
+    """The state of the one run below `out`; None before its first checkpoint."""
+    for path in out.glob(f"bucket={BUCKET}/run=*/state.json"):
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+    return None

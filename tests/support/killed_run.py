@@ -1,0 +1,82 @@
+"""A run that is killed: `python -m tests.support.killed_run DIR STEP` dies before its STEPth write to the store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from auditor.model.finding import Judgement
+from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.reports.lines import encode_line, undecided_line
+from auditor.runs.folder import RunFolder
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from tests.support.samples.reports import RUN, denied, finding, gone, judged, target
+
+OBJECTS = 23
+PART = 5
+
+
+def judgements() -> list[Judgement]:
+    """Every third with a finding, every fourth undecided, every fifth gone."""
+    made = []
+    for number in range(OBJECTS):
+        key = f"k{number:03}"
+        plain = judged(key, finding(key)) if number % 3 == 0 else judged(key)
+        made.append(denied(key) if number % 4 == 0 else gone(key) if number % 5 == 0 else plain)
+    return made
+
+
+def put(folder: RunFolder, tally: Tally, judgement: Judgement) -> bool:
+    tally.add(judgement)
+    ref, undecided = judgement.evidence.ref, undecided_line(judgement)
+    return folder.write(
+        ref.key,
+        ref.version_id,
+        encode_object(judgement, None),
+        map(encode_finding, judgement.findings),
+        None if undecided is None else encode_line(undecided),
+    )
+
+
+def put_all(folder: RunFolder, tally: Tally, judgements: Iterable[Judgement]) -> None:
+    """As the pipeline does: in key order, flushing when told to, ticking now and then."""
+    for number, judgement in enumerate(judgements):
+        if put(folder, tally, judgement) or number % 2:
+            folder.tick()
+
+
+class DyingStore(LocalStore):
+    """Kills this process before its Nth write."""
+
+    def __init__(self, root: Path, steps: int) -> None:
+        super().__init__(root)
+        self._steps = steps
+
+    def put(self, path: str, data: bytes) -> None:
+        self._step()
+        super().put(path, data)
+
+    def put_file(self, path: str, local: Path) -> None:
+        self._step()
+        super().put_file(path, local)
+
+    def _step(self) -> None:
+        self._steps -= 1
+        if self._steps == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(root: Path, steps: int) -> None:
+    tally = Tally()
+    folder = RunFolder(DyingStore(root, steps), "audited", RUN, target=target(), tally=tally, part_lines=PART)
+    folder.prepare()
+    put_all(folder, tally, judgements())
+    folder.finish({"complete": True}, "", update_latest=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,46 @@
+"""The fixtures that start servers; tests/conftest.py makes them known everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.servers.clients import BUCKET, client
+from tests.support.servers.one_at_a_time import AtomicMotoServer
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket, World
+
+
+@pytest.fixture(scope="module")
+def moto_url() -> Iterator[str]:
+    """moto's server, with every service that it has; one for the tests of a module."""
+    server = AtomicMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def stub() -> Iterator[StubServer]:
+    """A running stub whose world has one empty bucket, "audited"; change `stub.world` at any time."""
+    world = World()
+    world.add(BUCKET)
+    with StubServer(world) as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(stub: StubServer) -> StubBucket:
+    """The stub's bucket "audited"."""
+    return stub.world.buckets[BUCKET]
+
+
+@pytest.fixture
+def s3(stub: StubServer) -> Iterator[Any]:
+    """A boto3 client of the stub; one attempt a call."""
+    made = client("s3", stub.url)
+    yield made
+    made.close()

@@ -1,0 +1,40 @@
+"""A stub whose answers a test writes itself, byte for byte: for servers that no reference describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from tests.support.servers.stub import StubServer, _send
+from tests.support.servers.stub_calls import Call, Reply
+from tests.support.servers.stub_xml import document, tag
+from tests.support.servers.world import World
+
+
+class HookedServer(StubServer):
+    """hook: asked for every call; None lets the world answer."""
+
+    def __init__(self, world: World | None = None, hook: Callable[[Call], Reply | None] = lambda call: None) -> None:
+        super().__init__(world)
+        self.hook = hook
+
+    def __enter__(self) -> HookedServer:
+        super().__enter__()
+        return self
+
+    async def _answer(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        reply = self.hook(call)
+        return await super()._answer(request, call) if reply is None else await _send(request, call, reply)
+
+
+def listing(*entries: str, truncated: bool | str = False, token: str | None = None) -> Reply:
+    """A page of ListObjectsV2."""
+    head = tag("EncodingType", "url") + tag("IsTruncated", truncated) + tag("NextContinuationToken", token)
+    return Reply(200, {}, document("ListBucketResult", head + "".join(entries)))
+
+
+def entry(key: str, size: int | str = 0, written: str = "2026-01-02T03:04:05.000Z") -> str:
+    """One object of a page. key: as it stands in the document, percent-encoded."""
+    facts = tag("LastModified", written) + tag("ETag", '"d41d8cd98f00b204e9800998ecf8427e"') + tag("Size", size)
+    return f"<Contents><Key>{key}</Key>{facts}</Contents>"

@@ -1,0 +1,140 @@
+"""The calls of a bucket and of the account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tests.support.servers import stub_xml
+from tests.support.servers.stub_calls import Call, Refused, Reply
+from tests.support.servers.stub_xml import document, tag
+from tests.support.servers.world import Odd, StubBucket, World
+
+XML: Final = {"Content-Type": "application/xml"}
+ROOTS: Final = {
+    "ListBuckets": "ListAllMyBucketsResult",
+    "ListObjectsV2": "ListBucketResult",
+    "ListObjectVersions": "ListVersionsResult",
+    "GetBucketOwnershipControls": "OwnershipControls",
+    "GetPublicAccessBlock": "PublicAccessBlockConfiguration",
+    "GetAccountPublicAccessBlock": "PublicAccessBlockConfiguration",
+    "GetBucketAcl": "AccessControlPolicy",
+    "GetObjectAcl": "AccessControlPolicy",
+    "GetBucketPolicyStatus": "PolicyStatus",
+    "GetBucketVersioning": "VersioningConfiguration",
+    "GetBucketEncryption": "ServerSideEncryptionConfiguration",
+    "GetBucketRequestPayment": "RequestPaymentConfiguration",
+    "GetBucketLocation": "LocationConstraint",
+    "GetCallerIdentityResponse": "GetCallerIdentityResponse",
+}
+
+
+def xml(body: bytes) -> Reply:
+    return Reply(200, dict(XML), body)
+
+
+def hollow(call: Call) -> Reply:
+    """200 with the answer's root element and nothing in it."""
+    if call.operation == "GetBucketPolicy":
+        return Reply(200, {"Content-Type": "application/json"}, b"{")
+    return xml(document(ROOTS.get(call.operation, "Result")))
+
+
+def odd_reply(odd: Odd, call: Call) -> Reply:
+    """The answer of a call that was told to misbehave."""
+    if odd is Odd.DENIED:
+        raise Refused(403, "AccessDenied", "Access Denied")
+    return Reply(200) if odd is Odd.EMPTY else hollow(call)
+
+
+def list_buckets(world: World, call: Call) -> Reply:
+    prefix = call.query.get("prefix")
+    shown = [bucket for name, bucket in sorted(world.buckets.items()) if name.startswith(prefix or "")]
+    return xml(stub_xml.buckets(world, shown, prefix))
+
+
+def caller_identity(world: World, call: Call) -> Reply:
+    return Reply(200, {"Content-Type": "text/xml"}, stub_xml.caller_identity(world, call.request_id))
+
+
+def account_block(world: World, call: Call) -> Reply:
+    if call.headers.get("x-amz-account-id") != world.account:
+        raise Refused(403, "AccessDenied", "Access Denied")
+    if world.public_access_block is None:
+        raise Refused(404, "NoSuchPublicAccessBlockConfiguration", "No account level configuration was found")
+    return xml(stub_xml.public_access_block(world.public_access_block))
+
+
+def _head(world: World, bucket: StubBucket, call: Call) -> Reply:
+    return Reply(200, {**XML, "x-amz-bucket-region": bucket.region, "x-amz-access-point-alias": "false"})
+
+
+def _ownership(world: World, bucket: StubBucket, call: Call) -> Reply:
+    if bucket.ownership is None:
+        raise Refused(404, "OwnershipControlsNotFoundError", "The bucket ownership controls were not found")
+    return xml(document("OwnershipControls", f"<Rule>{tag('ObjectOwnership', bucket.ownership)}</Rule>"))
+
+
+def _block(world: World, bucket: StubBucket, call: Call) -> Reply:
+    if bucket.public_access_block is None:
+        raise Refused(404, "NoSuchPublicAccessBlockConfiguration", "The public access block was not found")
+    return xml(stub_xml.public_access_block(bucket.public_access_block))
+
+
+def _acl(world: World, bucket: StubBucket, call: Call) -> Reply:
+    return xml(stub_xml.access_control_policy(world.effective_bucket_acl(bucket)))
+
+
+def _policy(world: World, bucket: StubBucket, call: Call) -> Reply:
+    if bucket.policy is None:
+        raise Refused(404, "NoSuchBucketPolicy", "The bucket policy does not exist", details=_named(bucket))
+    return Reply(200, {"Content-Type": "application/json"}, bucket.policy.encode())
+
+
+def _policy_status(world: World, bucket: StubBucket, call: Call) -> Reply:
+    if bucket.policy is None:
+        raise Refused(404, "NoSuchBucketPolicy", "The bucket policy does not exist", details=_named(bucket))
+    return xml(document("PolicyStatus", tag("IsPublic", bucket.policy_is_public)))
+
+
+def _versioning(world: World, bucket: StubBucket, call: Call) -> Reply:
+    return xml(document("VersioningConfiguration", tag("Status", bucket.versioning)))
+
+
+def _encryption(world: World, bucket: StubBucket, call: Call) -> Reply:
+    if bucket.encryption is None:
+        message = "The server side encryption configuration was not found"
+        raise Refused(404, "ServerSideEncryptionConfigurationNotFoundError", message, details=_named(bucket))
+    return xml(stub_xml.encryption(bucket.encryption))
+
+
+def _request_payment(world: World, bucket: StubBucket, call: Call) -> Reply:
+    return xml(document("RequestPaymentConfiguration", tag("Payer", bucket.request_payer)))
+
+
+def _location(world: World, bucket: StubBucket, call: Call) -> Reply:
+    """A bucket in us-east-1 has an empty location."""
+    return xml(document("LocationConstraint", "" if bucket.region == "us-east-1" else bucket.region))
+
+
+def _named(bucket: StubBucket) -> tuple[tuple[str, str], ...]:
+    return (("BucketName", bucket.name),)
+
+
+BUCKET_CALLS: Final[dict[str, Callable[[World, StubBucket, Call], Reply]]] = {
+    "HeadBucket": _head,
+    "GetBucketOwnershipControls": _ownership,
+    "GetPublicAccessBlock": _block,
+    "GetBucketAcl": _acl,
+    "GetBucketPolicy": _policy,
+    "GetBucketPolicyStatus": _policy_status,
+    "GetBucketVersioning": _versioning,
+    "GetBucketEncryption": _encryption,
+    "GetBucketRequestPayment": _request_payment,
+    "GetBucketLocation": _location,
+}
+ACCOUNT_CALLS: Final[dict[str, Callable[[World, Call], Reply]]] = {
+    "ListBuckets": list_buckets,
+    "GetCallerIdentity": caller_identity,
+    "GetAccountPublicAccessBlock": account_block,
+}

@@ -1,0 +1,216 @@
+"""The stub fails in each way that it is told to."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
+
+from tests.support.servers.clients import BUCKET, client, listed, raw, refusal
+from tests.support.servers.samples import sample_bucket
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import (
+    ACCESS_DENIED,
+    BAD_GATEWAY,
+    BLACK_HOLE,
+    CUT,
+    EMPTY,
+    EXPIRED_TOKEN,
+    GATEWAY_TIMEOUT,
+    INCOMPLETE,
+    INTERNAL_ERROR,
+    INVALID_ACCESS_KEY,
+    REQUEST_TIMEOUT,
+    RESET,
+    SLOW_DOWN,
+    STALL,
+    TRANSIENT,
+    TRUNCATED,
+    VANISH,
+    Fault,
+    first_n,
+    latency,
+    on_keys,
+    random_faults,
+    throttle_above,
+)
+
+ERRORS = [
+    (SLOW_DOWN, 503, "SlowDown"),
+    (INTERNAL_ERROR, 500, "InternalError"),
+    (BAD_GATEWAY, 502, "502"),
+    (GATEWAY_TIMEOUT, 504, "504"),
+    (REQUEST_TIMEOUT, 400, "RequestTimeout"),
+    (EXPIRED_TOKEN, 400, "ExpiredToken"),
+    (INVALID_ACCESS_KEY, 403, "InvalidAccessKeyId"),
+    (ACCESS_DENIED, 403, "AccessDenied"),
+]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread is about to do."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it never happened")
+        time.sleep(0.01)
+
+
+def exchange(url: str, target: str) -> bytes:
+    """All bytes of the answer until the connection ends, in whatever way."""
+    host, _, port = urlsplit(url).netloc.partition(":")
+    answer = b""
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        while piece := connection.recv(65536):
+            answer += piece
+    return answer
+
+
+@pytest.mark.parametrize(("fault", "status", "code"), ERRORS)
+def test_error_has_its_code_and_on_head_only_its_status(
+    stub: StubServer, s3: Any, fault: Fault, status: int, code: str
+) -> None:
+    stub.put(BUCKET, "k")
+    stub.faults = [fault]
+    assert refusal(s3.get_object_acl, Key="k")[:2] == (status, code)
+    assert refusal(s3.head_object, Key="k")[:2] == (status, str(status))
+
+
+def test_reset_leaves_no_answer(stub: StubServer, s3: Any) -> None:
+    stub.faults = [first_n(1, RESET)]
+    with pytest.raises(ConnectionResetError):
+        exchange(stub.url, "/audited?list-type=2")
+    stub.faults = [first_n(1, RESET)]
+    with pytest.raises(ConnectionClosedError):
+        s3.list_objects_v2(Bucket=BUCKET)
+    assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
+
+
+@pytest.mark.parametrize("size", [1000, 3_000_000])
+def test_cut_body_ends_half_way(stub: StubServer, s3: Any, size: int) -> None:
+    stub.put(BUCKET, "k", None, size=size)
+    stub.faults = [CUT]
+    with pytest.raises(BotoCoreError):
+        s3.get_object(Bucket=BUCKET, Key="k")["Body"].read()
+    head, _, body = exchange(stub.url, "/audited/k").partition(b"\r\n\r\n")
+    assert f"Content-Length: {size}".encode() in head
+    assert len(body) == size // 2
+
+
+def test_stalled_body_stops_half_way_and_the_connection_stays(stub: StubServer) -> None:
+    stub.put(BUCKET, "k", None, size=1000)
+    stub.faults = [STALL]
+    impatient = client("s3", stub.url, read_timeout=0.2)
+    body = impatient.get_object(Bucket=BUCKET, Key="k")["Body"]
+    assert len(body.read(500)) == 500
+    with pytest.raises(ReadTimeoutError):
+        body.read(1)
+    body.close()
+    impatient.close()
+    until(lambda: stub.in_flight == 0)
+
+
+def test_black_hole_gives_no_answer(stub: StubServer) -> None:
+    impatient = client("s3", stub.url, read_timeout=0.2)
+    stub.faults = [BLACK_HOLE]
+    with pytest.raises(ReadTimeoutError):
+        impatient.list_objects_v2(Bucket=BUCKET)
+    impatient.close()
+    until(lambda: stub.in_flight == 0)
+
+
+def test_requests_in_flight_are_counted_at_their_peak(stub: StubServer) -> None:
+    stub.faults = [BLACK_HOLE]
+    host, _, port = urlsplit(stub.url).netloc.partition(":")
+    waiting = [socket.create_connection((host, int(port))) for _ in range(5)]
+    for connection in waiting:
+        connection.sendall(b"HEAD /audited/k HTTP/1.1\r\nHost: stub\r\n\r\n")
+    until(lambda: stub.in_flight == 5)
+    for connection in waiting:
+        connection.close()
+    until(lambda: stub.in_flight == 0)
+    assert stub.peak_in_flight == 5
+
+
+def test_object_vanishes_between_listing_and_reading(stub: StubServer, s3: Any) -> None:
+    stub.put(BUCKET, "gone")
+    stub.put(BUCKET, "stays")
+    stub.faults = [on_keys(lambda key: key == "gone", VANISH)]
+    assert len(listed(s3, "list_objects_v2", "Contents")) == 2
+    assert refusal(s3.head_object, Key="gone")[:2] == (404, "404")
+    assert s3.head_object(Bucket=BUCKET, Key="stays")["ContentLength"] == 0
+    assert [entry["Key"] for entry in listed(s3, "list_objects_v2", "Contents")] == ["stays"]
+
+
+@pytest.mark.parametrize("fault", [EMPTY, INCOMPLETE])
+def test_success_without_its_required_elements(stub: StubServer, s3: Any, fault: Fault) -> None:
+    stub.put(BUCKET, "k", b"body")
+    stub.faults = [fault]
+    assert "Owner" not in s3.get_object_acl(Bucket=BUCKET, Key="k")
+    assert "Contents" not in (page := s3.list_objects_v2(Bucket=BUCKET))
+    assert "IsTruncated" not in page
+    assert "ETag" not in s3.head_object(Bucket=BUCKET, Key="k")
+    status, body = raw(stub.url, "/audited?list-type=2")
+    assert (status, bool(body)) == (200, fault is INCOMPLETE)
+
+
+def test_truncated_xml_is_no_answer(stub: StubServer, s3: Any) -> None:
+    stub.put(BUCKET, "k")
+    stub.faults = [TRUNCATED]
+    status, body = raw(stub.url, "/audited?list-type=2")
+    assert status == 200
+    assert body.startswith(b"<?xml")
+    assert not body.endswith(b">")
+    with pytest.raises(ClientError):
+        s3.list_objects_v2(Bucket=BUCKET)
+
+
+def test_random_faults_are_the_same_for_the_same_seed() -> None:
+    calls = [("HeadObject", f"k{number}", nth) for number in range(1000) for nth in (1, 2)]
+    first, again, other = (random_faults(0.3, seed) for seed in (7, 7, 8))
+    drawn = [first(*call) for call in calls]
+    assert drawn == [again(*call) for call in reversed(calls)][::-1]
+    assert drawn != [other(*call) for call in calls]
+    assert 500 < sum(fault is not None for fault in drawn) < 700
+    assert set(drawn) - {None} == set(TRANSIENT)
+    assert random_faults(1.0, operations={"GetObject"})("HeadObject", "k", 1) is None
+
+
+def test_repeated_call_is_drawn_anew(stub: StubServer, s3: Any) -> None:
+    stub.world.buckets[BUCKET] = sample_bucket(20)
+    stub.faults = [random_faults(0.5, kinds=[SLOW_DOWN], operations={"GetObjectAcl"})]
+    key = "plain/0000001.txt"
+    stub.put(BUCKET, key)
+    statuses = [raw(stub.url, f"/audited/{key}?acl")[0] for _ in range(40)]
+    assert set(statuses) == {200, 503}
+
+
+def test_first_calls_fail_and_the_next_succeed(stub: StubServer, s3: Any) -> None:
+    stub.faults = [first_n(2, SLOW_DOWN, {"ListObjectsV2"})]
+    s3.head_bucket(Bucket=BUCKET)
+    for _ in range(2):
+        assert refusal(s3.list_objects_v2)[:2] == (503, "SlowDown")
+    assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
+
+
+def test_throttle_refuses_what_exceeds_its_tokens() -> None:
+    now = 0.0
+    plan = throttle_above(10, burst=3, clock=lambda: now)
+    assert [plan("HeadObject", "k", 1) for _ in range(4)] == [None, None, None, SLOW_DOWN]
+    now = 0.2
+    assert [plan("HeadObject", "k", 1) for _ in range(3)] == [None, None, SLOW_DOWN]
+    now = 60.0
+    assert [plan("HeadObject", "k", 1) for _ in range(4)] == [None, None, None, SLOW_DOWN]
+
+
+def test_latency_lets_the_other_faults_through(stub: StubServer, s3: Any) -> None:
+    stub.faults = [latency(0.001), on_keys(lambda key: key == "k", ACCESS_DENIED, {"HeadObject"})]
+    stub.put(BUCKET, "k")
+    assert refusal(s3.head_object, Key="k")[:2] == (403, "403")
+    assert s3.get_object_acl(Bucket=BUCKET, Key="k")["Grants"]

@@ -1,0 +1,229 @@
+"""The builder, with packages of a few bytes: what stays, what comes out equal, what is skipped, what is refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploy import build as builder
+from deploy.budget import Budget
+from deploy.build import build
+from deploy.errors import BuildError
+from deploy.options import Options, entry_time, read_options, this_architecture
+from tests.system.deploy.packages import Packages, library, names
+
+
+def test_two_builds_at_different_times_are_equal(options: Options, tmp_path: Path) -> None:
+    packages = Packages()
+    build(options, installer=packages)
+    again = replace(options, output=tmp_path / "again" / "f.zip")
+    for path in options.root.rglob("*.py"):
+        os.utime(path, (1, 1))
+    build(again, installer=packages)
+    assert packages.calls == 2
+    assert options.output.read_bytes() == again.output.read_bytes()
+
+
+def test_entries_are_sorted_with_one_time_and_fixed_modes(options: Options) -> None:
+    (options.root / "handlers/audit.py").chmod(0o700)
+    build(replace(options, time=(2026, 1, 2, 3, 4, 6)), installer=Packages())
+    with zipfile.ZipFile(options.output) as archive:
+        entries = archive.infolist()
+    assert [entry.filename for entry in entries] == sorted(entry.filename for entry in entries)
+    assert {entry.date_time for entry in entries} == {(2026, 1, 2, 3, 4, 6)}
+    modes = {entry.filename: entry.external_attr >> 16 for entry in entries}
+    assert modes.pop("sdk/fast.so") == stat.S_IFREG | 0o755
+    assert set(modes.values()) == {stat.S_IFREG | 0o644}
+
+
+def test_the_package_holds_the_functions_code_and_licence_and_not_the_command_line(options: Options) -> None:
+    (options.root / "auditor/__pycache__").mkdir()
+    (options.root / "auditor/__pycache__/x.pyc").write_bytes(b"")
+    (options.root / "auditor/.notes.swp").write_bytes(b"")
+    build(options, installer=Packages())
+    ours = [name for name in names(options.output) if name.startswith(("auditor/", "handlers/"))]
+    assert ours == ["auditor/LICENSE", "auditor/rules/access/o01_everyone_control.py", "handlers/audit.py"]
+
+
+def test_with_a_layer_the_dependencies_are_below_python_and_the_code_is_alone(options: Options, tmp_path: Path) -> None:
+    layered = replace(options, layer=tmp_path / "out" / "layer.zip")
+    build(layered, installer=Packages())
+    assert names(layered.output) == [
+        "auditor/LICENSE",
+        "auditor/rules/access/o01_everyone_control.py",
+        "handlers/audit.py",
+    ]
+    assert "python/sdk/__init__.py" in names(tmp_path / "out" / "layer.zip")
+    assert all(name.startswith("python/") for name in names(tmp_path / "out" / "layer.zip"))
+
+
+def test_a_layer_stays_the_same_when_only_our_code_changes(options: Options, tmp_path: Path) -> None:
+    layer = tmp_path / "out" / "layer.zip"
+    layered = replace(options, layer=layer)
+    build(layered, installer=Packages())
+    before = (layer.read_bytes(), options.output.read_bytes())
+    (options.root / "handlers/audit.py").write_text("changed = True\n")
+    build(layered, installer=Packages())
+    assert layer.read_bytes() == before[0]
+    assert options.output.read_bytes() != before[1]
+
+
+def test_unchanged_input_is_not_built_again_and_says_so(options: Options) -> None:
+    packages = Packages()
+    build(options, installer=packages)
+    assert build(options, installer=packages) == [f"{options.output}: unchanged"]
+    assert packages.calls == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "requirements.txt",
+        "auditor/rules/access/o01_everyone_control.py",
+        "handlers/new.py",
+        "deploy/build.py",
+        "deploy/new.py",
+        "LICENSE",
+    ],
+)
+def test_a_changed_input_is_built(options: Options, name: str) -> None:
+    packages = Packages()
+    build(options, installer=packages)
+    (options.root / name).write_text("changed\n")
+    build(options, installer=packages)
+    assert packages.calls == 2
+
+
+def test_a_changed_option_is_built(options: Options, tmp_path: Path) -> None:
+    packages = Packages()
+    changes: list[Options] = [
+        options,
+        replace(options, architecture="x86_64"),
+        replace(options, platform=None),
+        replace(options, layer=tmp_path / "layer.zip"),
+        replace(options, time=(2000, 1, 1, 0, 0, 0)),
+    ]
+    for changed in changes:
+        build(changed, installer=packages)
+    assert packages.calls == len(changes)
+
+
+@pytest.mark.parametrize("damage", ["missing", "altered"])
+def test_a_package_that_is_not_as_it_was_made_is_built(options: Options, damage: str) -> None:
+    packages = Packages()
+    build(options, installer=packages)
+    good = options.output.read_bytes()
+    if damage == "missing":
+        options.output.unlink()
+    else:
+        options.output.write_bytes(good[:-1])
+    build(options, installer=packages)
+    assert options.output.read_bytes() == good
+
+
+@pytest.mark.parametrize("limits", [Budget(zipped=100_000), Budget(unzipped=200_000)])
+def test_a_package_over_its_budget_names_the_largest_and_keeps_the_last_good_one(
+    options: Options, limits: Budget
+) -> None:
+    build(options, installer=Packages())
+    good = options.output.read_bytes()
+    (options.root / "requirements.txt").write_text("sdk==2\nhuge==1\n")
+    packages = Packages(**{"huge/__init__.py": os.urandom(300_000)})
+    with pytest.raises(BuildError, match=r"over its budget of .* MB; the largest in it are huge 0\.3 MB, sdk"):
+        build(options, installer=packages, limits=limits)
+    assert options.output.read_bytes() == good
+    assert sorted(path.name for path in options.output.parent.iterdir()) == ["f.zip", "f.zip.stamp"]
+
+
+def test_an_installation_that_fails_leaves_nothing(options: Options) -> None:
+    def refuse(folder: Path, options: Options) -> None:
+        raise BuildError("uv did not install")
+
+    with pytest.raises(BuildError, match="uv did not install"):
+        build(options, installer=refuse)
+    assert not options.output.exists()
+
+
+def test_requirements_that_uv_cannot_install_are_refused_and_uv_says_why(
+    options: Options, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    (options.root / "requirements.txt").write_text(f"six==1.17.0 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(BuildError, match=r"uv did not install requirements.txt for arm64"):
+        build(options)
+    assert "six" in capfd.readouterr().err
+
+
+def test_a_declared_service_that_the_sdk_does_not_know_is_refused(options: Options) -> None:
+    def without_sqs(folder: Path, options: Options) -> None:
+        Packages()(folder, options)
+        (folder / "botocore/data/sqs").rename(folder / "botocore/data/other")
+
+    with pytest.raises(BuildError, match="no service 'sqs'"):
+        build(options, installer=without_sqs)
+
+
+def test_a_native_module_of_another_architecture_is_refused(options: Options) -> None:
+    with pytest.raises(BuildError, match=r"sdk/slow\.so is not built for arm64"):
+        build(options, installer=Packages(**{"sdk/slow.so": library("x86_64")}))
+
+
+def test_the_outputs_have_names_by_architecture_and_layer(tmp_path: Path) -> None:
+    arm = read_options("arm64", layer=True, output=None, environ={})
+    assert [path.name for path in arm.outputs] == ["function-arm64.zip", "function-arm64-layer.zip"]
+    assert arm.platform == "aarch64-manylinux_2_34"
+    local = read_options(None, layer=False, output=tmp_path / "mine.zip", environ={})
+    assert (local.outputs, local.platform) == ((tmp_path / "mine.zip",), None)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"),
+    [
+        (None, (1980, 1, 1, 0, 0, 0)),
+        ("0", (1980, 1, 1, 0, 0, 0)),
+        ("1767322985", (2026, 1, 2, 3, 3, 4)),
+    ],
+)
+def test_the_entries_time_is_source_date_epoch_or_the_first_that_a_zip_knows(
+    epoch: str | None, expected: tuple[int, ...]
+) -> None:
+    assert entry_time(epoch) == expected
+
+
+@pytest.mark.parametrize("epoch", ["yesterday", "99999999999", "9" * 40])
+def test_an_epoch_that_no_zip_can_say_is_refused(epoch: str) -> None:
+    with pytest.raises(BuildError, match="SOURCE_DATE_EPOCH"):
+        entry_time(epoch)
+
+
+def test_a_machine_that_lambda_has_none_like_is_refused() -> None:
+    assert this_architecture("AMD64") == "x86_64"
+    with pytest.raises(BuildError, match="this machine is riscv64"):
+        this_architecture("riscv64")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--architecture", "mips"], ["--local", "--architecture", "arm64"], ["--local", "--fast"]]
+)
+def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        builder.main(arguments)
+    assert exited.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_what_cannot_be_built_exits_with_1_and_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert builder.main(["--local", "--output", "package.tar"]) == 1
+    assert capsys.readouterr().err == "no package was made: --output package.tar does not end in .zip\n"
+
+
+def test_the_zip_is_whole(options: Options) -> None:
+    build(options, installer=Packages())
+    with zipfile.ZipFile(io.BytesIO(options.output.read_bytes())) as archive:
+        assert archive.testzip() is None

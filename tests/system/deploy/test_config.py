@@ -1,0 +1,112 @@
+"""An auditor.toml in the package: where it lies, when it is built anew, and which one is refused."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploy import build as builder
+from deploy.build import build
+from deploy.errors import BuildError
+from deploy.options import Options
+from tests.system.deploy.packages import Packages, names
+
+CONFIG = """
+max_calls = 1000
+[rules.M01]
+required = ["owner"]
+[[accept_undecided]]
+prefix = "vault/"
+reason = "the vault denies everyone"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "ours.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_a_configuration_lies_beside_the_code_under_the_name_that_the_function_reads(
+    options: Options, config: Path, tmp_path: Path
+) -> None:
+    bundled = replace(options, config=config)
+    build(bundled, installer=Packages())
+    layered = replace(bundled, output=tmp_path / "code.zip", layer=tmp_path / "layer.zip")
+    build(layered, installer=Packages())
+    for path in (bundled.output, layered.output):
+        with zipfile.ZipFile(path) as archive:
+            assert archive.read("auditor.toml").decode() == CONFIG
+    assert not [name for name in names(tmp_path / "layer.zip") if name.endswith(".toml")]
+
+
+def test_a_configuration_of_the_project_is_not_taken_unless_it_is_named(options: Options) -> None:
+    (options.root / "auditor.toml").write_text(CONFIG)
+    build(options, installer=Packages())
+    assert "auditor.toml" not in names(options.output)
+
+
+def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Options, config: Path) -> None:
+    packages, configured = Packages(), replace(options, config=config)
+    build(configured, installer=packages)
+    assert build(configured, installer=packages) == [f"{options.output}: unchanged"]
+    config.write_text(CONFIG.replace("owner", "team"))
+    build(configured, installer=packages)
+    build(options, installer=packages)
+    assert packages.calls == 3
+    assert "auditor.toml" not in names(options.output)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("rules = ", "is not TOML"),
+        ("[rules.M99]", "there is no rule 'M99'"),
+        ("[rules.M01]\nrequired = 7", "required is not a list"),
+        ("[[accept_undecided]]\nprefix = 'vault/'", "the reason is missing"),
+        ("max_calls = 0", "give a whole number of at least 1"),
+        ("maxcalls = 1", "the key 'maxcalls' is unknown"),
+        ("only = ['M01']", "rule M01 needs its options"),
+        ("ledger = 'sqlite:digests.db'", "ledger is nothing that a function has"),
+        ("profile = 'mine'", "profile is nothing that a function has"),
+        (None, "there is no file"),
+    ],
+)
+def test_a_configuration_that_the_functions_would_refuse_is_refused_in_a_sentence_and_the_last_package_stays(
+    options: Options, config: Path, text: str | None, sentence: str
+) -> None:
+    configured = replace(options, config=config)
+    build(configured, installer=Packages())
+    good = options.output.read_bytes()
+    if text is None:
+        config.unlink()
+    else:
+        config.write_text(text)
+    with pytest.raises(BuildError, match=sentence) as refused:
+        build(configured, installer=Packages())
+    assert "\n" not in str(refused.value)
+    assert "ours.toml" in str(refused.value) or "M01" in str(refused.value)
+    assert options.output.read_bytes() == good
+
+
+def test_a_setting_that_a_parameter_outvotes_is_named_each_time(options: Options, config: Path) -> None:
+    functions = options.root / "deploy" / "functions"
+    functions.mkdir()
+    (functions / "audit.yml").write_text("audit:\n  environment:\n    AUDITOR_MAX_RATE: 2000\n    AUDITOR_OUT: x\n")
+    config.write_text(f"max_rate = 10\n{CONFIG}")
+    for _ in range(2):
+        first, *others = build(replace(options, config=config), installer=Packages())
+        assert first == (
+            f"{config}: the deployment has a parameter for max_rate, which wins over the file where it is not empty"
+        )
+        assert not [line for line in others if "parameter" in line]
+
+
+def test_the_command_takes_a_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "missing.toml"
+    assert builder.main(["--local", "--config", str(missing), "--output", str(tmp_path / "f.zip")]) == 1
+    assert capsys.readouterr().err == f"no package was made: there is no file '{missing}': fix --config\n"

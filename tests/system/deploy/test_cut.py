@@ -1,0 +1,130 @@
+"""Which installed files stay, what is left of a native module, and that the SDK's data is what the code opens."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import os
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from auditor.aws.session import SERVICES
+from deploy.cut import is_needed
+from deploy.native import slim
+from deploy.options import ROOT, this_architecture
+from deploy.sources import source_files
+from tests.system.deploy.packages import library
+
+OPENERS = {"make_client", "open_client", "_client", "client"}
+"""What opens a client, with the service's name as its first argument."""
+
+
+def test_a_library_loses_what_follows_its_last_segment() -> None:
+    slimmed = slim("a.so", library("arm64"), "arm64")
+    assert slimmed.endswith(b"code")
+    assert struct.unpack_from("<Q", slimmed, 40) == (0,)
+    assert struct.unpack_from("<HH", slimmed, 60) == (0, 0)
+    assert slim("a.so", slimmed, "arm64") == slimmed
+
+
+@pytest.mark.parametrize("content", [b"", b"\xcf\xfa\xed\xfe a library of macOS", b"\x7fELF\x01\x01 of 32 bits"])
+def test_a_library_in_another_format_stays_as_it_is(content: bytes) -> None:
+    assert slim("a.so", content, "arm64") == content
+
+
+def test_a_slimmed_library_still_loads(tmp_path: Path) -> None:
+    folder = Path(sysconfig.get_paths()["platlib"])
+    source = next(folder.glob("multidict/*.so"), None)
+    if source is None or sys.platform != "linux":
+        pytest.skip("no native module of this machine's own to try")
+    content = source.read_bytes()
+    slimmed = tmp_path / source.name
+    slimmed.write_bytes(slim(source.name, content, this_architecture(os.uname().machine)))
+    assert slimmed.stat().st_size < len(content)
+    assert hasattr(ctypes.CDLL(str(slimmed)), "PyInit__multidict")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "six.py",
+        "_ext.cpython-313-aarch64-linux-gnu.so",
+        "sdk/__init__.py",
+        "sdk/libx.so.1",
+        "botocore/cacert.pem",
+        "botocore/data/endpoints.json",
+        "botocore/data/partitions.json",
+        "botocore/data/_retry.json",
+        "botocore/data/sdk-default-configuration.json",
+        "botocore/data/s3/2006-03-01/service-2.json.gz",
+        "botocore/data/s3/2006-03-01/service-2.sdk-extras.json",
+        "_awscrt.abi3.so",
+        "awscrt/__init__.py",
+        "awscrt/checksums.py",
+        "awscrt-0.38.1.dist-info/licenses/NOTICE",
+        "sdk-1.dist-info/METADATA",
+        "sdk-1.dist-info/LICENSE",
+        "sdk-1.dist-info/NOTICE.txt",
+        "sdk-1.dist-info/licenses/vendor/llhttp/LICENSE",
+        "sdk-1.dist-info/licenses/AUTHORS",
+    ],
+)
+def test_what_a_function_reads_or_a_licence_asks_for_stays(name: str) -> None:
+    assert is_needed(PurePosixPath(name), {"s3"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".lock",
+        "bin/jp.py",
+        "sdk/__pycache__/x.cpython-313.pyc",
+        "sdk/tests/test_x.py",
+        "sdk/x.pyx",
+        "sdk/x.c",
+        "sdk/x.pyi",
+        "botocore/data/ec2/2016-11-15/service-2.json.gz",
+        "botocore/data/s3/2006-03-01/examples-1.json",
+        "boto3/data/s3/2006-03-01/resources-1.json",
+        "boto3/examples/s3.rst",
+        "awscrt/s3.py",
+        "awscrt/aio/__init__.py",
+        "sdk-1.dist-info/RECORD",
+        "sdk-1.dist-info/INSTALLER",
+        "sdk-1.dist-info/entry_points.txt",
+        "distutils-precedence.pth",
+    ],
+)
+def test_what_no_function_reads_goes(name: str) -> None:
+    assert not is_needed(PurePosixPath(name), {"s3"})
+
+
+def opened(source: str) -> Iterator[str]:
+    """The services that a module opens clients of; a name that is handed on is the caller's to be found at."""
+    tree = ast.parse(source)
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.Call) or not function.args:
+            continue
+        name = getattr(function.func, "attr", getattr(function.func, "id", None))
+        if name in OPENERS:
+            service = function.args[0]
+            if isinstance(service, ast.Constant):
+                yield str(service.value)
+            elif not (isinstance(service, ast.Name) and service.id == "service"):
+                yield f"{ast.unparse(service)}, which is not a name that is written out"
+
+
+def test_every_client_that_the_functions_open_is_of_a_declared_service_and_none_is_declared_in_vain() -> None:
+    sources = source_files(ROOT)
+    found = {name for path, content in sources.items() if path.endswith(".py") for name in opened(content.decode())}
+    assert found == set(SERVICES)
+
+
+def test_a_client_whose_service_is_computed_is_found_out() -> None:
+    assert list(opened("make_client('s3', connection)\nsession.client(service)\n")) == ["s3"]
+    assert "not a name that is written out" in next(opened("make_client(names[0], connection)"))

@@ -1,0 +1,254 @@
+"""docs/deploy.md says what is deployed: parameters, roles, alarms, commands and sums, each checked at its source."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore import xform_name
+from botocore.validate import ParamValidator
+
+from auditor.aws.iam import actions
+from auditor.lambdas.metrics import UNITS
+from tests.support.paths import ROOT
+from tests.support.servers.clients import client
+from tests.system.deploy.checks.roles import allowed
+from tests.system.deploy.checks.sources import LEVELS, of_type, parameters, read, resources_of_level
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+NOTIFICATIONS = (ROOT / "docs" / "notifications.md").read_text(encoding="utf-8")
+QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:s3-auditor-prod-notifications"
+NOT_OPERATIONS = {("s3", "cp"), ("cloudformation", "deploy")}
+"""Commands of the AWS CLI that are no API calls."""
+
+
+def table(head: str) -> list[list[str]]:
+    """The cells of the table whose first row begins so, without its head."""
+    rows = PAGE.partition(f"\n{head}")[2].partition("\n\n")[0].splitlines()[2:]
+    assert rows, f"there is no table {head}"
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def quoted(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def block(*words: str) -> Any:
+    """The one JSON block that holds all of these words."""
+    (found,) = [text for text in blocks("json") if all(f'"{word}"' in text for word in words)]
+    return json.loads(found)
+
+
+def default(value: object) -> str:
+    return "none" if value == "" else f"`{value}`"
+
+
+def test_every_parameter_is_named_with_its_default() -> None:
+    written = [(name, value) for name, value, _ in table("| parameter | default |")]
+    assert written == [(f"`{name}`", default(value)) for name, value in parameters()["default"].items()]
+
+
+def test_every_parameter_is_explained() -> None:
+    assert [name for name, _, words in table("| parameter | default |") if not words] == []
+
+
+def test_what_stage_local_sets_is_named() -> None:
+    written = dict(table("| parameter | at stage `local` |"))
+    assert written == {f"`{name}`": default(value) for name, value in parameters()["local"].items()}
+
+
+def actions_of(column: str) -> set[str]:
+    head = ["on", "action", *LEVELS, "hashing", "verify"]
+    return {action for row in table("| on | action |") if row[head.index(column)] == "yes" for action in quoted(row[1])}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_table_of_the_audit_role_is_what_the_code_declares(level: str) -> None:
+    assert actions_of(level) == allowed("audit", level)
+
+
+def test_the_table_of_the_hashing_role_is_what_the_code_declares() -> None:
+    assert actions_of("hashing") == allowed("hashing")
+
+
+def test_the_table_of_the_verifying_role_is_what_the_code_declares() -> None:
+    assert actions_of("verify") == allowed("verify")
+
+
+def test_what_the_owner_of_a_given_reports_bucket_adds_is_what_a_made_one_has() -> None:
+    written = block("s3:GetObject", "S3AuditorRunFolders")
+    made = resources_of_level("exposure")["ReportsBucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    (ours,) = [one for one in made if one["Effect"] == "Allow"]
+    assert (written["Effect"], written["Action"]) == (ours["Effect"], ours["Action"])
+    assert written["Principal"].keys() == ours["Principal"].keys() == {"AWS"}
+    assert written["Resource"].partition("/")[2] == ours["Resource"]["Fn::Sub"].partition("/")[2] == "audits/*"
+
+
+def test_what_the_owner_of_a_given_key_adds_is_what_the_role_lacks_at_exposure() -> None:
+    written = block("kms:Decrypt", "S3AuditorRunFolders")
+    assert {written["Action"]} == set(actions.REPORTS_KEY) - allowed("audit", "exposure")
+    assert written["Principal"] == {"AWS": "AUDIT-ROLE-ARN"}
+
+
+def test_every_resource_but_policies_and_subscriptions_is_named_at_its_level() -> None:
+    rows = table("| resource | levels |")
+    for level in LEVELS:
+        named = {name for row in rows if row[1] in ("all", level) for name in quoted(row[0])}
+        made = {name for name in resources_of_level(level) if not name.endswith("Policy")}
+        functions = {name for name in named if name.endswith(("LambdaFunction", "LogGroup"))}
+        assert named - functions == made
+
+
+def test_each_alarm_has_something_to_do() -> None:
+    made = of_type(resources_of_level("fixity"), "AWS::CloudWatch::Alarm").values()
+    names = {alarm["AlarmName"].removeprefix("${self:custom.name}-") for alarm in made}
+    assert {row[0].strip("`") for row in table("| alarm | it means |")} == names
+    assert [row for row in table("| alarm | it means |") if not row[2]] == []
+
+
+def test_the_monthly_costs_count_the_alarms_and_metrics_that_there_are() -> None:
+    few, many = (len(of_type(resources_of_level(level), "AWS::CloudWatch::Alarm")) for level in ("metadata", "fixity"))
+    assert f"an alarm $0.10 ({few}, at `fixity` {many}), up to {len(UNITS)} metrics" in PAGE
+
+
+def test_what_stays_a_parameter_of_the_plain_template_is_named() -> None:
+    sentence = PAGE.partition("stays a parameter of the stack: ")[2].partition(". All other")[0]
+    given = {
+        name
+        for file in ("given", "hashing", "ledger", "notifications")
+        for name in read(f"deploy/resources/{file}.yml")["Parameters"]
+    }
+    assert set(quoted(sentence)) == given | {"fixity"}
+
+
+def test_the_owners_statements_are_what_an_audit_from_outside_can_ask() -> None:
+    bucket, objects = block("S3AuditorBucket")
+    asked = {*actions.BUCKET_CALLS.values(), *actions.LISTING_CALLS.values()}
+    assert set(bucket["Action"]) == asked - {"s3:GetBucketPolicy"}  # of the bucket's own account only
+    assert set(objects["Action"]) == {*actions.ACL_CALLS.values(), *actions.READ_CALLS.values()}
+
+
+def test_the_trails_selector_is_one() -> None:
+    selectors = block("FieldSelectors")
+    shape = botocore.session.Session().get_service_model("cloudtrail").operation_model("PutEventSelectors").input_shape
+    given = {"TrailName": "trail", "AdvancedEventSelectors": selectors}
+    assert not ParamValidator().validate(given, shape).has_errors()
+
+
+def test_the_sums_per_class_add_up() -> None:
+    for _, price, exposure, metadata in table("| storage class |"):
+        once = float(price.strip("$"))
+        assert (float(exposure.strip("$")), float(metadata.strip("$"))) == (once, 2 * once)
+
+
+def made_targets() -> set[str]:
+    return set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def test_every_make_target_exists() -> None:
+    named = {name for block in blocks("sh") for name in re.findall(r"\bmake ([a-z0-9-]+)", block)}
+    assert {"deploy", "invoke", "remove", "template"} <= named
+    assert named | set(re.findall(r"`make ([a-z0-9-]+)", PAGE)) <= made_targets()
+
+
+def aws_commands() -> Iterator[tuple[str, str]]:
+    yield from set(re.findall(r"\baws ([a-z0-9]+) ([a-z-]+)", PAGE))
+
+
+def test_every_aws_command_exists() -> None:
+    session = botocore.session.Session()
+    for service, name in set(aws_commands()) - NOT_OPERATIONS:
+        operations = {xform_name(one, "-") for one in session.get_service_model(service).operation_names}
+        assert name in operations, f"aws {service} {name}"
+
+
+def test_every_link_leads_to_a_file_or_a_heading() -> None:
+    headings = {
+        re.sub(r"[^a-z0-9 -]", "", line[3:].lower()).replace(" ", "-") for line in re.findall(r"^## .*", PAGE, re.M)
+    }
+    for link in re.findall(r"\]\(([^)]+)\)", PAGE):
+        assert link[1:] in headings if link.startswith("#") else (ROOT / "docs" / link).exists(), link
+
+
+def run_merge(url: str, bucket: str, prefix: str = "") -> str:
+    """The owner's command as the page has it, against a server on this machine."""
+    (script,) = (found for found in re.findall(r"<<'PY'\n(.*?)\nPY\n", PAGE, re.DOTALL))
+    more = {"AWS_ENDPOINT_URL": url, "BUCKET": bucket, "QUEUE_ARN": QUEUE_ARN, "PREFIX": prefix}
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        [sys.executable, "-"], input=script, env={**os.environ, **more}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def configuration(s3: Any, bucket: str) -> dict[str, Any]:
+    found: dict[str, Any] = s3.get_bucket_notification_configuration(Bucket=bucket)
+    found.pop("ResponseMetadata")
+    return found
+
+
+@pytest.fixture
+def owner(moto_url: str) -> Iterator[Any]:
+    """The bucket owner's S3, where a queue for our notifications and one of their own exist."""
+    sqs = client("sqs", moto_url)
+    for name in ("s3-auditor-prod-notifications", "theirs"):
+        sqs.create_queue(QueueName=name)
+    sqs.close()
+    s3 = client("s3", moto_url)
+    yield s3
+    s3.close()
+
+
+def test_the_owners_command_keeps_what_is_there_and_comes_to_the_same_when_repeated(moto_url: str, owner: Any) -> None:
+    owner.create_bucket(Bucket="configured")
+    theirs = {"Id": "theirs", "QueueArn": QUEUE_ARN.rpartition(":")[0] + ":theirs", "Events": ["s3:ObjectTagging:*"]}
+    before = {"QueueConfigurations": [theirs], "EventBridgeConfiguration": {}}
+    owner.put_bucket_notification_configuration(Bucket="configured", NotificationConfiguration=before)
+    before = configuration(owner, "configured")
+    for _ in range(2):
+        assert run_merge(moto_url, "configured", "photos/") == "1 other queue configurations kept\n"
+    after = configuration(owner, "configured")
+    kept, ours = after.pop("QueueConfigurations")
+    assert [kept] == before.pop("QueueConfigurations")
+    assert after == before
+    assert (ours["Id"], ours["QueueArn"]) == ("s3-auditor", QUEUE_ARN)
+    (rule,) = ours["Filter"]["Key"]["FilterRules"]
+    assert rule["Value"] == "photos/"
+
+
+def events_that_do_something() -> set[str]:
+    """S3's own names in the table of events, of the rows with which something is done."""
+    rows = NOTIFICATIONS.partition("| S3 Event Notifications |")[2].partition("\n\n")[0].splitlines()
+    done = [row for row in rows if not re.search("ignored, with|warning|nothing to do", row)]
+    return {f"s3:{name}" for row in done for name in quoted(row.strip("| ").partition(" | ")[0]) if ":" in name}
+
+
+def test_the_owners_command_asks_for_what_the_worker_takes_and_nothing_else(moto_url: str, owner: Any) -> None:
+    owner.create_bucket(Bucket="asking")
+    run_merge(moto_url, "asking")
+    (ours,) = configuration(owner, "asking")["QueueConfigurations"]
+    documented = events_that_do_something()
+    assert {"s3:ObjectCreated:*", "s3:ObjectRemoved:Delete", "s3:ObjectRestore:Completed"} <= documented
+    for name in documented:
+        assert [pattern for pattern in ours["Events"] if fnmatchcase(name, pattern)], name
+    for pattern in ours["Events"]:
+        assert [name for name in documented if fnmatchcase(name, pattern)], pattern
+
+
+def test_the_owners_command_on_a_bucket_without_notifications(moto_url: str, owner: Any) -> None:
+    owner.create_bucket(Bucket="plain")
+    run_merge(moto_url, "plain")
+    (ours,) = configuration(owner, "plain")["QueueConfigurations"]
+    assert ours["QueueArn"] == QUEUE_ARN
+    assert "Filter" not in ours

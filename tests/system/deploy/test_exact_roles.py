@@ -1,0 +1,221 @@
+"""Each role allows what its function was seen to ask for, where it asked: an action too many or too few is found."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import boto3
+import pytest
+
+from auditor.errors import RunError
+from auditor.lambdas.alerts import SnsTopic, alert
+from auditor.lambdas.audit import AuditService
+from auditor.lambdas.context import Surroundings
+from auditor.lambdas.handover import OwnFunction
+from auditor.lambdas.hashing import HashingService
+from auditor.lambdas.verify import VerifyService
+from auditor.ledger.dynamodb.ledger import create_table
+from tests.lambdas.test_hashing import as_record
+from tests.support.servers.forwarding import Forwarding
+from tests.support.servers.stub_calls import understand
+from tests.system.deploy.checks.packaged import needs_osls, of_level
+from tests.system.deploy.checks.resolving import Stack
+from tests.system.deploy.checks.sources import LEVELS, as_list
+from tests.system.deploy.test_enforced import tell
+
+pytestmark = needs_osls
+AUDITED: Final = "photos"
+Asked = set[tuple[str, str]]
+"""A place, which is a bucket's name or a service's, and an IAM action."""
+
+OTHER_NAMES: Final = {
+    "HeadBucket": "ListBucket",
+    "ListObjectsV2": "ListBucket",
+    "ListObjectVersions": "ListBucketVersions",
+    "ListBuckets": "ListAllMyBuckets",
+    "GetPublicAccessBlock": "GetBucketPublicAccessBlock",
+    "GetBucketEncryption": "GetEncryptionConfiguration",
+    "HeadObject": "GetObject",
+    "SendMessageBatch": "SendMessage",
+    "Invoke": "InvokeFunction",
+}
+"""Of calls whose action has another name (Service Authorization Reference)."""
+
+OF_VERSIONS: Final = {"GetObject": "GetObjectVersion", "GetObjectAcl": "GetObjectVersionAcl"}
+
+LAMBDAS_OWN: Final = ("Failures", "Logs", "Network")
+"""Statements of what Lambda does as the function."""
+
+NOT_SEEN: Final = {
+    ("s3", "s3:GetAccountPublicAccessBlock"),  # asked of AWS alone, not of a server at an endpoint of one's own
+    ("sqs", "sqs:DeleteMessage"),  # the other three are Lambda's, which polls the queues as the function
+    ("sqs", "sqs:GetQueueAttributes"),
+    ("sqs", "sqs:ReceiveMessage"),
+}
+
+
+class Recording(Forwarding):
+    """asked_for: of all that went through."""
+
+    def __init__(self, behind: str) -> None:
+        super().__init__(behind)
+        self.asked_for: Asked = set()
+
+    def asked(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        service = headers["authorization"].split("/")[3]
+        place, name = service, headers.get("x-amz-target", "").rpartition(".")[2]
+        if service == "lambda":
+            name = "Invoke" if target.endswith("/invocations") else target
+        elif service == "s3":
+            call = understand(method, target, headers)
+            name = (
+                call.operation if method in ("GET", "HEAD") else {"PUT": "PutObject", "DELETE": "DeleteObject"}[method]
+            )
+            name = OTHER_NAMES.get(name, name)
+            name = OF_VERSIONS.get(name, name) if call.version_id else name
+            place = call.bucket or service
+        elif not name:
+            (name,) = parse_qs(body.decode())["Action"]
+        if service != "sts":  # GetCallerIdentity takes no permission
+            self.asked_for.add((place, f"{service}:{OTHER_NAMES.get(name, name)}"))
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account on moto's server with the stack in it. url: the server's own. resources: the stack's, resolved."""
+
+    url: str
+    stack: Stack
+    resources: dict[str, Any]
+    recording: Recording
+
+    def variables(self, function: str) -> dict[str, str]:
+        found: dict[str, str] = self.resources[function]["Properties"]["Environment"]["Variables"]
+        return found
+
+    @property
+    def reports(self) -> str:
+        return self.variables("AuditLambdaFunction")["AUDITOR_OUT"].removeprefix("s3://").partition("/")[0]
+
+    def client(self, service: str) -> Any:
+        """One whose calls are not seen."""
+        return boto3.Session().client(service, endpoint_url=self.url)
+
+    def allowed(self, role: str) -> Asked:
+        """All that the role is allowed, by its own policy or the made reports bucket's, and that can be seen here."""
+        found = set()
+        principal = {"AWS": self.stack.arn_of(role)}
+        given = self.resources["ReportsBucketPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+        own = self.resources[role]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
+        for one in (*own, *(one for one in given if one["Principal"] == principal)):
+            if one["Effect"] != "Allow" or one["Sid"] in LAMBDAS_OWN:
+                continue
+            for resource in as_list(one["Resource"]):
+                bucket = resource.partition(":s3:::")[2].partition("/")[0]
+                found |= {(bucket or action.partition(":")[0], action) for action in as_list(one["Action"])}
+        return found
+
+
+@pytest.fixture
+async def account(
+    moto_url: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Account]:
+    level = getattr(request, "param", "fixity")
+    tell(moto_url, "reset")
+    s3 = boto3.Session().client("s3", endpoint_url=moto_url)
+    stack = Stack(of_level(level, "--param", f"buckets={AUDITED}"), region="us-east-1")
+    resources = stack.resources()
+    for one in resources.values():
+        if one["Type"] == "AWS::SQS::Queue":
+            boto3.Session().client("sqs", endpoint_url=moto_url).create_queue(QueueName=one["Properties"]["QueueName"])
+    with Recording(moto_url) as recording:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", moto_url)
+        made = Account(moto_url, stack, resources, recording)
+        made.client("sns").create_topic(Name=resources["AlertTopic"]["Properties"]["TopicName"])
+        for bucket in (AUDITED, made.reports):
+            s3.create_bucket(Bucket=bucket)
+        s3.put_bucket_versioning(Bucket=AUDITED, VersioningConfiguration={"Status": "Enabled"})
+        for key in ("a", "b", "c"):
+            s3.put_object(Bucket=AUDITED, Key=key, Body=key.encode())
+        s3.put_object(Bucket=AUDITED, Key="known", Body=b"known", ChecksumAlgorithm="SHA256")
+        if level == "fixity":
+            await create_table(stack.resolve({"Ref": "Ledger"}))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", recording.url)
+        yield made
+
+
+def around(seconds: float = 600.0) -> Surroundings:
+    return Surroundings(seconds_left=seconds, emit=lambda line: None)
+
+
+async def tell_and_hand_on(account: Account, function: str) -> None:
+    """What a function does when it has found something, and when its time is over."""
+    await alert(SnsTopic(account.variables(function)["AUDITOR_TOPIC"]), "a hole")
+    name = account.resources[function]["Properties"]["FunctionName"]
+    with pytest.raises(RunError):  # there is none by that name here
+        await OwnFunction(f"arn:aws:lambda:us-east-1:123456789012:function:{name}").invoke({})
+
+
+@pytest.mark.parametrize("account", LEVELS, indirect=True)
+async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) -> None:
+    service = AuditService(account.variables("AuditLambdaFunction"))
+    await service.handle({}, around())
+    await service.handle({"bucket": AUDITED, "versions": True}, around())
+    (part,) = (await service.handle({"bucket": AUDITED, "max_calls": 14}, around()))["runs"]
+    assert not part["complete"]
+    leave_a_part(account, part["run"])
+    event = {"bucket": AUDITED, "run": part["run"], "start_after": part["resume"]["start_after"], "hop": 1}
+    await service.handle(event, around())
+    await tell_and_hand_on(account, "AuditLambdaFunction")
+    assert account.recording.asked_for == account.allowed("AuditRole") - NOT_SEEN
+
+
+def leave_a_part(account: Account, run: str) -> None:
+    """As a killed run does: its checkpoint does not name it, and who goes on with the run removes it."""
+    parts = f"audits/bucket={AUDITED}/run={run}/objects/part-00000-"
+    account.client("s3").put_object(Bucket=account.reports, Key=f"{parts}00001.jsonl.gz", Body=b"half of it")
+
+
+async def hash_all(account: Account) -> None:
+    """What audits have sent; and a message that is malformed, with the dead letters' queue and without it."""
+    variables = account.variables("HashingLambdaFunction")
+    sqs = account.client("sqs")
+    messages = sqs.receive_message(QueueUrl=variables["AUDITOR_QUEUE"], MaxNumberOfMessages=10, AttributeNames=["All"])[
+        "Messages"
+    ]
+    poison = {"MessageId": "poison", "ReceiptHandle": "none", "Body": "malformed", "Attributes": {}}
+    service = HashingService(variables)
+    try:
+        await service.handle({"Records": [as_record(one) for one in [*messages, poison]]})
+        sqs.delete_queue(QueueUrl=variables["AUDITOR_DEAD_LETTER_QUEUE"])
+        await service.handle({"Records": [as_record(poison)]})
+    finally:
+        await service.close()
+
+
+async def test_the_hashing_role_allows_what_the_worker_asks_for(account: Account) -> None:
+    service = AuditService(account.variables("AuditLambdaFunction"))
+    await service.handle({}, around())
+    await service.handle({"bucket": AUDITED, "versions": True}, around())
+    account.recording.asked_for.clear()
+    await hash_all(account)
+    assert account.recording.asked_for == account.allowed("HashingRole") - NOT_SEEN
+
+
+async def test_the_verifying_role_allows_what_verifying_asks_for(account: Account) -> None:
+    await AuditService(account.variables("AuditLambdaFunction")).handle({"bucket": AUDITED, "versions": True}, around())
+    await hash_all(account)
+    account.recording.asked_for.clear()
+    s3 = account.client("s3")
+    (version, *_) = s3.list_object_versions(Bucket=AUDITED, Prefix="b")["Versions"]
+    s3.delete_object(Bucket=AUDITED, Key="b", VersionId=version["VersionId"])
+    service = VerifyService(account.variables("VerifyLambdaFunction"))
+    for versions in (False, True):
+        await service.handle({"bucket": AUDITED, "versions": versions, "max_age": "1d"}, around())
+    await tell_and_hand_on(account, "VerifyLambdaFunction")
+    # Without it S3 answers 403 and not 404 when a report is not there.
+    missing = {(account.reports, "s3:ListBucket")}
+    assert account.recording.asked_for | missing == account.allowed("VerifyRole") - NOT_SEEN

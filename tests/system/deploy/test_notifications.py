@@ -1,0 +1,36 @@
+"""Who may send to the queue of S3's notifications, and what the rule of EventBridge passes on to it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.paths import ROOT
+from tests.system.deploy.checks.packaged import needs_osls, of_level
+from tests.system.deploy.checks.resolving import Stack
+
+
+@needs_osls
+def test_objects_of_the_audited_buckets_alone_are_told_of() -> None:
+    stack = Stack(of_level("fixity"))
+    resources = stack.resources()
+    policy = resources["NotificationQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    conditions = {one["Sid"]: one["Condition"] for one in policy if one["Effect"] == "Allow"}
+    assert conditions["TheBuckets"] == {
+        "ArnEquals": {"aws:SourceArn": ["arn:aws:s3:::photos", "arn:aws:s3:::archive"]},
+        "StringEquals": {"aws:SourceAccount": "123456789012"},
+    }
+    assert conditions["TheRule"]["ArnEquals"] == {"aws:SourceArn": stack.arn_of("ObjectEventsRule")}
+    assert "TheTopic" not in conditions
+    pattern = resources["ObjectEventsRule"]["Properties"]["EventPattern"]
+    assert pattern["detail"]["$or"] == [
+        {"bucket": {"name": ["photos"]}},
+        {"bucket": {"name": ["archive"]}, "object": {"key": [{"prefix": "2024/"}]}},
+    ]
+
+
+@needs_osls
+def test_the_rule_passes_on_what_the_worker_takes_and_nothing_else() -> None:
+    samples = [json.loads(path.read_bytes()) for path in (ROOT / "events").glob("s3-eventbridge*.json")]
+    taken = {json.loads(record["body"])["detail-type"] for sample in samples for record in sample["Records"]}
+    pattern = Stack(of_level("fixity")).resources()["ObjectEventsRule"]["Properties"]["EventPattern"]
+    assert set(pattern["detail-type"]) == taken

@@ -1,0 +1,70 @@
+"""Parameters that are missing, unknown or wrong: refused in a sentence, before anything is made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.system.deploy.checks.packaged import needs_osls, refusal
+from tests.system.deploy.checks.sources import parameters
+
+
+@needs_osls
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ([], "the parameter buckets is missing"),
+        (["buckets=Not_A_Bucket"], "which is no bucket"),
+        (["buckets=photos", "level=deep"], "give exposure or metadata or fixity"),
+        (["buckets=photos", "shedule=rate(1 day)"], "there is no parameter 'shedule'"),
+        (["buckets=photos", "hashingTimeout=1000"], "give a whole number from 10 to 900"),
+        (["buckets=photos", "verifyMaxAge=90"], "give a time like 90d"),
+        (["buckets=photos", "verifyPercent=101"], "give a percentage"),
+        (["buckets=photos", "visibilityTimeout=900"], "give six times hashingTimeout, 5400, or more"),
+        (["buckets=photos", "architecture=riscv"], "give arm64 or x86_64"),
+        (["buckets=photos", "logLevel=LOUD"], "give DEBUG or INFO or WARNING or ERROR"),
+        (["buckets=photos", "ledger=dynamodb:digests"], "give the name or the ARN of a DynamoDB table"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else (value[-1].split("=")[0] if value else "none"),
+)
+def test_a_wrong_parameter_is_refused_in_a_sentence(tmp_path: Path, given: list[str], word: str) -> None:
+    arguments = [part for one in given for part in ("--param", one)]
+    said = refusal(tmp_path, "--stage", "prod", *arguments)
+    assert word in said
+    assert "parameters.js:" not in said, "a stack trace helps nobody who mistyped"
+
+
+RESOLVE = """
+const given = JSON.parse(process.argv[2]);
+const resolveVariable = async (name) => ({ 'self:service': 's3-auditor', 'sls:stage': 'prod', ...given })[name];
+require(process.argv[1])({ options: {}, resolveVariable }).then((found) => console.log(JSON.stringify(found)));
+"""
+
+
+def resolved(**more: str) -> dict[str, Any]:
+    given = {f"param:{name}": value for name, value in (parameters()["default"] | {"buckets": "photos"} | more).items()}
+    command = ["node", "-e", RESOLVE, str(ROOT / "deploy" / "parameters.js"), json.dumps(given)]
+    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found
+
+
+@needs_osls
+def test_dependencies_are_bundled_unless_a_layer_is_asked_for() -> None:
+    bundled, layered = resolved(), resolved(dependencies="layer")
+    assert (bundled["layers"], bundled["layersOfFunctions"]) == ({}, [])
+    assert layered["layersOfFunctions"] == [{"Ref": "DependenciesLambdaLayer"}]
+    layer = layered["layers"]["dependencies"]
+    assert layer["name"] == "s3-auditor-prod-dependencies"
+    assert layer["package"] == {"artifact": ".build/function-arm64-layer.zip"}
+    assert layered["artifact"] == ".build/function-arm64.zip"
+
+
+@needs_osls
+def test_the_function_reads_a_configuration_under_one_name_whatever_it_is_called() -> None:
+    assert resolved()["configFile"] == ""
+    assert resolved(config="../elsewhere/ours.toml")["configFile"] == "auditor.toml"

@@ -1,0 +1,73 @@
+"""The template's sources as they are written: what can be said of them without osls."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+
+import pytest
+
+from auditor.config.values import LEVELS as SETTINGS_LEVELS
+from auditor.lambdas import metrics
+from tests.support.paths import ROOT
+from tests.system.deploy.checks.sources import (
+    LEVELS,
+    functions_of_level,
+    of_type,
+    parameters,
+    read,
+    resources_of_level,
+)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_handler_named_is_one_that_exists(level: str) -> None:
+    for function in functions_of_level(level).values():
+        module, name = function["handler"].rsplit(".", 1)
+        assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_the_levels_are_those_of_the_code() -> None:
+    assert LEVELS == SETTINGS_LEVELS
+    assert {path.stem for path in (ROOT / "deploy" / "levels").iterdir()} == set(LEVELS)
+
+
+def test_every_parameter_is_known_to_the_check_and_the_other_way_round() -> None:
+    text = (ROOT / "deploy" / "parameters.js").read_text()
+    names = re.search(r"const NAMES = \[(.*?)\];", text, re.DOTALL)
+    assert names is not None
+    assert set(re.findall(r"'(\w+)'", names[1])) == parameters()["default"].keys()
+    assert parameters()["local"].keys() <= parameters()["default"].keys()
+
+
+@pytest.mark.parametrize("stage", ["default", "local"])
+def test_a_message_is_hidden_six_times_as_long_as_a_worker_may_take(stage: str) -> None:
+    values = parameters()["default"] | parameters()[stage]
+    assert values["visibilityTimeout"] == 6 * values["hashingTimeout"]
+
+
+def test_a_local_server_waits_seconds_not_minutes() -> None:
+    values = parameters()["local"]
+    assert max(values[f"{name}Timeout"] for name in ("audit", "hashing", "verify", "visibility")) <= 120
+
+
+def test_no_source_names_a_partition() -> None:
+    for path in [ROOT / "serverless.yml", *(ROOT / "deploy").rglob("*.yml"), *(ROOT / "deploy").rglob("*.js")]:
+        assert "arn:aws" not in path.read_text(), path
+
+
+def test_the_alarms_watch_metrics_that_the_code_writes() -> None:
+    alarms = of_type(resources_of_level("fixity"), "AWS::CloudWatch::Alarm")
+    ours = {name: one for name, one in alarms.items() if one["Namespace"] == metrics.NAMESPACE}
+    runs = {"RunsFailedAlarm", "RunsIncompleteAlarm", "NoAuditAlarm"}
+    assert ours.keys() == runs | {"MismatchAlarm", "MissingAlarm", "VerificationsFailedAlarm"}
+    for alarm in ours.values():
+        assert alarm["MetricName"] in metrics.UNITS
+        assert [one["Name"] for one in alarm["Dimensions"]] == [metrics.DIMENSION]
+
+
+def test_the_lock_names_no_registry_and_the_version_is_pinned() -> None:
+    lock = json.loads((ROOT / "package-lock.json").read_text())
+    assert not [name for name, one in lock["packages"].items() if "resolved" in one]
+    assert lock["packages"]["node_modules/osls"]["version"] == read("package.json")["devDependencies"]["osls"]

@@ -1,0 +1,122 @@
+"""What runs the functions: python3.13, the real runtime client from its lock, and the package unzipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from deploy import python
+from deploy.options import PYTHON, ROOT
+from tests.system.deploy.checks.packaged import SERVERLESS
+from tests.system.e2e.deployment import AUDITED, Deployment, serving
+from tests.system.e2e.environment import Machine
+from tests.system.e2e.poller import Poller
+from tests.system.e2e.queues import Queues, elasticmq
+from tests.system.e2e.runtime import LocalLambda
+from tests.system.e2e.system import Make, System
+
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+
+
+@pytest.fixture(scope="session")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """Skips where there is no interpreter of the functions' version."""
+    interpreter = python.find()
+    if interpreter is None:
+        pytest.skip(f"there is no python{PYTHON} on this machine: the functions are not run as Lambda runs them")
+    folder = tmp_path_factory.mktemp("awslambdaric")
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(folder), "--no-deps"]
+    command += ["--python", sys.executable, "--python-version", PYTHON, "--only-binary", ":all:", "--require-hashes"]
+    subprocess.run([*command, "-r", str(REQUIREMENTS)], check=True)
+    return Machine(interpreter, folder)
+
+
+def _server_command() -> str | None:
+    """moto with all that deploying takes has an environment of its own, requirements-deploy.txt's."""
+    given = os.environ.get("MOTO_SERVER") or str(ROOT / ".venv-deploy" / "bin" / "moto_server")
+    return shutil.which(given)
+
+
+@pytest.fixture(scope="session")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """Deployed once for all tests, and a sample bucket. Skips where osls or moto's server is not installed."""
+    command = _server_command()
+    if command is None:
+        pytest.skip("moto's server is not installed: set MOTO_SERVER to the moto_server of requirements-deploy.txt")
+    if not SERVERLESS.exists() or shutil.which("node") is None:
+        pytest.skip("osls is not installed: run npm ci")
+    folder = tmp_path_factory.mktemp("deployment")
+    with serving(command, folder / "server.log") as url:
+        made = Deployment(url, folder)
+        made.osls("deploy")
+        made.take_over()
+        yield made
+        outputs = made.outputs()
+        kept = {outputs["LedgerTable"], outputs["Reports"].removeprefix("s3://").partition("/")[0]}
+        made.osls("remove")
+        assert made.left() == kept, "removing takes all but what was found out"
+
+
+@pytest.fixture(scope="session")
+def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """ElasticMQ's URL."""
+    with elasticmq(tmp_path_factory.mktemp("elasticmq") / "server.log") as url:
+        yield url
+
+
+@pytest.fixture
+def queues(deployment: Deployment) -> Queues:
+    """The queues as deployed."""
+    return Queues(deployment.client("sqs"))
+
+
+@pytest.fixture
+def make(deployment: Deployment, machine: Machine, queues: Queues, tmp_path: Path) -> Iterator[Make]:
+    """System with the functions as deployed, but for what a test changes: `audit={"timeout": 5.0}`, and variables."""
+    for url in deployment.client("sqs").list_queues()["QueueUrls"]:
+        queues.taken(url)
+    with ExitStack() as stack:
+
+        def made(*, shared: bool = False, **changed: dict[str, Any]) -> System:
+            functions = {name: queues.of_function(one) for name, one in deployment.functions().items()}
+            for name, changes in changed.items():
+                variables = functions[name].variables | changes.pop("variables", {})
+                functions[name] = replace(functions[name], variables=variables, **changes)
+            local = LocalLambda(functions.values(), machine, tmp_path, endpoint=deployment.url, shared=shared)
+            stack.enter_context(local)
+            sources = map(queues.of_mapping, deployment.mappings())
+            return System(deployment, local, Poller(queues.sqs, local, sources), queues)
+
+        yield made
+
+
+@pytest.fixture
+def bucket(deployment: Deployment) -> str:
+    """An empty bucket of the test's own."""
+    name = f"own-{uuid4().hex[:12]}"
+    deployment.client("s3").create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture
+def audited(deployment: Deployment) -> str:
+    """The configured bucket, empty, and with nothing in the ledger."""
+    s3, dynamodb = deployment.client("s3"), deployment.client("dynamodb")
+    s3.create_bucket(Bucket=AUDITED)
+    for one in s3.list_objects_v2(Bucket=AUDITED).get("Contents", []):
+        s3.delete_object(Bucket=AUDITED, Key=one["Key"])
+    table = deployment.outputs()["LedgerTable"]
+    for one in dynamodb.scan(TableName=table)["Items"]:
+        if one["pk"]["S"].startswith(f"{AUDITED}/"):
+            dynamodb.delete_item(TableName=table, Key={"pk": one["pk"], "sk": one["sk"]})
+    return AUDITED

@@ -1,0 +1,220 @@
+"""Deployed with osls to a server on 127.0.0.1; from then on all is read from what lies there, not from the sources."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+
+from deploy.options import ROOT
+from tests.system.e2e.environment import REGION, Function
+
+SERVICE: Final = "s3-auditor-local"
+AUDITED: Final = "auditor-sample"
+_SOURCES: Final = ("auditor", "handlers", "deploy", "serverless.yml", "package.json", "requirements.txt", "LICENSE")
+_UP_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """An event source mapping. function: its name. partial: whether batchItemFailures are asked for."""
+
+    queue_url: str
+    queue_arn: str
+    function: str
+    batch_size: int
+    concurrency: int
+    partial: bool
+
+
+class Deployment:
+    """url: the server's. folder: a copy of the sources, for others may be at work on the tree."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self._root = folder / "root"
+        self._packages = folder / "packages"
+        for name in _SOURCES:
+            source, target = ROOT / name, self._root / name
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, target)
+        (self._root / "node_modules").symlink_to(ROOT / "node_modules")
+        # The builder's interpreter is looked for here; it is whichever runs these tests.
+        (self._root / ".venv").symlink_to(sys.prefix)
+
+    def osls(self, command: str) -> str:
+        """`serverless COMMAND --stage local`; what it said."""
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        environ |= {"AWS_ENDPOINT_URL": self.url, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
+        environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "NODE_NO_WARNINGS": "1"}
+        done = subprocess.run(
+            ["node", "node_modules/.bin/serverless", command, "--stage", "local"],
+            cwd=self._root,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, said
+        return said
+
+    def client(self, service: str) -> Any:
+        return boto3.Session("testing", "testing", region_name=REGION).client(service, endpoint_url=self.url)
+
+    def outputs(self) -> dict[str, str]:
+        (stack,) = self.client("cloudformation").describe_stacks(StackName=SERVICE)["Stacks"]
+        return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+
+    def left(self) -> set[str]:
+        """Names of the deployment's functions, tables, buckets, queues and roles that there are."""
+        buckets = [one["Name"] for one in self.client("s3").list_buckets()["Buckets"]]
+        queues = [url.rpartition("/")[2] for url in self.client("sqs").list_queues().get("QueueUrls", [])]
+        functions = [one["FunctionName"] for one in self.client("lambda").list_functions()["Functions"]]
+        roles = [one["RoleName"] for one in self.client("iam").list_roles()["Roles"]]
+        tables = self.client("dynamodb").list_tables()["TableNames"]
+        return {name for name in (*buckets, *queues, *functions, *roles, *tables) if name.startswith(SERVICE)}
+
+    def schedules_input(self, name: str = "NightlySchedule") -> Any:
+        """The event that a schedule sends: from the template, for the server here knows no schedules."""
+        return json.loads(self._template()[name]["Properties"]["Target"]["Input"])
+
+    def failure_queue(self) -> str:
+        """The URL of the queue that the audit's failures go to."""
+        return self._queue("AuditFailureQueue")
+
+    def _template(self) -> dict[str, Any]:
+        """The resources of the template that was deployed, by their names in it."""
+        path = self._root / ".serverless" / "cloudformation-template-update-stack.json"
+        found: dict[str, Any] = json.loads(path.read_text())["Resources"]
+        return found
+
+    def _queue(self, name: str) -> str:
+        """The URL of a queue, by its name in the template."""
+        found = self.client("sqs").get_queue_url(QueueName=self._template()[name]["Properties"]["QueueName"])
+        url: str = found["QueueUrl"]
+        return url
+
+    def _asynchronous(self, function: str) -> dict[str, Any]:
+        """What befalls an asynchronous invocation: from the template, for the server here leaves that out."""
+        template = self._template()
+        for one in template.values():
+            if one["Type"] != "AWS::Lambda::EventInvokeConfig":
+                continue
+            properties = one["Properties"]
+            if template[properties["FunctionName"]["Ref"]]["Properties"]["FunctionName"] == function:
+                queue, _ = properties["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"]
+                return {"retries": properties["MaximumRetryAttempts"], "on_failure": self._queue(queue)}
+        return {}
+
+    def _log_format(self, function: str) -> str:
+        """From the template too; without one Lambda writes text."""
+        (found,) = [
+            one["Properties"]
+            for one in self._template().values()
+            if one["Type"] == "AWS::Lambda::Function" and one["Properties"]["FunctionName"] == function
+        ]
+        return str(found.get("LoggingConfig", {}).get("LogFormat", "Text"))
+
+    def functions(self) -> dict[str, Function]:
+        """ "audit", "hashing" and "verify", each with its package downloaded and unzipped."""
+        found = self.client("lambda").list_functions()["Functions"]
+        return {one["FunctionName"].removeprefix(f"{SERVICE}-"): self._function(one) for one in found}
+
+    def uploaded(self, function: str) -> BytesIO:
+        """A function's package as it lies with the functions."""
+        found = self.client("lambda").get_function(FunctionName=function)
+        key = found["Code"]["Location"].partition(".com/")[2]
+        bucket = self.outputs()["ServerlessDeploymentBucketName"]
+        body = self.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        assert base64.b64encode(hashlib.sha256(body).digest()).decode() == found["Configuration"]["CodeSha256"]
+        return BytesIO(body)
+
+    def _function(self, found: dict[str, Any]) -> Function:
+        name = found["FunctionName"]
+        package = self._packages / name
+        if not package.exists():
+            with zipfile.ZipFile(self.uploaded(name)) as archive:
+                archive.extractall(package)
+        return Function(
+            name,
+            found["Handler"],
+            package,
+            found["Timeout"],
+            found["MemorySize"],
+            found["Environment"]["Variables"],
+            found["Runtime"],
+            log_format=self._log_format(name),
+            **self._asynchronous(name),
+        )
+
+    def take_over(self) -> None:
+        """Turn the server's own pollers off: at each send they receive what lies there, and each receipt counts."""
+        lambdas = self.client("lambda")
+        for one in lambdas.list_event_source_mappings()["EventSourceMappings"]:
+            lambdas.update_event_source_mapping(UUID=one["UUID"], Enabled=False)
+
+    def mappings(self) -> list[Mapping]:
+        found = self.client("lambda").list_event_source_mappings()["EventSourceMappings"]
+        return [
+            Mapping(
+                self.client("sqs").get_queue_url(QueueName=one["EventSourceArn"].rpartition(":")[2])["QueueUrl"],
+                one["EventSourceArn"],
+                one["FunctionArn"].rpartition(":")[2],
+                one["BatchSize"],
+                one["ScalingConfig"]["MaximumConcurrency"],
+                one["FunctionResponseTypes"] == ["ReportBatchItemFailures"],
+            )
+            for one in found
+        ]
+
+
+@contextmanager
+def serving(command: str, log: Path) -> Iterator[str]:
+    """moto's server in a process of its own, which keeps its hands off the queues and starts no containers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    environ = os.environ | {"DOCKER_HOST": "unix:///nonexistent"}
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            [command, "-H", "127.0.0.1", "-p", str(port)], env=environ, stdout=output, stderr=output
+        )
+        try:
+            _wait_for(url, child)
+            yield url
+        finally:
+            child.kill()
+            child.wait()
+
+
+def _wait_for(url: str, child: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + _UP_SECONDS
+    while time.monotonic() < until and child.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/moto-api/data.json", timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError("moto's server did not start")

@@ -1,0 +1,115 @@
+"""The deployment while it runs: who fires events, what comes of them, and where it is read."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.hashing.queue.message import HashTask
+from tests.system.e2e.deployment import SERVICE, Deployment
+from tests.system.e2e.environment import Answer
+from tests.system.e2e.poller import Poller
+from tests.system.e2e.queues import Queues
+from tests.system.e2e.runtime import LocalLambda
+
+AUDIT: Final = f"{SERVICE}-audit"
+VERIFY: Final = f"{SERVICE}-verify"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """The deployment and who runs it."""
+
+    deployment: Deployment
+    local: LocalLambda
+    poller: Poller
+    queues: Queues
+
+    def fire(self, event: Any, function: str = AUDIT) -> None:
+        """Invoke a function asynchronously, as its schedule does, and wait for it and for all that it hands on to."""
+        self.local.invoke_later(function, event)
+        self.local.settle()
+
+    def summaries(self, function: str = AUDIT) -> list[dict[str, Any]]:
+        """Of every audit that ran, or every verification, in the order of their ends."""
+        return [told(one.answer)["runs"][0] for one in self.local.invoked if one.function == function]
+
+    def put(self, bucket: str, objects: dict[str, bytes]) -> list[HashTask]:
+        s3 = self.deployment.client("s3")
+        put = {key: s3.put_object(Bucket=bucket, Key=key, Body=data)["ETag"] for key, data in objects.items()}
+        return [HashTask(key, None, etag.strip('"'), len(objects[key])) for key, etag in put.items()]
+
+    def digests(self, bucket: str) -> dict[str, str]:
+        """Key to SHA-256, of the ledger's entries of the bucket."""
+        return {one["pk"]["S"].partition("/")[2]: sha256_in(one) for one in self.items(bucket)}
+
+    def identities(self, bucket: str) -> dict[tuple[str, str], str]:
+        """Key and ETag to SHA-256, an entry each."""
+        found = {
+            (one["pk"]["S"].partition("/")[2], one["sk"]["S"].partition("#")[2]): one for one in self.items(bucket)
+        }
+        return {identity: sha256_in(one) for identity, one in found.items()}
+
+    def items(self, bucket: str) -> list[dict[str, Any]]:
+        """The ledger's digests of the bucket; notices and leases have names that begin with a space."""
+        table = self.deployment.outputs()["LedgerTable"]
+        found = self.deployment.client("dynamodb").scan(TableName=table)["Items"]
+        return [one for one in found if one["pk"]["S"].startswith(f"{bucket}/") and not one["sk"]["S"].startswith(" ")]
+
+    def report(self, bucket: str) -> dict[str, bytes]:
+        """Everything in the reports bucket about one audited bucket."""
+        place, _, prefix = self.deployment.outputs()["Reports"].removeprefix("s3://").partition("/")
+        s3, below = self.deployment.client("s3"), f"{prefix}/bucket={bucket}/"
+        found = s3.list_objects_v2(Bucket=place, Prefix=below).get("Contents", [])
+        return {
+            one["Key"].removeprefix(below): s3.get_object(Bucket=place, Key=one["Key"])["Body"].read() for one in found
+        }
+
+    def letters(self) -> list[str]:
+        """The bodies of the dead letters, which are then gone."""
+        return self.queues.taken(self.deployment.outputs()["DeadLetterQueueUrl"])
+
+    def reasons(self) -> list[tuple[str, str | None]]:
+        """The same, each with its reason; None where it was the queue that gave up."""
+        return self.queues.letters(self.deployment.outputs()["DeadLetterQueueUrl"])
+
+    def waiting(self, output: str) -> int:
+        return self.poller.waiting(self.queues.at(self.deployment.outputs()[output]))
+
+    def send(self, output: str, body: str) -> None:
+        url = self.queues.at(self.deployment.outputs()[output])
+        self.queues.sqs.send_message(QueueUrl=url, MessageBody=body)
+
+
+Make = Callable[..., System]
+
+
+def told(answer: Answer) -> Any:
+    assert answer.error is None, answer.payload
+    return json.loads(answer.payload)
+
+
+def sha256_in(item: dict[str, Any]) -> str:
+    (found,) = {value for value in strings(item) if len(value) == 64}
+    return found
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from strings(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def expected(objects: dict[str, bytes]) -> dict[str, str]:
+    return {key: hashlib.sha256(data).hexdigest() for key, data in objects.items()}
+
+
+def keys(report: dict[str, bytes], folder: str) -> list[str]:
+    parts = [gzip.decompress(body) for name, body in report.items() if f"/{folder}/" in name]
+    return [json.loads(line)["key"] for part in parts for line in part.splitlines()]

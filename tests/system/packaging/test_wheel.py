@@ -1,0 +1,100 @@
+"""The wheel in a virtual environment of its own, with the locked requirements of the functions and no extra."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.servers.stub import StubServer
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(ROOT / "requirements.txt")], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True)
+    return python
+
+
+def run(python: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [str(python), *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_the_wheel_holds_the_package_the_handlers_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.partition("/")[0] for name in archive.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"auditor", "handlers"}
+
+
+def test_its_requirements_are_satisfied(python: Path, tmp_path: Path) -> None:
+    checked = run(python, "-m", "pip", "check", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_an_audit_runs_without_any_extra(python: Path, tmp_path: Path, stub: StubServer) -> None:
+    stub.put("audited", "a", b"x", acl="public-read")
+    command = str(python.parent / "auditor")
+    done = subprocess.run(
+        [command, "audit", "s3://audited", "--endpoint-url", stub.url, "--format", "json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["verdicts"]["exposed"] == 1
+
+
+def test_the_demo_says_which_extra_it_needs(python: Path, tmp_path: Path) -> None:
+    done = run(python, "-m", "auditor", "demo", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert ".[demo]" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])
+def test_a_handler_loads_its_engine_before_the_first_event_and_no_other(
+    python: Path, tmp_path: Path, module: str
+) -> None:
+    names = (
+        "auditor.s3.engines.direct",
+        "auditor.s3.engines.aioboto3",
+        "auditor.s3.engines.boto3",
+        "aiohttp",
+        "aioboto3",
+    )
+    code = f"import {module}, sys; print(*(name for name in {names} if name in sys.modules))"
+    done = run(python, "-c", code, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("auditor.s3.engines.direct\n", "")
+
+
+@pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])
+def test_a_handler_loads_nothing_that_is_for_the_command_line(python: Path, tmp_path: Path, module: str) -> None:
+    code = f"import {module}, sys; print([m for m in ('rich', 'moto', 'argparse', 'auditor.cli') if m in sys.modules])"
+    done = run(python, "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.strip()
+    assert "rich" not in loaded
+    assert "moto" not in loaded
+    assert "auditor.cli" not in loaded

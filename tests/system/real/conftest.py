@@ -1,0 +1,58 @@
+"""One server and one world for all tests of this folder, and a clear word where the server is not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.servers.rgw import RgwServer, available
+from tests.system.real.oracle import Truth, ask
+from tests.system.real.world import Place, World, build
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of this folder, and no other, is `real`; those of RGW are skipped before any fixture is made."""
+    reason = available()
+    for item in items:
+        if not item.path.is_relative_to(HERE):
+            continue
+        item.add_marker(pytest.mark.real)
+        if reason and item.path.name.startswith("test_rgw_"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def rgw() -> Iterator[RgwServer]:
+    with RgwServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def world(rgw: RgwServer) -> World:
+    return build(rgw)
+
+
+@pytest.fixture(scope="session")
+def truth(rgw: RgwServer, world: World) -> Mapping[Place, Truth]:
+    """The server's own word on every place; delete markers included."""
+    return ask(rgw, [*world.places, *world.markers])
+
+
+@pytest.fixture(scope="session")
+def owner(rgw: RgwServer, world: World) -> Iterator[Any]:
+    """The S3 client of the account that has the buckets, which are there."""
+    with closing(rgw.client(rgw.owner)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def other(rgw: RgwServer, world: World) -> Iterator[Any]:
+    """The S3 client of the account that is granted this and that."""
+    with closing(rgw.client(rgw.other)) as client:
+        yield client

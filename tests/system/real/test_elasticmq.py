@@ -1,0 +1,196 @@
+"""The worker on ElasticMQ, a queue that is neither ours nor moto's: visibility, redrive, batches and their limits."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from auditor.aws.connection import Connection
+from auditor.aws.sqs import Outgoing, open_queue
+from auditor.hashing.queue.message import MAX_BODY, HashMessage, HashTask, encode, pack
+from auditor.hashing.worker.counts import Counts
+from auditor.hashing.worker.loop import Pace, Worker, open_processor
+from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.processor import Processor
+from auditor.ledger import open_ledger
+from auditor.model.object import ObjectRef
+from auditor.s3.engines import ENGINES
+from auditor.s3.engines.base import Engine
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import latency
+from tests.system.e2e.queues import elasticmq
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with elasticmq(tmp_path_factory.mktemp("elasticmq") / "server.log") as url:
+        yield url
+
+
+@pytest.fixture
+def sqs(server: str) -> Any:
+    return boto3.client("sqs", endpoint_url=server)
+
+
+@pytest.fixture
+def dead(sqs: Any) -> str:
+    url: str = sqs.create_queue(QueueName=f"dead-{uuid4().hex}")["QueueUrl"]
+    return url
+
+
+@pytest.fixture
+def queue(sqs: Any, dead: str) -> str:
+    """A queue that gives a message out twice, and then puts it away."""
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 2})
+    attributes = {"RedrivePolicy": policy, "VisibilityTimeout": "1"}
+    url: str = sqs.create_queue(QueueName=f"hash-{uuid4().hex}", Attributes=attributes)["QueueUrl"]
+    return url
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> str:
+    return f"sqlite:{tmp_path / 'ledger.db'}"
+
+
+@asynccontextmanager
+async def processing(stub: StubServer, queue: str, ledger: str, **settings: Any) -> AsyncIterator[Processor]:
+    def engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+        connection = Connection(bucket=bucket, region="us-east-1", endpoint_url=stub.url, concurrency=16)
+        return ENGINES["direct"](connection)
+
+    async with open_processor(queue, ledger, engine, HashSettings(**settings)) as processor:
+        yield processor
+
+
+async def worked(processor: Processor, pace: Pace | None = None) -> Counts:
+    return await Worker(processor, pace or Pace(idle=2, poll=1)).run()
+
+
+def put(stub: StubServer, count: int, size: int = 1000) -> dict[HashTask, bytes]:
+    found = {}
+    for number in range(count):
+        data = f"{number:08}".encode() * (size // 8)
+        item = stub.put("audited", f"key-{number:05}", data)
+        found[HashTask(item.key, None, item.etag, item.size)] = data
+    return found
+
+
+async def digests(ledger: str, tasks: list[HashTask]) -> list[str | None]:
+    refs = [ObjectRef(task.key, task.etag, task.size, "") for task in tasks]
+    async with open_ledger(ledger) as opened:
+        return [found.get("sha256") for found in await opened.known("audited", refs, ["sha256"])]
+
+
+def letters(sqs: Any, dead: str) -> list[tuple[str, str | None]]:
+    """Body and reason of each letter."""
+    found: list[tuple[str, str | None]] = []
+    while messages := sqs.receive_message(
+        QueueUrl=dead, MaxNumberOfMessages=10, VisibilityTimeout=60, MessageAttributeNames=["All"]
+    ).get("Messages"):
+        for one in messages:
+            reason = one.get("MessageAttributes", {}).get("reason")
+            found.append((one["Body"], reason and reason["StringValue"]))
+    return found
+
+
+def left(sqs: Any, url: str) -> int:
+    names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
+    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    return sum(int(found[name]) for name in names)
+
+
+async def test_packed_objects_are_hashed_and_the_queue_is_empty(
+    stub: StubServer, sqs: Any, queue: str, dead: str, ledger: str
+) -> None:
+    objects = put(stub, 450)
+    async with open_queue(queue) as opened:
+        refused = await opened.send([Outgoing(encode(one)) for one in pack("run", "audited", ("sha256",), objects)])
+    assert refused == []
+    async with processing(stub, queue, ledger) as processor:
+        assert await worked(processor) == Counts(messages=5, hashed=450)
+    assert await digests(ledger, list(objects)) == [hashlib.sha256(data).hexdigest() for data in objects.values()]
+    assert (left(sqs, queue), left(sqs, dead)) == (0, 0)
+
+
+async def test_message_in_hand_stays_hidden_however_long_it_takes(
+    stub: StubServer, sqs: Any, queue: str, ledger: str
+) -> None:
+    (task,) = put(stub, 1)
+    stub.faults = [latency(3.5)]
+    sqs.send_message(QueueUrl=queue, MessageBody=encode(HashMessage("run", "audited", ("sha256",), (task,))))
+    async with processing(stub, queue, ledger) as processor:
+        work = asyncio.create_task(worked(processor, Pace(idle=1, poll=1, visibility=1, heartbeat=0.3)))
+        await asyncio.sleep(2.5)
+        received = await asyncio.to_thread(sqs.receive_message, QueueUrl=queue)
+        assert not received.get("Messages")
+        assert await work == Counts(messages=1, hashed=1)
+
+
+async def test_message_of_a_worker_that_died_comes_again(stub: StubServer, sqs: Any, queue: str, ledger: str) -> None:
+    (task,) = put(stub, 1)
+    sqs.send_message(QueueUrl=queue, MessageBody=encode(HashMessage("run", "audited", ("sha256",), (task,))))
+    assert len(sqs.receive_message(QueueUrl=queue, VisibilityTimeout=2)["Messages"]) == 1
+    async with processing(stub, queue, ledger) as processor:
+        assert await worked(processor, Pace(idle=5, poll=1)) == Counts(messages=1, hashed=1)
+
+
+async def test_message_that_no_worker_comes_to_the_end_of_is_put_away_by_the_queue(
+    sqs: Any, queue: str, dead: str
+) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="deadly")
+    for _ in range(2):
+        assert len(sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=3)["Messages"]) == 1
+        await asyncio.sleep(1.1)
+    assert not sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1).get("Messages")
+    assert letters(sqs, dead) == [("deadly", None)]
+
+
+async def test_poison_among_good_ones_goes_to_the_dead_letters_with_its_reason(
+    stub: StubServer, sqs: Any, queue: str, dead: str, ledger: str
+) -> None:
+    (task,) = put(stub, 1)
+    good = encode(HashMessage("run", "audited", ("sha256",), (task,)))
+    poison = {
+        "poison": "the body is not JSON",
+        good.replace('"v":1', '"v":2'): "field v is not 1, the only version known",
+    }
+    for body in (*poison, good):
+        sqs.send_message(QueueUrl=queue, MessageBody=body)
+    async with processing(stub, queue, ledger) as processor:
+        assert await worked(processor) == Counts(messages=3, hashed=1, failed=2, dead_lettered=2)
+    assert dict(letters(sqs, dead)) == poison
+    assert left(sqs, queue) == 0
+
+
+async def test_object_that_fails_comes_again_after_its_delay_and_then_to_the_dead_letters(
+    stub: StubServer, sqs: Any, queue: str, dead: str, ledger: str
+) -> None:
+    (task,) = put(stub, 1)
+    stub.world.buckets["audited"].objects.versions(task.key)[0].deny.add("get")
+    body = encode(HashMessage("run", "audited", ("sha256",), (task,)))
+    sqs.send_message(QueueUrl=queue, MessageBody=body)
+    async with processing(stub, queue, ledger, max_attempts=3, retry_base=1.0) as processor:
+        assert await worked(processor) == Counts(messages=3, resent=2, failed=1, dead_lettered=1)
+    assert letters(sqs, dead) == [(body, "AccessDenied")]
+
+
+async def test_batches_keep_within_what_the_queue_takes(sqs: Any, queue: str) -> None:
+    bodies = [f"{number:04}" + "x" * (MAX_BODY - 4) for number in range(13)]
+    async with open_queue(queue) as opened:
+        assert await opened.send([Outgoing(body) for body in bodies]) == []
+        small = [Outgoing(f"small {number}", delay=900) for number in range(25)]
+        assert await opened.send(small) == []
+    found = sqs.get_queue_attributes(
+        QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
+    )["Attributes"]
+    assert found == {"ApproximateNumberOfMessages": "13", "ApproximateNumberOfMessagesDelayed": "25"}

@@ -1,0 +1,227 @@
+"""Whole audits through the command line, held against what the server lets everybody do.
+
+The run folder is read with gzip and json alone, as a user's script would.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
+from tests.support.paths import ROOT
+from tests.support.servers.rgw import RgwServer
+from tests.system.real.oracle import Truth
+from tests.system.real.world import ACLS, BUCKETS, FOREIGN, IGNORED, ODD, POLICY, RESTRICTED, VERSIONS, Place, World
+
+Truths = Mapping[Place, Truth]
+Name = tuple[str, str | None]
+"""Key and version_id of a line."""
+
+UNDECIDABLE: Final = {(POLICY, "allow-here/private"), (POLICY, "allow-elsewhere/private")}
+"""Allowed under a condition on the caller's address, which no reader of the policy can decide."""
+NOT_ENFORCED: Final = {(RESTRICTED, "allow-everyone/private")}
+"""Masked by RestrictPublicBuckets on S3; RGW 16.2 stores the switch and does not act on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one audit left: exit code, summary, and the lines of its folder."""
+
+    code: int
+    summary: dict[str, Any]
+    objects: dict[Name, dict[str, Any]]
+    undecided: dict[Name, dict[str, Any]]
+    findings: list[dict[str, Any]]
+
+    def keys_of(self, *rules: str) -> set[str]:
+        """The keys in which one of these rules found something."""
+        return {finding["key"] for finding in self.findings if finding["rule"] in rules}
+
+
+Audit = Callable[..., Run]
+
+
+@pytest.fixture(scope="session")
+def audit(rgw: RgwServer, truth: Truths, tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    """Audits a target with some flags as the buckets' owner; the same call is run once only."""
+    done: dict[tuple[str, ...], Run] = {}
+
+    def run(target: str, *flags: str) -> Run:
+        if (target, *flags) not in done:
+            done[target, *flags] = _run(rgw, tmp_path_factory.mktemp("runs"), target, *flags)
+        return done[target, *flags]
+
+    return run
+
+
+def _run(rgw: RgwServer, out: Path, target: str, *flags: str) -> Run:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUDITOR_"))}
+    credentials = {"AWS_ACCESS_KEY_ID": rgw.owner.access_key, "AWS_SECRET_ACCESS_KEY": rgw.owner.secret_key}
+    where = ("--endpoint-url", rgw.url, "--out", str(out), "--format", "json")
+    done = subprocess.run(
+        [sys.executable, "-m", "auditor", "audit", f"s3://{target}", *where, *flags],
+        env={**kept, **credentials, "AWS_EC2_METADATA_DISABLED": "true", "AUDITOR_RETRY_SECONDS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (0, 3, 4), done.stderr.decode()
+    summary = json.loads(done.stdout)
+    folder = out / f"bucket={summary['target']['bucket']}" / f"run={summary['run']}"
+    return Run(
+        done.returncode, summary, _by_name(folder, "objects"), _by_name(folder, "undecided"), _lines(folder, "findings")
+    )
+
+
+def _lines(folder: Path, kind: str) -> list[dict[str, Any]]:
+    parts = sorted((folder / kind).glob("*.jsonl.gz"))
+    return [json.loads(line) for part in parts for line in gzip.decompress(part.read_bytes()).splitlines()]
+
+
+def _by_name(folder: Path, kind: str) -> dict[Name, dict[str, Any]]:
+    lines = _lines(folder, kind)
+    named = {(line["key"], line["version_id"]): line for line in lines}
+    assert len(named) == len(lines), "an object has two lines"
+    return named
+
+
+def expected_verdicts(place: Place, seen: Truth) -> set[str]:
+    """By what the server did alone, but for the two named exceptions."""
+    where = (place.bucket, place.key)
+    if seen.acl != 200 or where in UNDECIDABLE:
+        return {"unknown"}
+    if where in NOT_ENFORCED:
+        return {"masked"}
+    if seen.public:
+        return {"exposed"}
+    return {"shared"} if seen.other.anything else {"masked", "private"}
+
+
+def current(world: World, bucket: str) -> dict[Name, Place]:
+    """What an audit without versions must list."""
+    return {(place.key, None): place for place in world.of(bucket) if place.latest}
+
+
+def all_versions(world: World, bucket: str) -> dict[Name, Place]:
+    """What an audit of all versions must list."""
+    return {(place.key, place.version_id or "null"): place for place in world.of(bucket)}
+
+
+def assert_agrees(run: Run, places: Mapping[Name, Place], truth: Truths) -> None:
+    assert run.objects.keys() == places.keys()
+    differences = {
+        name: (line["verdict"], expected_verdicts(places[name], truth[places[name]]))
+        for name, line in run.objects.items()
+        if line["verdict"] not in expected_verdicts(places[name], truth[places[name]])
+    }
+    assert not differences
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_verdict_agrees_with_the_server(audit: Audit, world: World, truth: Truths, bucket: str, engine: str) -> None:
+    assert_agrees(audit(bucket, "--engine", engine), current(world, bucket), truth)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("bucket", [VERSIONS, POLICY])
+def test_verdict_of_each_version_agrees_with_the_server(
+    audit: Audit, world: World, truth: Truths, bucket: str, engine: str
+) -> None:
+    run = audit(bucket, "--engine", engine, "--versions")
+    assert_agrees(run, all_versions(world, bucket), truth)
+    assert run.summary["coverage"]["delete_markers"] == len([m for m in world.markers if m.bucket == bucket])
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_engines_leave_equal_runs(audit: Audit, bucket: str) -> None:
+    first, *others = (audit(bucket, "--engine", engine) for engine in ENGINES)
+    for other in others:
+        assert first.objects == other.objects
+        assert first.undecided == other.undecided
+        assert first.findings == other.findings
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_undecided_is_what_the_owner_could_not_read(audit: Audit, world: World, truth: Truths, bucket: str) -> None:
+    run = audit(bucket, "--engine", DEFAULT_ENGINE)
+    expected = {}
+    for name, place in current(world, bucket).items():
+        denied = [
+            {"action": action, "code": code}
+            for action, code, status in (
+                ("GetObjectAcl", "AccessDenied", truth[place].acl),
+                ("HeadObject", "403", truth[place].head),
+            )
+            if status == 403
+        ]
+        if denied:
+            expected[name] = denied
+    assert {name: line["unread"] for name, line in run.undecided.items()} == expected
+    assert {name for name, line in run.objects.items() if line["outcome"] == "undecided"} == expected.keys()
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_coverage_adds_up(audit: Audit, world: World, bucket: str) -> None:
+    run = audit(bucket, "--engine", DEFAULT_ENGINE)
+    coverage, verdicts = run.summary["coverage"], run.summary["verdicts"]
+    assert run.summary["complete"]
+    assert coverage["listed"] == len(current(world, bucket)) == len(run.objects)
+    assert coverage["listed"] == coverage["audited"] + coverage["vanished"] + coverage["undecided"]
+    assert sum(verdicts.values()) == coverage["audited"] + coverage["undecided"]
+    assert coverage["undecided"] == len(run.undecided)
+
+
+def test_ignore_public_acls_masks_every_public_grant(audit: Audit) -> None:
+    run = audit(IGNORED, "--engine", DEFAULT_ENGINE)
+    masked = {key for (key, _), line in run.objects.items() if line["verdict"] == "masked"}
+    groups = {f"grant/{group}/" for group in ("everyone", "authenticated")}
+    assert {key for key in masked if key.startswith("canned/")} == {
+        "canned/public-read",
+        "canned/public-read-write",
+        "canned/authenticated-read",
+    }
+    assert {key for key in run.keys_of("O01", "O02", "O03", "O04", "O05") if key.startswith(tuple(groups))} <= masked
+    assert len([key for key in masked if key.startswith(tuple(groups))]) == 8
+
+
+def test_policy_that_denies_every_read_masks_a_public_acl(audit: Audit, truth: Truths, world: World) -> None:
+    """With ACL rules alone no HEAD is sent, and the object that the owner may not read is audited all the same."""
+    run = audit(f"{POLICY}/deny-get-any-version/", "--only", "O02")
+    verdicts = {key: (line["outcome"], line["verdict"]) for (key, _), line in run.objects.items()}
+    assert verdicts == {
+        "deny-get-any-version/private": ("audited", "private"),
+        "deny-get-any-version/public-read": ("audited", "masked"),
+    }
+    assert run.summary["calls"]["head"] == 0
+    assert not truth[world.at(POLICY, "deny-get-any-version/public-read")].public
+
+
+def test_findings_on_acls_are_what_others_can_do(audit: Audit, world: World, truth: Truths) -> None:
+    run = audit(ACLS, "--engine", DEFAULT_ENGINE)
+    places = world.of(ACLS)
+    assert run.keys_of("O01", "O02", "O03", "O04", "O05") == {place.key for place in places if truth[place].public}
+    named = {place.key for place in places if truth[place].other.anything and not truth[place].public}
+    assert run.keys_of("O07", "O08") == named | {"grant/other-and-everyone/READ"}
+
+
+def test_foreign_owner_is_found_where_all_else_was_denied(audit: Audit, world: World) -> None:
+    run = audit(FOREIGN, "--engine", DEFAULT_ENGINE)
+    assert run.keys_of("O09") == {place.key for place in world.of(FOREIGN)} - {"own/private"}
+
+
+def test_exit_code_tells_holes_from_findings_from_neither(audit: Audit) -> None:
+    assert audit(FOREIGN, "--engine", DEFAULT_ENGINE).code == 4
+    assert audit(ODD, "--only", "O02").code == 3
+    assert audit(f"{ACLS}/canned/private", "--only", "O02").code == 0

@@ -1,0 +1,60 @@
+"""A store on a server that is not moto: its conditional writes keep two processes from one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from auditor.errors import RunTaken
+from auditor.runs.checkpoint import load_state
+from auditor.runs.folder import RunFolder
+from auditor.runs.reading import read_lines
+from auditor.runs.stores.s3 import S3Store
+from auditor.runs.tally import Tally
+from tests.support.killed_run import PART, judgements, put_all
+from tests.support.log_lines import logged
+from tests.support.samples.reports import RUN, target
+from tests.support.servers.rgw import RgwServer
+
+
+@pytest.fixture
+def store(rgw: RgwServer) -> Iterator[S3Store]:
+    with closing(rgw.client(rgw.owner)) as client:
+        client.create_bucket(Bucket="run-folders")
+        with S3Store(client, "run-folders", "runs") as made:
+            yield made
+
+
+def test_conditions_are_kept(store: S3Store, tmp_path: Path) -> None:
+    with logged() as lines:
+        store.check_writable()
+    assert lines == []
+    first = store.put_if("state", b"1", None)
+    assert first is not None
+    assert store.put_if("state", b"2", None) is None
+    assert store.put_if("state", b"3", first) is not None
+    assert store.put_if("state", b"4", first) is None
+    assert store.put_if("gone", b"5", first) is None
+    (tmp_path / "other").write_bytes(b"other")
+    assert not store.put_new_file("state", tmp_path / "other")
+    assert store.get("state") == b"3"
+
+
+def test_of_two_writers_one_is_refused_and_the_run_adds_up(store: S3Store) -> None:
+    def folder(tally: Tally) -> RunFolder:
+        state = load_state(store, "audited", RUN)
+        return RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART)
+
+    tally = Tally()
+    with folder(tally) as one, folder(Tally()) as two:
+        one.prepare()
+        put_all(one, tally, judgements()[:12])
+        with pytest.raises(RunTaken):
+            two.prepare()
+        put_all(one, tally, judgements()[12:])
+        one.finish({"complete": True}, "<p>", update_latest=True)
+    lines = [line["key"] for line in read_lines(store, "audited", RUN, "objects")]
+    assert lines == [judgement.evidence.ref.key for judgement in judgements()]

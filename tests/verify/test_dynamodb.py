@@ -1,0 +1,34 @@
+"""Verifying against the other kind of ledger, whose table has no order of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+from auditor.ledger import open_ledger
+from auditor.ledger.dynamodb.ledger import create_table
+from auditor.text import visible
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.verification import Bench
+
+
+async def test_keys_come_from_the_table_in_the_order_of_the_listing(
+    stub: StubServer, tmp_path: Path, moto_url: str
+) -> None:
+    table = f"ledger-{uuid4().hex}"
+    await create_table(table, endpoint_url=moto_url)
+    async with open_ledger(f"dynamodb:{table}", endpoint_url=moto_url) as ledger:
+        bench = Bench(stub, ledger, tmp_path / "out")
+        items = {key: bench.put(key, key.encode()) for key in ODD_KEYS.values()}
+        await bench.recorded(*items.values())
+        items[ODD_KEYS["percent"]].body = b"999%"
+        stub.world.buckets[BUCKET].objects.remove(ODD_KEYS["emoji"])
+        found = await bench.verify()
+        expected = dict.fromkeys(ODD_KEYS.values(), "=") | {ODD_KEYS["percent"]: "*", ODD_KEYS["emoji"]: "-"}
+        assert found.lines == [f"{expected[key]} {visible(key)}" for key in sorted(expected, key=str.encode)]
+        assert [event.what for event in await bench.noted(ODD_KEYS["percent"])] == ["mismatch"]
+        subject = await ledger.subject(BUCKET, ODD_KEYS["nfc"])
+        assert subject is not None
+        assert subject.versions[0].digests["sha256"].verified_at is not None

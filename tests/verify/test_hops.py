@@ -1,0 +1,127 @@
+"""A verification that is handed on goes on where it stopped, in mid-object too, and counts everything once."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from auditor.aio.stop import Stop
+from auditor.errors import OutputError, RunTaken
+from auditor.runs.stores.local import LocalStore
+from auditor.verify.folder import VerifyFolder
+from auditor.verify.run import Hop
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.world import StubBucket
+from tests.support.verification import Bench, Verdict, entry
+
+BIG: Final = 3 * 1024 * 1024
+
+
+class Deadline:
+    """Stops the hop when its so many-th object is asked for; a plan of the stub's."""
+
+    def __init__(self, stop: Stop, after: int) -> None:
+        self._stop = stop
+        self._left = after
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, operation: str, key: str, nth: int) -> None:
+        self._left -= operation == "GetObject"
+        if self._left <= 0:  # from the server's thread
+            self._loop.call_soon_threadsafe(self._stop.set, "the deadline")
+
+
+async def all_hops(bench: Bench, *, stop_after: int, most: int = 60, **settings: Any) -> tuple[Verdict, int]:
+    """The last hop's verdict, and how many there were before it."""
+    verify_id = None
+    for number in range(most):
+        stop = Stop()
+        bench.stub.faults = [Deadline(stop, stop_after)]
+        hop = Hop(number=number, verify_id=verify_id, window=5)
+        found = await bench.verify(stop=stop, hop=hop, engine="direct", **settings)
+        if found.summary["complete"]:
+            return found, number
+        assert found.summary["resume"]["reason"] == "the deadline"
+        verify_id = found.summary["verify"]
+    pytest.fail("it does not come to an end")
+
+
+async def test_many_hops_are_one_verification(bench: Bench, bucket: StubBucket) -> None:
+    items = [bench.put(f"k{number:03}", f"{number}".encode()) for number in range(60)]
+    await bench.recorded(*items)
+    for number in (7, 31, 59):
+        bucket.objects.remove(f"k{number:03}")
+    items[20].body = b"xx"
+    found, hops = await all_hops(bench, stop_after=6, concurrency=2)
+    assert hops >= 3
+    assert found.outcomes == {"match": 56, "mismatch": 1, "missing": 3}
+    assert [one["key"] for one in found.documents] == [f"k{number:03}" for number in range(60)]
+    assert {one["outcome"] for one in found.documents if one["key"] in {"k007", "k031", "k059"}} == {"missing"}
+
+
+async def test_versions_of_a_key_are_counted_once_however_often_it_was_handed_on(
+    bench: Bench, bucket: StubBucket
+) -> None:
+    bucket.versioning = "Enabled"
+    items = [bench.put(f"k{number}", f"{number} {version}".encode()) for number in range(4) for version in range(7)]
+    await bench.recorded(*items)
+    found, hops = await all_hops(bench, stop_after=8, concurrency=1, versions=True)
+    assert hops >= 1
+    assert found.outcomes == {"match": 28}
+
+
+async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
+    first = await bench.verify(hop=Hop())
+    with pytest.raises(OutputError, match=r"state-00002\.json is not there or damaged"):
+        await bench.verify(hop=Hop(number=3, verify_id=first.summary["verify"]))
+
+
+class Conditional(LocalStore):
+    """Writes on conditions, as a bucket does."""
+
+    def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
+        raise NotImplementedError
+
+    def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
+        if self.get(path) is not None:
+            return None
+        self.put(path, data)
+        return "tag"
+
+    def put_new_file(self, path: str, local: Path) -> bool:
+        raise NotImplementedError
+
+
+def test_event_that_comes_twice_is_left_to_the_first(tmp_path: Path) -> None:
+    store, verify_id = Conditional(tmp_path), "20260102T030405Z-0a1b2c"
+    VerifyFolder(store, BUCKET, verify_id, 1).claim()
+    VerifyFolder(store, BUCKET, verify_id, 2).claim()
+    with pytest.raises(RunTaken, match=r"hop 2 of .* was begun by another invocation"):
+        VerifyFolder(store, BUCKET, verify_id, 2).claim()
+
+
+def test_parts_are_closed_when_they_are_full(tmp_path: Path) -> None:
+    folder = VerifyFolder(LocalStore(tmp_path), BUCKET, "20260102T030405Z-0a1b2c", part_lines=2)
+    folder.write([b"1\n", b"2\n", b"3\n"])
+    folder.end_part()
+    found = sorted((tmp_path / folder.path).glob("combined-*"))
+    assert [gzip.decompress(path.read_bytes()) for path in found] == [b"1\n2\n", b"3\n"]
+
+
+async def test_large_object_is_read_over_several_hops(bench: Bench) -> None:
+    """Each hop has time for a part of it; what was hashed is carried on, and compared at the end."""
+    body = b"".join(hashlib.sha256(f"{number}".encode()).digest() for number in range(BIG // 32))
+    good, bad = bench.put("good", body), bench.put("later", body)
+    await bench.ledger.record(entry(good))
+    await bench.ledger.record(entry(bad))
+    bad.body = body[:-1] + bytes([body[-1] ^ 1])
+    found, hops = await all_hops(bench, stop_after=1, concurrency=1)
+    assert hops >= 1
+    assert [(one["key"], one["outcome"]) for one in found.documents] == [("good", "match"), ("later", "mismatch")]
+    history = [event.what for event in await bench.ledger.history(BUCKET, "good")]
+    assert history.count("verified") == 1

@@ -1,0 +1,117 @@
+"""The merge of listing and ledger: what a dictionary would say, whatever the pages, and never out of order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.errors import LedgerError
+from auditor.ledger.base import Known, Subject, Version
+from auditor.model.target import Target
+from auditor.s3.listing import pages
+from auditor.verify.merge import Pair, merged
+from tests.support.fakes.engine import Entry, FakeEngine, make_caller, ref
+from tests.support.odd_keys import ODD_KEYS
+
+KEYS = st.one_of(
+    st.sampled_from(list(ODD_KEYS.values())),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4),
+)
+DIGEST = Known(digest="00", source="auditor", recorded_at="", verified_at=None, bytes_read=0)
+
+
+def version(name: str) -> Version:
+    return Version(version_id=name, etag="e", size=1, digests={"sha256": DIGEST}, first_seen="")
+
+
+def subject(key: str, *names: str) -> Subject:
+    return Subject(key=key, versions=tuple(version(name) for name in names))
+
+
+class Told:
+    """A ledger's subjects; closed: it was let go."""
+
+    def __init__(self, subjects: Sequence[Subject]) -> None:
+        self.closed = False
+        self._subjects = subjects
+
+    async def all(self) -> AsyncGenerator[Subject, None]:
+        try:
+            for one in self._subjects:
+                yield one
+        finally:
+            self.closed = True
+
+
+async def pairs_of(
+    entries: Sequence[Entry], subjects: Sequence[Subject], target: Target, page_size: int = 1000
+) -> list[Pair]:
+    listing = pages(FakeEngine(entries, page_size=page_size), make_caller(), target)
+    return [pair async for batch in merged(listing, Told(subjects).all(), target) for pair in batch]
+
+
+def shown(pair: Pair) -> tuple[str, str, bool, str | None]:
+    kind = "absent" if pair.absent else "listed" if pair.ref else "marker"
+    return pair.key, kind, pair.subject is not None, None if pair.version is None else pair.version.version_id
+
+
+@given(listed=st.sets(KEYS, max_size=12), known=st.sets(KEYS, max_size=12), page_size=st.integers(1, 5))
+def test_merge_says_what_sets_say(listed: set[str], known: set[str], page_size: int) -> None:
+    in_order = sorted(listed, key=str.encode)
+    told = [subject(key, "null") for key in sorted(known, key=str.encode)]
+    pairs = asyncio.run(pairs_of([ref(key) for key in in_order], told, Target("audited"), page_size))
+    assert [pair.key for pair in pairs] == sorted(listed | known, key=str.encode)
+    for pair in pairs:
+        assert (pair.ref is not None, pair.subject is not None) == (pair.key in listed, pair.key in known)
+        assert pair.absent == (pair.key not in listed)
+
+
+async def test_versions_that_are_not_listed_follow_those_that_are() -> None:
+    entries: list[Entry] = [ref("b", "2"), ref("b", "1", latest=False), "c", ref("d", "1")]
+    told = [subject("a", "1", "2"), subject("b", "0", "1", "null"), subject("c", "1"), subject("e", "null")]
+    pairs = await pairs_of(entries, told, Target("audited", versions=True), page_size=1)
+    assert [shown(pair) for pair in pairs if shown(pair)[1] != "marker"] == [
+        ("a", "absent", True, "1"),
+        ("a", "absent", True, "2"),
+        ("b", "listed", True, None),
+        ("b", "listed", True, None),
+        ("b", "absent", True, "0"),
+        ("c", "absent", True, "1"),
+        ("d", "listed", False, None),
+        ("e", "absent", True, None),
+    ]
+
+
+async def test_one_version_with_two_etags_is_missed_once() -> None:
+    told = [replace(subject("a", "1"), versions=(version("1"), replace(version("1"), etag="f")))]
+    pairs = await pairs_of([], told, Target("audited", versions=True))
+    assert [shown(pair) for pair in pairs] == [("a", "absent", True, "1")]
+
+
+async def test_ledger_that_goes_back_proves_nothing() -> None:
+    with pytest.raises(LedgerError, match="in order"):
+        await pairs_of([ref("z")], [subject("b", "null"), subject("a", "null")], Target("audited"))
+
+
+async def test_what_comes_behind_the_listings_last_page_is_not_called_absent_before_that_page_came() -> None:
+    engine = FakeEngine([ref("a"), ref("b"), ref("z")], page_size=1)
+    told = Told([subject("a", "null"), subject("c", "null"), subject("zz", "null")])
+    target = Target("audited")
+    merging = merged(pages(engine, make_caller(), target), told.all(), target)
+    batches = [await anext(merging), await anext(merging)]
+    assert [shown(pair)[:2] for batch in batches for pair in batch] == [("a", "listed"), ("b", "listed")]
+    await merging.aclose()
+    assert told.closed
+
+
+async def test_many_absent_keys_are_handed_on_before_they_fill_the_memory() -> None:
+    told = [subject(f"{number:06}", "null") for number in range(5000)]
+    listing = pages(FakeEngine([ref("z")]), make_caller(), Target("audited"))
+    sizes = [len(batch) async for batch in merged(listing, Told(told).all(), Target("audited"))]
+    assert max(sizes) <= 1001
+    assert sum(sizes) == 5001

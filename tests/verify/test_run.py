@@ -1,0 +1,413 @@
+"""Verifying a bucket: each kind of harm is found as what it is, and nothing else is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from auditor.ledger.base import Entry
+from auditor.model.target import Target
+from auditor.text import visible
+from tests.support.odd_keys import ODD_KEYS
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import SLOW_DOWN, TRUNCATED, Fault, error, on_keys
+from tests.support.servers.world import StubBucket, StubObject
+from tests.support.verification import LONG_AGO, Bench, entry, expectation, now
+
+SHA256_OF_DATA: Final = hashlib.sha256(b"data").hexdigest()
+
+
+def flip(item: StubObject, place: int) -> None:
+    """One bit of one byte, behind the server's back: its ETag, size and version stay."""
+    body = bytearray(item.read())
+    body[place] ^= 1
+    item.body = bytes(body)
+
+
+async def test_byte_flipped_in_one_of_5000_objects_is_found_and_only_that_one(bench: Bench) -> None:
+    items = [bench.put(f"k/{number:05}", f"body {number}".encode() * 9) for number in range(5000)]
+    await bench.recorded(*items)
+    flip(items[3210], 17)
+    found = await bench.verify(engine="direct", concurrency=32)
+    assert found.outcomes == {"match": 4999, "mismatch": 1}
+    assert [line for line in found.lines if line[0] != "="] == ["* k/03210"]
+    assert found.code == 3
+    detail = found.detail("k/03210")
+    assert detail["recorded"] == hashlib.sha256(b"body 3210" * 9).hexdigest()
+    assert detail["found"] == hashlib.sha256(items[3210].read()).hexdigest()
+    (noted,) = await bench.noted("k/03210")
+    assert noted.what == "mismatch"
+
+
+async def test_each_kind_of_harm_is_told_apart(bench: Bench, bucket: StubBucket, stub: StubServer) -> None:
+    names = ["archived", "changed", "deleted", "denied", "flipped", "missing", "shorter", "sound", "sse-c", "truncated"]
+    items = {name: bench.put(name, f"body of {name}".encode()) for name in names}
+    await bench.recorded(*items.values())
+    items["archived"].storage_class = "GLACIER"
+    items["denied"].deny = {"get"}
+    items["sse-c"].sse_c = True
+    flip(items["flipped"], 0)
+    items["shorter"].body, items["shorter"].size = b"body", 4
+    stub.faults = [on_keys("truncated".__eq__, TRUNCATED, {"GetObject"})]
+    bench.put("changed", b"another body")
+    bench.put("new", b"")
+    bucket.objects.remove("missing")
+    bucket.objects.remove("deleted")
+    await bench.deleted("deleted")
+    found = await bench.verify()
+    assert found.lines == [
+        "a archived",
+        "~ changed",
+        "x deleted",
+        "! denied",
+        "* flipped",
+        "- missing",
+        "+ new",
+        "* shorter",
+        "= sound",
+        "! sse-c",
+        "* truncated",
+    ]
+    assert found.code == 4
+    assert {item["code"] for item in found.summary["unreadable"]} == {"AccessDenied", "SSE-C"}
+    assert (found.summary["listed"], found.summary["ledger_only"]) == (9, 2)
+    # What is changed or new was not read, and the ledger has no new digest.
+    assert not [call for call in stub.requests if call.operation == "GetObject" and call.key in {"changed", "new"}]
+    subject = await bench.ledger.subject(BUCKET, "changed")
+    assert subject is not None
+    assert len(subject.versions) == 1
+
+
+@pytest.mark.parametrize("engine", ["direct", "aioboto3", "boto3"])
+async def test_odd_keys_are_verified_and_shown_on_one_line_each(bench: Bench, engine: str) -> None:
+    await bench.recorded(*(bench.put(key, key.encode()) for key in ODD_KEYS.values()))
+    found = await bench.verify(engine=engine)
+    assert found.lines == [f"= {visible(key)}" for key in sorted(ODD_KEYS.values(), key=str.encode)]
+    assert [one["key"] for one in found.documents] == sorted(ODD_KEYS.values(), key=str.encode)
+    assert found.code == 0
+
+
+async def test_match_moves_the_date_of_the_last_verification(bench: Bench) -> None:
+    await bench.recorded(bench.put("key"))
+    await bench.verify()
+    subject = await bench.ledger.subject(BUCKET, "key")
+    assert subject is not None
+    known = subject.versions[0].digests["sha256"]
+    assert known.recorded_at == LONG_AGO
+    assert known.verified_at is not None
+    assert known.verified_at > LONG_AGO
+    assert [event.what for event in await bench.noted("key")] == ["verified"]
+
+
+@pytest.mark.parametrize("state", ["missing", "unreadable", "changed"])
+async def test_no_flood_of_what_stays_as_it_is(bench: Bench, bucket: StubBucket, state: str) -> None:
+    item = bench.put("key")
+    await bench.recorded(item)
+    if state == "missing":
+        bucket.objects.remove("key")
+    elif state == "unreadable":
+        item.deny = {"get"}
+    else:
+        bench.put("key", b"other")
+    for _ in range(3):
+        await bench.verify()
+    assert [event.what for event in await bench.noted("key")] == [state]
+
+
+async def test_object_that_is_throttled_three_times_is_read(bench: Bench, stub: StubServer) -> None:
+    await bench.recorded(bench.put("key"))
+
+    def throttle(operation: str, key: str, nth: int) -> Fault | None:
+        return SLOW_DOWN if operation == "GetObject" and nth <= 3 else None
+
+    stub.faults = [throttle]
+    assert (await bench.verify()).lines == ["= key"]
+
+
+class TestAlgorithms:
+    async def test_all_that_the_ledger_has_are_compared(self, bench: Bench) -> None:
+        item = bench.put("key")
+        await bench.recorded(item, algorithms=("sha256", "md5", "sha1"))
+        await bench.verify()
+        noted = await bench.noted("key")
+        assert {event.detail["algorithm"] for event in noted} == {"sha256", "md5", "sha1"}
+
+    async def test_only_the_chosen_ones_where_the_ledger_has_them(self, bench: Bench) -> None:
+        both, one = bench.put("both"), bench.put("one")
+        await bench.recorded(both, algorithms=("sha256", "md5"))
+        await bench.recorded(one, algorithms=("sha1",))
+        found = await bench.verify(compared=["md5"])
+        assert found.outcomes == {"match": 2}
+        assert [event.detail["algorithm"] for event in await bench.noted("both")] == ["md5"]
+        assert [event.detail["algorithm"] for event in await bench.noted("one")] == ["sha1"]
+
+
+class TestExpectations:
+    async def test_new_object_that_a_manifest_names_is_read_compared_and_recorded(self, bench: Bench) -> None:
+        bench.put("right")
+        bench.put("wrong", b"dara")
+        await bench.expected(expectation("right", b"data"), expectation("wrong", b"data"), expectation("gone", b"x"))
+        found = await bench.verify()
+        assert found.lines == ["- gone", "= right", "* wrong"]
+        assert found.detail("wrong")["origin"] == "manifest-sha256.txt"
+        subject = await bench.ledger.subject(BUCKET, "right")
+        assert subject is not None
+        assert subject.versions[0].digests["sha256"].digest == SHA256_OF_DATA
+        wrong = await bench.ledger.subject(BUCKET, "wrong")
+        assert wrong is not None
+        assert not wrong.versions
+
+    async def test_object_that_the_ledger_knows_must_be_what_the_manifest_says_too(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("key", b"recorded too late"))
+        await bench.expected(expectation("key", b"as it once was"))
+        assert (await bench.verify()).lines == ["* key"]
+
+    async def test_changed_object_is_compared_with_the_manifest(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("right", b"old"), bench.put("wrong", b"old"))
+        await bench.expected(expectation("right", b"data"), expectation("wrong", b"data"))
+        bench.put("right", b"data")
+        bench.put("wrong", b"dara")
+        assert (await bench.verify()).lines == ["~ right", "* wrong"]
+
+    async def test_other_size_than_the_manifests_needs_no_read(self, bench: Bench, stub: StubServer) -> None:
+        bench.put("key", b"longer")
+        await bench.expected(expectation("key", b"data", size=4))
+        assert (await bench.verify()).lines == ["* key"]
+        assert stub.count("GetObject") == 0
+
+
+class TestRecord:
+    async def test_new_and_changed_objects_are_recorded_when_asked(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("changed", b"old"))
+        bench.put("changed", b"data")
+        bench.put("new", b"data")
+        first = await bench.verify(record=True)
+        assert first.lines == ["~ changed", "+ new"]
+        assert first.summary["recorded"] == 2
+        second = await bench.verify()
+        assert second.lines == ["= changed", "= new"]
+
+
+class TestGrace:
+    @pytest.mark.parametrize(("minutes", "expected"), [(5, {"in_flight": 2}), (16, {"changed": 1, "new": 1})])
+    async def test_young_objects_may_be_on_their_way(
+        self, bench: Bench, minutes: int, expected: dict[str, int]
+    ) -> None:
+        await bench.recorded(bench.put("changed", b"old"))
+        written = now() - timedelta(minutes=minutes)
+        bench.put("changed", b"new", last_modified=written)
+        bench.put("new", b"new", last_modified=written)
+        found = await bench.verify()
+        assert found.outcomes == expected
+        assert found.code == 0
+
+    async def test_young_object_that_a_manifest_names_is_compared(self, bench: Bench) -> None:
+        bench.put("right", last_modified=now())
+        bench.put("wrong", b"dara", last_modified=now())
+        await bench.expected(expectation("right", b"data"), expectation("wrong", b"data"))
+        found = await bench.verify()
+        assert (found.lines, found.code) == (["= right", "* wrong"], 3)
+
+    async def test_clock_that_ran_years_ahead_excuses_nothing(self, bench: Bench, bucket: StubBucket) -> None:
+        await bench.ledger.record(replace(entry(bench.put("gone")), hashed_at="2099-01-01T00:00:00Z"))
+        bucket.objects.remove("gone")
+        bench.put("new", last_modified=datetime(2099, 1, 1, tzinfo=UTC))
+        assert (await bench.verify()).lines == ["- gone", "+ new"]
+
+    async def test_grace_longer_than_the_calendar(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("known"))
+        bench.put("new")
+        assert (await bench.verify(grace=1e15)).lines == ["= known", "> new"]
+
+    async def test_what_was_recorded_while_it_runs_is_not_missing(self, bench: Bench) -> None:
+        at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        digests = {"sha256": SHA256_OF_DATA}
+        await bench.ledger.record(
+            Entry(bucket=BUCKET, key="key", version_id=None, etag="e", size=4, digests=digests, hashed_at=at)
+        )
+        found = await bench.verify()
+        assert (found.lines, found.code) == (["> key"], 0)
+
+    async def test_overwritten_between_listing_and_reading(self, bench: Bench, stub: StubServer) -> None:
+        await bench.recorded(bench.put("key"))
+
+        def overwrite(operation: str, key: str, nth: int) -> None:
+            if operation == "GetObject":
+                bench.put("key", b"overwritten")
+
+        stub.faults = [overwrite]
+        assert (await bench.verify()).lines == ["> key"]
+
+    async def test_deleted_between_listing_and_reading(
+        self, bench: Bench, bucket: StubBucket, stub: StubServer
+    ) -> None:
+        await bench.recorded(bench.put("key"))
+
+        def delete(operation: str, key: str, nth: int) -> None:
+            if operation == "GetObject" and nth == 1:
+                bucket.objects.remove("key")
+
+        stub.faults = [delete]
+        assert (await bench.verify()).lines == ["> key"]
+
+    async def test_listed_object_that_is_not_there_is_unreadable_and_not_in_flight(
+        self, bench: Bench, stub: StubServer
+    ) -> None:
+        await bench.recorded(bench.put("key"))
+        stub.faults = [on_keys("key".__eq__, error(404, "NoSuchKey"), {"GetObject"})]
+        found = await bench.verify()
+        assert (found.lines, found.code) == (["! key"], 4)
+
+
+class TestVersions:
+    async def test_each_version_stands_alone(self, bench: Bench, bucket: StubBucket) -> None:
+        bucket.versioning = "Enabled"
+        old, lost, new = bench.put("key", b"1"), bench.put("key", b"2"), bench.put("key", b"3")
+        expired, current = bench.put("other", b"1"), bench.put("other", b"2")
+        await bench.recorded(old, lost, new, expired, current)
+        for item in (lost, expired):
+            assert item.version_id is not None
+            bucket.objects.remove(item.key, item.version_id)
+        await bench.deleted("other", expired.version_id)
+        flip(old, 0)
+        bench.put("key", b"4")
+        found = await bench.verify(versions=True)
+        lines = [line.split("\t")[0] for line in found.lines]
+        assert lines == ["~ key", "= key", "* key", "- key", "= other", "x other"]
+        assert found.lines[3].endswith(f"\t{lost.version_id}")
+
+    @pytest.mark.parametrize("known", [True, False])
+    async def test_key_that_a_manifest_names_is_missing_when_its_current_version_is_a_delete_marker(
+        self, bench: Bench, bucket: StubBucket, known: bool
+    ) -> None:
+        bucket.versioning = "Enabled"
+        item = bench.put("key")
+        if known:
+            await bench.recorded(item)
+        await bench.expected(expectation("key", b"data"))
+        bucket.delete("key")
+        found = await bench.verify(versions=True)
+        assert found.lines == [f"{'=' if known else '+'} key\t{item.version_id}", "- key"]
+        assert found.code == 3
+        await bench.deleted("key", "the marker")
+        assert (await bench.verify(versions=True)).lines[1] == "x key"
+
+    async def test_key_with_nothing_but_a_delete_marker(self, bench: Bench, bucket: StubBucket) -> None:
+        bucket.versioning = "Enabled"
+        item = bench.put("key", b"1")
+        await bench.recorded(item)
+        bucket.delete("key")
+        assert item.version_id is not None
+        found = await bench.verify(versions=True)
+        assert ([line[0] for line in found.lines], found.summary["delete_markers"]) == (["="], 1)
+        bucket.objects.remove("key", item.version_id)
+        found = await bench.verify(versions=True)
+        assert ([line[0] for line in found.lines], found.summary["delete_markers"]) == (["-"], 1)
+
+    async def test_version_with_another_etag_is_read_all_the_same(self, bench: Bench, bucket: StubBucket) -> None:
+        bucket.versioning = "Enabled"
+        item = bench.put("key")
+        await bench.recorded(item)
+        item.etag = "0" * 32
+        assert [line[0] for line in (await bench.verify(versions=True)).lines] == ["="]
+        flip(item, 0)
+        assert [line[0] for line in (await bench.verify(versions=True)).lines] == ["*"]
+
+    async def test_versions_recorded_by_notifications_are_known_to_a_plain_listing(
+        self, bench: Bench, bucket: StubBucket
+    ) -> None:
+        bucket.versioning = "Enabled"
+        item = bench.put("key")
+        await bench.recorded(item)
+        assert (await bench.verify()).lines == ["= key"]
+
+
+class TestCost:
+    @pytest.mark.parametrize("storage_class", ["INTELLIGENT_TIERING", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR"])
+    async def test_classes_whose_reading_costs_are_left_unless_accepted(
+        self, bench: Bench, stub: StubServer, storage_class: str
+    ) -> None:
+        size = 128 * 1024
+        await bench.recorded(bench.put("dear", bytes(size), storage_class=storage_class), bench.put("free"))
+        found = await bench.verify()
+        assert found.lines == ["$ dear", "= free"]
+        assert found.summary["left_for_cost"] == {storage_class: {"objects": 1, "bytes": size}}
+        assert stub.count("GetObject") == 1
+        assert (await bench.verify(accept_cost=True)).lines == ["= dear", "= free"]
+
+    async def test_small_object_that_intelligent_tiering_never_moves_is_read(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("small", b"12345", storage_class="INTELLIGENT_TIERING"))
+        assert (await bench.verify()).lines == ["= small"]
+
+    async def test_restored_archive_is_read(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("key", storage_class="GLACIER", restored=True))
+        assert (await bench.verify()).lines == ["= key"]
+
+
+class TestWhatIsDue:
+    async def test_not_due_objects_are_counted_and_what_a_listing_tells_is_told(
+        self, bench: Bench, bucket: StubBucket, stub: StubServer
+    ) -> None:
+        items = [bench.put(f"k{number:03}") for number in range(200)]
+        await bench.recorded(*items)
+        bench.put("k000", b"changed")
+        bucket.objects.remove("k001")
+        bench.put("l")
+        found = await bench.verify(percent=10.0)
+        assert sum(found.outcomes.values()) == 201
+        assert [line for line in found.lines if line[0] not in "=."] == ["~ k000", "- k001", "+ l"]
+        assert 5 <= found.outcomes["match"] <= 40
+        assert found.outcomes["match"] == stub.count("GetObject")
+        assert found.code == 0 or found.outcomes["missing"]
+
+    async def test_long_unseen_objects_are_due_at_once_and_only_once(self, bench: Bench) -> None:
+        await bench.recorded(*(bench.put(f"k{number}") for number in range(20)))
+        assert (await bench.verify(max_age=86_400.0 * 30)).outcomes == {"match": 20}
+        assert (await bench.verify(max_age=86_400.0 * 30)).outcomes.get("not_due", 0) > 10
+
+
+class TestBounds:
+    async def test_prefix_and_range_bound_both_sides(self, bench: Bench, bucket: StubBucket) -> None:
+        await bench.recorded(*(bench.put(f"{folder}/{name}") for folder in "abc" for name in "123456"))
+        for folder in "abc":
+            for name in "135":
+                bucket.objects.remove(f"{folder}/{name}")
+        found = await bench.verify(target=Target(BUCKET, "b/", start_after="b/1", stop_at="b/5"))
+        assert found.lines == ["= b/2", "- b/3", "= b/4", "- b/5"]
+
+    async def test_budget_of_calls_ends_it_with_a_hole(self, bench: Bench) -> None:
+        await bench.recorded(*(bench.put(f"k{number}") for number in range(9)))
+        found = await bench.verify(max_calls=4, concurrency=1)
+        assert not found.summary["complete"]
+        assert found.code == 4
+        assert found.summary["resume"]["start_after"] == found.documents[-1]["key"]
+        assert 0 < found.outcomes["match"] < 9
+        for number in range(found.outcomes["match"]):
+            assert [event.what for event in await bench.noted(f"k{number}")] == ["verified"]
+
+    async def test_other_buckets_of_the_ledger_do_not_matter(self, bench: Bench, stub: StubServer) -> None:
+        other = stub.world.add("other-bucket").put("key", b"data")
+        await bench.ledger.record(
+            Entry(
+                bucket="other-bucket",
+                key=other.key,
+                version_id=None,
+                etag=other.etag,
+                size=4,
+                digests={"sha256": SHA256_OF_DATA},
+                hashed_at=LONG_AGO,
+            )
+        )
+        assert (await bench.verify()).lines == []
+
+
+async def test_s3s_own_checksum_that_differs_is_a_mismatch(bench: Bench) -> None:
+    wrong: dict[str, Any] = {"checksums": {"SHA256": "A" * 43 + "="}, "checksum_type": "FULL_OBJECT"}
+    await bench.recorded(bench.put("key", **wrong))
+    found = await bench.verify()
+    assert (found.lines, found.detail("key")["origin"]) == (["* key"], "s3")
