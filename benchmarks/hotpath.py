@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.config.resources import Places
+from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.model.object import Evidence
 from auditor.model.target import Target
@@ -36,12 +36,12 @@ from auditor.runs.parts import PartFile
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
 from auditor.s3.calls import Caller
-from auditor.s3.concurrency import Permits
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import ListQuery, Position
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import pages
-from auditor.s3.object_reader import Reader
-from auditor.s3.rate import Rate
+from auditor.s3.object_reader import ObjectReader
+from auditor.s3.rate import RateLimit
 from benchmarks.facts import BUCKET, FACTS
 from benchmarks.in_process import NAME, PARTNER, InProcessEngine, Objects, OfflineAudit, engine
 
@@ -53,7 +53,7 @@ TARGET: Final = Target(BUCKET)
 
 async def whole(out: Path) -> None:
     """A run as a user starts it, into a folder on disk."""
-    places = Places(store=LocalStore(out), ledger=None)
+    places = Resources(store=LocalStore(out), ledger=None)
     summary = await OfflineAudit(TARGET, SETTINGS, places, Stop(), watch=lambda snapshot: None).run()
     if not summary["complete"]:
         raise RuntimeError(f"the audit did not end: {summary}")
@@ -93,12 +93,12 @@ async def _gathered(objects: Objects, kept: list[Evidence] | None) -> None:
             kept.extend(item.evidence for item in batch if item.evidence is not None)
 
     plan = make_plan(select(RULES, {}, (), (), ledger=False), FACTS)
-    reader = Reader(made, caller, plan.ask, ("sha256",))
+    reader = ObjectReader(made, caller, plan.ask, ("sha256",))
     await gather(pages(made, caller, TARGET), reader, caller, Stop(), sink, calls_per_object=2)
 
 
 def _caller() -> Caller:
-    return Caller(BUCKET, rate=Rate(None), permits=Permits(PERMITS))
+    return Caller(BUCKET, rate=RateLimit(None), permits=ConcurrencyLimit(PERMITS))
 
 
 async def _answered(objects: Objects) -> None:

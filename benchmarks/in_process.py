@@ -80,7 +80,7 @@ class InProcessEngine:
 
     open_connections = 0
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         pass
 
     def __init__(self, objects: Objects) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from auditor.aio.loop import new_loop
 from auditor.lambdas import logs
-from auditor.lambdas.audit import AuditService
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.context import FunctionContext
 from auditor.s3.engines import load, open_engine
 from auditor.s3.engines.pool import EnginePool
 
@@ -17,10 +17,10 @@ load(os.environ.get("AUDITOR_ENGINE"))
 
 # One loop, and the connections of the buckets audited last, for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)
-_service = AuditService(os.environ, engines=EnginePool(open_engine).lend)
+_service = AuditFunction(os.environ, engines=EnginePool(open_engine).lend)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Event (auditor.lambdas.event) -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_OUT and others."""
     logs.set_up(os.environ)
-    return _runner.run(_service.handle(event, Surroundings.of(context)))
+    return _runner.run(_service.handle(event, FunctionContext.of(context)))

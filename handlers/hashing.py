@@ -8,14 +8,14 @@ from typing import Any
 
 from auditor.aio.loop import new_loop
 from auditor.lambdas import logs
-from auditor.lambdas.hashing import HashingService
+from auditor.lambdas.hashing import HashingFunction
 from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
 # One loop and one set of clients, for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)
-_service = HashingService(os.environ)
+_service = HashingFunction(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -8,18 +8,18 @@ from typing import Any
 
 from auditor.aio.loop import new_loop
 from auditor.lambdas import logs
-from auditor.lambdas.context import Surroundings
-from auditor.lambdas.verify import VerifyService
+from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.verify import VerifyFunction
 from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
 # One loop for as long as the container lives.
 _runner = asyncio.Runner(loop_factory=new_loop)
-_service = VerifyService(os.environ)
+_service = VerifyFunction(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Event of auditor.lambdas.verify -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_LEDGER."""
     logs.set_up(os.environ)
-    return _runner.run(_service.handle(event, Surroundings.of(context)))
+    return _runner.run(_service.handle(event, FunctionContext.of(context)))

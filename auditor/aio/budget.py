@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Permits:
+class InFlightBudget:
     """How many objects, and how many bytes of them, may be in flight; the largest object passes when it is alone."""
 
     def __init__(self, count: int, size: int) -> None:

@@ -50,7 +50,7 @@ POLL: Final = 0.5
 """Seconds between questions whether to stop."""
 
 
-class Cutoff:
+class CutOff:
     """Within it, calls are cut off once the stop is set; without a stop, never.
 
     One watch looks after any number of them: none is a task of its own.

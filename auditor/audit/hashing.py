@@ -6,17 +6,17 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from auditor.aws.partition import partition_of
-from auditor.config.resources import Places
+from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.hashing.batch.write_jobs import Owner, write_batch
+from auditor.hashing.batch.write_jobs import JobOwner, write_batch
 from auditor.hashing.digest.object import MIB, hash_threads
 from auditor.hashing.in_process import InProcessHasher
-from auditor.hashing.status import Fixity, Routing
+from auditor.hashing.status import HashStatusFinder, Routing
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
 from auditor.runs.reading import read_lines
 from auditor.s3.engines.base import Engine
-from auditor.s3.rate import Rate
+from auditor.s3.rate import RateLimit
 
 HASH_CONCURRENCY: Final = 16
 """Objects that are hashed at once at most, while others are audited."""
@@ -25,13 +25,13 @@ HASH_CONCURRENCY: Final = 16
 def open_fixity(
     bucket: str,
     settings: Settings,
-    places: Places,
+    places: Resources,
     engine: Engine,
     stack: AsyncExitStack,
     *,
-    rate: Rate,
+    rate: RateLimit,
     concurrency: int,
-) -> Fixity | None:
+) -> HashStatusFinder | None:
     """None without a ledger. stack: gets the threads of a hasher that works here. concurrency: the run's own."""
     if places.ledger is None:
         return None
@@ -50,7 +50,7 @@ def open_fixity(
             attempts=settings.retry_attempts,
         )
     routes = settings.batch_over is not None or settings.batch_manifest is not None
-    return Fixity(
+    return HashStatusFinder(
         bucket,
         places.ledger,
         settings.algorithms,
@@ -61,7 +61,7 @@ def open_fixity(
 
 
 def write_routed(
-    places: Places, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
+    places: Resources, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
 ) -> None:
     """What a run left to S3 Batch Operations, as manifests and jobs; of one that goes on it is written again. Blocks.
 
@@ -75,5 +75,5 @@ def write_routed(
         run_id=run_id,
         versions=target.versions,
         algorithms=settings.algorithms,
-        owner=Owner(partition=partition_of(region), account=account, role=settings.batch_role),
+        owner=JobOwner(partition=partition_of(region), account=account, role=settings.batch_role),
     )

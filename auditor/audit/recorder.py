@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from auditor.config.settings import Settings
 from auditor.hashing.queue.send import Dispatcher
-from auditor.hashing.status import Fixity, Looked
+from auditor.hashing.status import HashStatus, HashStatusFinder
 from auditor.model.finding import Judgement, Verdict
 from auditor.model.object import Evidence, ObjectRef
 from auditor.reports.fast_lines import encode_finding, encode_object
-from auditor.reports.highlights import Shown
+from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
 from auditor.rules.exceptions import accepts_object
 from auditor.rules.judge import Judge
@@ -34,14 +34,14 @@ class Recorder:
         judge: Judge,
         folder: RunFolder,
         tally: Tally,
-        fixity: Fixity | None,
+        fixity: HashStatusFinder | None,
         dispatcher: Dispatcher | None,
         settings: Settings,
         calls: Counter[str],
         io: RunInThread,
     ) -> None:
         self.tally = tally
-        self.shown = Shown()
+        self.shown = Highlights()
         self._judge = judge
         self._folder = folder
         self._fixity = fixity
@@ -62,7 +62,7 @@ class Recorder:
     async def record(self, batch: list[Gathered]) -> None:
         """One batch, in the listing's order."""
         read = [item.evidence for item in batch if item.evidence is not None]
-        found: list[Looked | None] = [None] * len(read)
+        found: list[HashStatus | None] = [None] * len(read)
         if self._fixity is not None:
             found = await self._fixity.look(read)
             await self._dispatch(read, found)
@@ -75,7 +75,7 @@ class Recorder:
             elif self._write(item.evidence, next(following)):
                 await self._io(self._folder.flush)
 
-    def _write(self, evidence: Evidence, looked: Looked | None) -> bool:
+    def _write(self, evidence: Evidence, looked: HashStatus | None) -> bool:
         hashed = None
         if looked is not None:
             hashed = looked.state in _HASHED
@@ -100,7 +100,7 @@ class Recorder:
             routed_line(ref) if looked is not None and looked.routed else None,
         )
 
-    def _count(self, ref: ObjectRef, looked: Looked) -> None:
+    def _count(self, ref: ObjectRef, looked: HashStatus) -> None:
         self.tally.hash(looked.state)
         if looked.left:
             self.tally.leave(ref.storage_class, ref.size)
@@ -114,7 +114,7 @@ class Recorder:
         line = {"key": ref.key, "version_id": ref.version_id, "rules": rules, "verdict": verdict}
         self.shown.add(line, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
 
-    async def _dispatch(self, read: list[Evidence], found: list[Looked | None]) -> None:
+    async def _dispatch(self, read: list[Evidence], found: list[HashStatus | None]) -> None:
         if self._dispatcher is None:
             return
         for evidence, looked in zip(read, found, strict=True):

@@ -11,12 +11,12 @@ from auditor.config.settings import Settings
 from auditor.errors import RunComplete, UsageError
 from auditor.model.target import Target
 from auditor.rules.base import Rule
-from auditor.runs.checkpoint import State, load_state
+from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.paths import run_path
 from auditor.runs.stores.base import Store, parsed
 
 
-def asked_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
+def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
     """What a run asks of each object, as it comes back from a checkpoint. ledger: whether there is one."""
     hashing = list(settings.algorithms) if ledger else None
     options = {rule.id: settings.rules.get(rule.id) for rule in rules}
@@ -25,7 +25,7 @@ def asked_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict
     return found
 
 
-def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, Any]) -> tuple[State | None, Target]:
+def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, Any]) -> tuple[Checkpoint | None, Target]:
     """The run's checkpoint, None where it has none yet, and its target: the range that it was begun with.
 
     Raises UsageError for a run that is not there, is complete, or was begun with something else.
@@ -38,7 +38,7 @@ def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, An
         )
     if _is_complete(store, folder):
         raise RunComplete(f"run {run_id} is complete: there is nothing to resume")
-    state = load_state(store, target.bucket, run_id)
+    state = load_checkpoint(store, target.bucket, run_id)
     if state is None:
         return None, target
     if target.start_after is None:

@@ -18,8 +18,8 @@ from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.audit.hashing import open_fixity, write_routed
 from auditor.audit.recorder import Recorder
-from auditor.audit.resume import asked_of, checkpoint
-from auditor.config.resources import Places, connection_to
+from auditor.audit.resume import checkpoint, selection_of
+from auditor.config.resources import Resources, connection_to
 from auditor.config.settings import Settings
 from auditor.errors import BucketError, UsageError
 from auditor.hashing.digest.streams import MOST
@@ -28,26 +28,26 @@ from auditor.model.bucket import BucketFacts
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.reports import page as html
-from auditor.reports.highlights import Shown
+from auditor.reports.highlights import Highlights
 from auditor.reports.summary import not_looked_at, summary
 from auditor.rules import RULES
 from auditor.rules.exceptions import accepts_rule
 from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.rules.selection import select
-from auditor.runs.checkpoint import State
+from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.paths import new_run_id, target_name
 from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.tally import Tally
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, Permits, first_in_flight
+from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import gather
 from auditor.s3.listing import pages
-from auditor.s3.object_reader import Reader
-from auditor.s3.rate import Rate
+from auditor.s3.object_reader import ObjectReader
+from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
 TICK_SECONDS: Final = 1.0
@@ -71,7 +71,7 @@ class Audit:
         self,
         target: Target,
         settings: Settings,
-        places: Places,
+        places: Resources,
         stop: Stop,
         *,
         watch: Watch | None = None,
@@ -87,18 +87,18 @@ class Audit:
         self._stop = Stop(stop)  # a run that ends by its own --max-calls ends no other
         self._watch = watch
         self._began = began
-        self.shown = Shown()
+        self.shown = Highlights()
         self._hop = hop
         self._resumed = run_id is not None
         self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._target = target
         self._ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
         first = FIRST_OF.get(settings.engine, AUTO_START)
-        self._rate = Rate(settings.max_rate)
+        self._rate = RateLimit(settings.max_rate)
         self._caller = Caller(
             target.bucket,
             rate=self._rate,
-            permits=Permits(self._ceiling, auto=settings.concurrency is None, first=first),
+            permits=ConcurrencyLimit(self._ceiling, auto=settings.concurrency is None, first=first),
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
@@ -106,7 +106,7 @@ class Audit:
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
-        self._asked = asked_of(self._rules, settings, ledger=ledger)
+        self._asked = selection_of(self._rules, settings, ledger=ledger)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
         self._expected: int | None = None
@@ -125,7 +125,7 @@ class Audit:
     async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work, *args)
 
-    def _load_state(self) -> State | None:
+    def _load_state(self) -> Checkpoint | None:
         store = self._places.store
         store.check_writable()
         if self._target.whole:
@@ -159,7 +159,7 @@ class Audit:
                 f" or more, and one object with its listing {least}: give more"
             )
 
-    async def _audit(self, facts: BucketFacts, plan: Plan, state: State | None) -> dict[str, Any]:
+    async def _audit(self, facts: BucketFacts, plan: Plan, state: Checkpoint | None) -> dict[str, Any]:
         settings, target = self._settings, self._target
         tally = Tally.from_dict(state.tally) if state else Tally()
         judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions)
@@ -180,7 +180,7 @@ class Audit:
             stack.push_async_callback(self._io, folder.close)
             await self._io(folder.prepare)
             engine = await stack.enter_async_context(self._places.engines((settings.engine, self._connection)))
-            self._caller.permits.begin_with(engine.open_connections)
+            self._caller.permits.assume_open(engine.open_connections)
             dispatcher = self._dispatcher()
             fixity = open_fixity(
                 target.bucket, settings, self._places, engine, stack, rate=self._rate, concurrency=self._ceiling
@@ -195,7 +195,9 @@ class Audit:
                 if dispatcher is not None:
                     await dispatcher.close()
                     recorder.count_queued()
-                engine.keep(self._caller.permits.statistics().limit)  # where S3 refused, the next run begins with fewer
+                engine.keep_idle(
+                    self._caller.permits.statistics().limit
+                )  # where S3 refused, the next run begins with fewer
             except BaseException:
                 # What was gathered is kept. Of the last key there may be more versions to come.
                 await self._io(lambda: folder.save(whole_key=not target.versions))
@@ -203,7 +205,7 @@ class Audit:
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
 
     async def _gather(
-        self, engine: Engine, plan: Plan, recorder: Recorder, state: State | None, folder: RunFolder
+        self, engine: Engine, plan: Plan, recorder: Recorder, state: Checkpoint | None, folder: RunFolder
     ) -> bool:
         target = self._target
         if state is not None and state.start_after is not None:
@@ -212,7 +214,7 @@ class Audit:
             ticker = group.create_task(self._tick(recorder, folder))
             ended = await gather(
                 pages(engine, self._caller, target),
-                Reader(engine, self._caller, plan.ask, self._settings.algorithms),
+                ObjectReader(engine, self._caller, plan.ask, self._settings.algorithms),
                 self._caller,
                 self._stop,
                 recorder.record,
@@ -274,7 +276,7 @@ class Audit:
         if self._resumed:  # what an earlier process wrote is in the folder alone
             await self._io(folder.save)
             lines = partial(read_lines, self._places.store, self._target.bucket, self.run_id)
-            self.shown = await self._io(Shown.read, lines, recorder.tally.verdicts["exposed"])
+            self.shown = await self._io(Highlights.read, lines, recorder.tally.verdicts["exposed"])
         page = html.render(result, self.shown)
         await self._io(lambda: folder.finish(result, page, update_latest=True))
         if self._watch is not None:

@@ -46,7 +46,7 @@ _DAY: Final = 24 * 60 * 60
 _FOR_EVER: Final = float("inf")
 
 
-class Source(Protocol):
+class CredentialProvider(Protocol):
     """botocore's Credentials: blocking, and renewing themselves when asked."""
 
     def get_frozen_credentials(self) -> Any:
@@ -54,15 +54,15 @@ class Source(Protocol):
         ...
 
 
-Load = Callable[[], Source]
+Load = Callable[[], CredentialProvider]
 
 
-def load_chain(profile: str | None) -> Source:
+def load_chain(profile: str | None) -> CredentialProvider:
     """The first source of botocore's chain that has credentials, from a session of its own. Blocking."""
     found = aws.core_session(profile).get_credentials()
     if found is None:
         raise sdk.NoCredentialsError
-    source: Source = found
+    source: CredentialProvider = found
     return source
 
 
@@ -82,7 +82,7 @@ class _Question:
 class _Found:
     """What a thread has brought. left: seconds until it expires."""
 
-    source: Source
+    source: CredentialProvider
     credentials: Credentials
     left: float
 
@@ -108,7 +108,7 @@ class CredentialSource:
         self._every = every
         self._patience = patience
         self._held: Credentials | None = None
-        self._source: Source | None = None
+        self._source: CredentialProvider | None = None
         self._expires_at = float("-inf")
         self._look_at = float("-inf")
         self._changed_at = float("-inf")
@@ -165,7 +165,7 @@ class CredentialSource:
         Thread(target=copy_context().run, args=work, name="auditor-credentials", daemon=True).start()
         return question
 
-    def _fetch(self, loop: asyncio.AbstractEventLoop, question: _Question, source: Source | None) -> None:
+    def _fetch(self, loop: asyncio.AbstractEventLoop, question: _Question, source: CredentialProvider | None) -> None:
         """In the thread."""
         outcome: _Found | Exception
         try:
@@ -238,7 +238,7 @@ class CredentialSource:
             self._afresh = True
 
 
-def _seconds_left(source: Source) -> float:
+def _seconds_left(source: CredentialProvider) -> float:
     """Until its credentials expire, a day at most: botocore tells no more than whether they do within a given time."""
     if not isinstance(source, RefreshableCredentials):
         return _FOR_EVER

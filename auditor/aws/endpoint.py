@@ -52,7 +52,7 @@ class Origin:
         return f"{self.scheme}://{self.host_header}"
 
 
-def resolve_origin(connection: Connection) -> Origin:
+def resolve_endpoint(connection: Connection) -> Origin:
     """The bucket's origin. Blocking: it reads files. Raises UsageError, or CredentialsError where there is no profile.
 
     An access point's ARN works as the SDK does it, on Outposts too; a multi-Region one and a directory bucket do not.

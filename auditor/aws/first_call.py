@@ -16,7 +16,7 @@ LONGEST: Final = 5.0
 """Seconds that others wait: connecting takes no longer, and the certificates are read right after it."""
 
 
-class FirstCall:
+class FirstCallGate:
     """Handlers for botocore's events `before-send` and `response-received`, which come in the calling thread."""
 
     def __init__(self, longest: float = LONGEST) -> None:
@@ -46,7 +46,7 @@ class FirstCall:
 
 def first_call_alone(client: Any) -> Any:
     """The boto3 client, with these handlers."""
-    first = FirstCall()
+    first = FirstCallGate()
     client.meta.events.register("before-send", first.before)
     client.meta.events.register("response-received", first.after)
     return client

@@ -18,8 +18,8 @@ from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
 from auditor.aws.first_call import first_call_alone
-from auditor.dates import any_date
 from auditor.errors import CredentialsError, UsageError
+from auditor.model.dates import any_date
 
 if TYPE_CHECKING:  # the engines import this module
     from auditor.aws.connection import Connection

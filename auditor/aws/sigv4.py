@@ -68,7 +68,7 @@ def _encoded(text: str, safe: str = "") -> str:
         raise UnsignableError("a key or a query holds a lone surrogate: it has no UTF-8, and S3 no such key") from error
 
 
-class _Keyed(NamedTuple):
+class _KeyedHash(NamedTuple):
     """An HMAC with SHA-256 (RFC 2104) whose key is in: the two hashes go on with each text. The standard library's own
     object is copied and asked in Python, for twice the CPU.
     """
@@ -77,7 +77,7 @@ class _Keyed(NamedTuple):
     outer: HASH
 
     @classmethod
-    def of(cls, key: bytes) -> _Keyed:
+    def of(cls, key: bytes) -> _KeyedHash:
         """key: of at most the hash's block of 64 bytes."""
         block = key.ljust(64, b"\0")
         return cls(sha256(bytes(byte ^ 0x36 for byte in block)), sha256(bytes(byte ^ 0x5C for byte in block)))
@@ -99,7 +99,7 @@ class _Prepared:
 
     before: str
     after: str
-    keyed: _Keyed
+    keyed: _KeyedHash
     authorization: str
     headers: Pairs
 
@@ -111,7 +111,7 @@ class Signer:
         self._region = region
         self._service = service
         self._prepared: dict[tuple[Credentials, str, Pairs], _Prepared] = {}
-        self._keyed: dict[str, _Keyed] = {}
+        self._keyed: dict[str, _KeyedHash] = {}
         self._second = -1
         self._stamp = self._day = self._scope = self._to_sign = ""
         self._date = ("x-amz-date", "")
@@ -175,7 +175,7 @@ class Signer:
         self._prepared[credentials, host, headers] = prepared
         return prepared
 
-    def _key(self, secret: str) -> _Keyed:
+    def _key(self, secret: str) -> _KeyedHash:
         """The day's signing key; credentials that were replaced are forgotten with the day, or with the next ones."""
         found = self._keyed.get(secret)
         if found is None:
@@ -183,7 +183,7 @@ class Signer:
             for part in (self._day, self._region, self._service, "aws4_request"):
                 key = hmac.digest(key, part.encode(), "sha256")
             self._keyed.clear()
-            found = self._keyed[secret] = _Keyed.of(key)
+            found = self._keyed[secret] = _KeyedHash.of(key)
         return found
 
 

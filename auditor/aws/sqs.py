@@ -46,7 +46,7 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedEntry:
     """An entry of a batch that SQS did not take. sender_fault: sending it again would change nothing."""
 
     entry: Outgoing
@@ -67,7 +67,7 @@ class Received:
 class Queue(Protocol):
     """Where messages wait. Every method raises errors.QueueError when the queue cannot be used."""
 
-    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
+    async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
         """Send all, in as few calls as the limits allow; returns the entries that were refused."""
         ...
 
@@ -101,12 +101,12 @@ class SqsQueue:
     def endpoint(self) -> str:
         return self._client.endpoint
 
-    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
-        refused: list[Refused] = []
+    async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
+        refused: list[RefusedEntry] = []
         for part in batches(entries):
             answer = await self._call("SendMessageBatch", Entries=[_entry(str(i), one) for i, one in enumerate(part)])
             refused += [
-                Refused(part[int(fault["Id"])], str(fault.get("Code", "")), bool(fault.get("SenderFault")))
+                RefusedEntry(part[int(fault["Id"])], str(fault.get("Code", "")), bool(fault.get("SenderFault")))
                 for fault in answer.get("Failed", [])
             ]
         return refused

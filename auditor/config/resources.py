@@ -24,7 +24,7 @@ OpenChoice = Callable[[Choice], AbstractAsyncContextManager[Engine]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Resources:
     """Shared by the runs of one command or event. engines: opens one, or lends one that is kept.
 
     manifests: where those for S3 Batch Operations go; None: the store.
@@ -38,9 +38,9 @@ class Places:
 
 
 @asynccontextmanager
-async def open_places(
+async def open_resources(
     settings: Settings, targets: Sequence[Target], engines: OpenChoice = open_engine
-) -> AsyncIterator[Places]:
+) -> AsyncIterator[Resources]:
     """Everything that the settings name. Raises UsageError when the store lies in an audited bucket."""
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings))
@@ -57,7 +57,7 @@ async def open_places(
             queue = await stack.enter_async_context(
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )
-        yield Places(store=store, manifests=manifests, ledger=ledger, queue=queue, engines=engines)
+        yield Resources(store=store, manifests=manifests, ledger=ledger, queue=queue, engines=engines)
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
@@ -87,7 +87,7 @@ def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class VerifyResources:
     """Where reports go, and what objects are compared with."""
 
     store: Store
@@ -95,14 +95,14 @@ class Surroundings:
 
 
 @asynccontextmanager
-async def surroundings(settings: Settings, targets: Sequence[Target]) -> AsyncIterator[Surroundings]:
+async def open_verify_resources(settings: Settings, targets: Sequence[Target]) -> AsyncIterator[VerifyResources]:
     """As the settings name them. Raises UsageError when the store lies in a bucket that is verified."""
     bare = replace(settings, ledger=None, queue=None, batch_over=None, batch_manifest=None)
     async with (
-        open_places(bare, targets) as places,
+        open_resources(bare, targets) as places,
         ledger_of(settings) as ledger,
     ):
-        yield Surroundings(places.store, ledger)
+        yield VerifyResources(places.store, ledger)
 
 
 def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:

@@ -178,7 +178,7 @@ def _check_spelling(variable: str, known: Iterable[str]) -> None:
         )
 
 
-def _heard(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
+def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
     """What is due is for one layer to say: an event's share takes the place of an age that the environment names."""
     if name not in _DUE:
         return layers
@@ -192,7 +192,7 @@ def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) ->
     """
     chosen: dict[str, Any] = dict(tables or {})
     for name, parse in PARSERS.items():
-        for layer in _heard(name, layers):
+        for layer in _layers_for(name, layers):
             if layer.values.get(name) is not None:
                 chosen[name] = parse(layer.values[name], layer.source(name))
                 break

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from auditor.aio.budget import Permits
+from auditor.aio.budget import InFlightBudget
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.object import BYTES_IN_FLIGHT, IN_PLACE_ATTEMPTS, hash_many, hash_patiently
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Unhashable
@@ -16,7 +16,7 @@ from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Engine
-from auditor.s3.rate import Rate
+from auditor.s3.rate import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ State = Literal["known", "hashed_now", "queued", "unhashable", "pending"]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class HashOutcome:
     """What a hasher made of one object. read, stored: digests of its bytes and S3's, where they are not as they should
     be: then the object stays pending.
     """
@@ -37,7 +37,7 @@ class Taken:
 class Hasher(Protocol):
     """What is done with objects that are not hashed yet."""
 
-    async def take(self, refs: Sequence[ObjectRef]) -> list[Taken]:
+    async def take(self, refs: Sequence[ObjectRef]) -> list[HashOutcome]:
         """What became of each, in order."""
         ...
 
@@ -57,7 +57,7 @@ class InProcessHasher:
         ledger: Ledger,
         algorithms: Sequence[str],
         *,
-        rate: Rate,
+        rate: RateLimit,
         concurrency: int,
         chunk_size: int,
         executor: Executor,
@@ -69,15 +69,15 @@ class InProcessHasher:
         self._engine = engine
         self._ledger = ledger
         self._algorithms = tuple(algorithms)
-        self._permits = Permits(concurrency, BYTES_IN_FLIGHT)
+        self._permits = InFlightBudget(concurrency, BYTES_IN_FLIGHT)
         self._chunk_size = chunk_size
         self._executor = executor
         self._streams = streams
         self._attempts = attempts
         self.failed = 0
 
-    async def take(self, refs: Sequence[ObjectRef]) -> list[Taken]:
-        taken: dict[tuple[str, str | None], Taken] = {}
+    async def take(self, refs: Sequence[ObjectRef]) -> list[HashOutcome]:
+        taken: dict[tuple[str, str | None], HashOutcome] = {}
 
         async def one(task: HashTask) -> None:
             taken[task.key, task.version_id] = await self._hash(task)
@@ -89,7 +89,7 @@ class InProcessHasher:
         await hash_many(one, tasks(), self._permits, chunk_size=self._chunk_size)
         return [taken[ref.key, ref.version_id] for ref in refs]
 
-    async def _hash(self, task: HashTask) -> Taken:
+    async def _hash(self, task: HashTask) -> HashOutcome:
         result = await hash_patiently(
             self._engine,
             task,
@@ -105,22 +105,22 @@ class InProcessHasher:
         if isinstance(result, Hashed):
             return await self._record(result)
         if isinstance(result, Unhashable):
-            return Taken("unhashable")
+            return HashOutcome("unhashable")
         if isinstance(result, Mismatch):
             self.failed += 1
             log.error(
                 "%r of %s: its bytes have the %s %s, and S3 stores %s: it is damaged, or was replaced",
                 *(task.key, self._bucket, result.algorithm, result.ours, result.stored),
             )
-            return Taken("pending", {result.algorithm: result.ours}, {result.algorithm: result.stored})
+            return HashOutcome("pending", {result.algorithm: result.ours}, {result.algorithm: result.stored})
         self.failed += isinstance(result, Failed)
-        return Taken("pending")
+        return HashOutcome("pending")
 
-    async def _record(self, hashed: Hashed) -> Taken:
+    async def _record(self, hashed: Hashed) -> HashOutcome:
         try:
             await self._ledger.record(hashed.entry(self._bucket))
         except DigestConflict as error:  # of this object alone: the others are none the worse for it
             log.error("%s", error)
             self.failed += 1
-            return Taken("pending", hashed.digests)
-        return Taken("hashed_now")
+            return HashOutcome("pending", hashed.digests)
+        return HashOutcome("hashed_now")

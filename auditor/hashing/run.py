@@ -13,20 +13,20 @@ from auditor.config.settings import Settings
 from auditor.hashing.digest.object import MIB, hash_threads
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.in_process import InProcessHasher
-from auditor.hashing.status import Fixity
+from auditor.hashing.status import HashStatusFinder
 from auditor.ledger.base import Ledger
 from auditor.model.object import Ask, Skipped
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.tally import Tally
 from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import Permits
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import pages
-from auditor.s3.object_reader import Reader
-from auditor.s3.open import open_at_home
-from auditor.s3.rate import Rate
+from auditor.s3.object_reader import ObjectReader
+from auditor.s3.open import open_in_its_region
+from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
 DEFAULT_CONCURRENCY = 16
@@ -57,11 +57,11 @@ class HashRun:
     async def run(self) -> dict[str, Any]:
         """`{"target", "complete", "hashing", "failed", "seconds"}`; raises RunError for what dooms the run."""
         settings, target = self._settings, self._target
-        rate = Rate(settings.max_rate)
+        rate = RateLimit(settings.max_rate)
         # One for the listing, and those of an object that has several.
         connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
         with hash_threads() as executor:
-            async with open_at_home(settings.engine, connection) as engine:
+            async with open_in_its_region(settings.engine, connection) as engine:
                 hasher = InProcessHasher(
                     target.bucket,
                     engine,
@@ -84,20 +84,22 @@ class HashRun:
             "seconds": round(time.monotonic() - self._started, 3),
         }
 
-    async def _hash(self, engine: Engine, rate: Rate, hasher: InProcessHasher) -> bool:
+    async def _hash(self, engine: Engine, rate: RateLimit, hasher: InProcessHasher) -> bool:
         """List the target and hash what is not known; True when the listing reached its end."""
         settings, target = self._settings, self._target
         caller = Caller(
             target.bucket,
             rate=rate,
-            permits=Permits(self._concurrency),
+            permits=ConcurrencyLimit(self._concurrency),
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
-        fixity = Fixity(target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost)
+        fixity = HashStatusFinder(
+            target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost
+        )
         return await gather(
             pages(engine, caller, target),
-            Reader(engine, caller, _LISTING_ONLY, settings.algorithms),
+            ObjectReader(engine, caller, _LISTING_ONLY, settings.algorithms),
             caller,
             self._stop,
             partial(self._record, fixity),
@@ -105,7 +107,7 @@ class HashRun:
             whole_keys=target.versions,
         )
 
-    async def _record(self, fixity: Fixity, batch: list[Gathered]) -> None:
+    async def _record(self, fixity: HashStatusFinder, batch: list[Gathered]) -> None:
         read = [item.evidence for item in batch if item.evidence is not None]
         for evidence, looked in zip(read, await fixity.look(read), strict=True):
             if looked is None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, Literal
 
-from auditor.dates import now_in_utc
 from auditor.errors import DigestConflict
-from auditor.hashing.in_process import Hasher, State, Taken
+from auditor.hashing.in_process import Hasher, HashOutcome, State
 from auditor.ledger.base import S3, Entry, Ledger
 from auditor.ledger.history import disagreed
-from auditor.model.object import Digests, Evidence, Head, ObjectRef, ObjectVersion, Unread
+from auditor.model.dates import now_in_utc
+from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, ObjectVersion, Unread
 from auditor.s3.checksums import promised, s3_digests
 from auditor.s3.storage_class import ARCHIVED_CLASSES, charged
 
@@ -27,14 +27,14 @@ class Routing:
 
 
 @dataclass(slots=True)
-class Looked:
+class HashStatus:
     """What Fixity found of one object that is still there.
 
     left: its reading is charged, and nobody accepted that. routed: it is for S3 Batch Operations.
     """
 
     state: State
-    digests: Digests
+    digests: DigestSources
     left: bool = False
     routed: bool = False
 
@@ -44,7 +44,7 @@ class Looked:
         return self.state == "pending" and not self.left
 
 
-class Fixity:
+class HashStatusFinder:
     """Sorts audited objects into the five states of the summary's `hashing`. Made once a run.
 
     accept_cost: objects whose reading is charged are hashed too. routing: None: nothing is left to Batch Operations.
@@ -67,15 +67,15 @@ class Fixity:
         self._accept_cost = accept_cost
         self._routing = routing
 
-    async def look(self, batch: Sequence[Evidence]) -> list[Looked | None]:
+    async def look(self, batch: Sequence[Evidence]) -> list[HashStatus | None]:
         """What there is of each object, in order; None of one that vanished. What S3 stores is in the ledger then."""
-        found: list[Looked | None] = [None] * len(batch)
+        found: list[HashStatus | None] = [None] * len(batch)
         open_ones = [index for index, evidence in enumerate(batch) if not evidence.vanished]
         if not open_ones:
             return found
         there = [batch[index] for index in open_ones]
         digests = await self._recorded(there)
-        unhashed: list[tuple[Evidence, Looked]] = []
+        unhashed: list[tuple[Evidence, HashStatus]] = []
         for index, evidence, known in zip(open_ones, there, digests, strict=True):
             looked = found[index] = self._sort(evidence, known)
             if looked.wanted:
@@ -86,18 +86,18 @@ class Fixity:
                 await self._hashed(evidence.ref, looked, one)
         return found
 
-    def _sort(self, evidence: Evidence, digests: Digests) -> Looked:
+    def _sort(self, evidence: Evidence, digests: DigestSources) -> HashStatus:
         known = digests.recorded.keys() | digests.stored.keys() | promised(evidence.ref)
         if known.issuperset(self.algorithms):
-            return Looked("known", digests)
+            return HashStatus("known", digests)
         if unhashable(evidence):
-            return Looked("unhashable", digests, routed=self._routing is not None and archived(evidence))
+            return HashStatus("unhashable", digests, routed=self._routing is not None and archived(evidence))
         if self._routing is not None and self._routing.over is not None and evidence.ref.size > self._routing.over:
-            return Looked("unhashable", digests, routed=True)
+            return HashStatus("unhashable", digests, routed=True)
         costs = charged(evidence.ref.storage_class, evidence.ref.size) is not None
-        return Looked("pending", digests, left=costs and not self._accept_cost)
+        return HashStatus("pending", digests, left=costs and not self._accept_cost)
 
-    async def _recorded(self, batch: Sequence[Evidence]) -> list[Digests]:
+    async def _recorded(self, batch: Sequence[Evidence]) -> list[DigestSources]:
         """The digests of each; what S3 stores of a wanted algorithm is recorded where the ledger has none."""
         stored = [s3_digests(evidence) for evidence in batch]
         asked = tuple(dict.fromkeys((*self.algorithms, *(name for one in stored for name in one))))
@@ -117,7 +117,7 @@ class Fixity:
                 known = [*known]
                 for index, one in zip(late, again, strict=True):
                     known[index] = one
-        found = [Digests(stored=one, recorded=there) for one, there in zip(stored, known, strict=True)]
+        found = [DigestSources(stored=one, recorded=there) for one, there in zip(stored, known, strict=True)]
         for ref, digests in zip(refs, found, strict=True):
             await self._note(ref, digests.stored, "recorded", digests.recorded)
         return found
@@ -138,12 +138,12 @@ class Fixity:
             source=S3,
         )
 
-    async def _hashed(self, ref: ObjectRef, looked: Looked, taken: Taken) -> None:
+    async def _hashed(self, ref: ObjectRef, looked: HashStatus, taken: HashOutcome) -> None:
         looked.state = taken.state
         if taken.read:
             (recorded,) = await self._ledger.known(self._bucket, [ref], tuple(taken.read))
             stored = {**looked.digests.stored, **taken.stored}
-            looked.digests = Digests(stored=stored, recorded=recorded, read=taken.read)
+            looked.digests = DigestSources(stored=stored, recorded=recorded, read=taken.read)
             await self._note(ref, taken.read, "stored", taken.stored)
 
     async def _note(

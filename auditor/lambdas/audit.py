@@ -9,14 +9,14 @@ from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
-from auditor.config.resources import OpenChoice, Places, open_places
+from auditor.config.resources import OpenChoice, Resources, open_resources
 from auditor.errors import RunComplete, RunError, RunTaken
 from auditor.lambdas.alerts import alert, hole_message
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_SETTINGS, Invocation, read_event
 from auditor.lambdas.handover import short_of
 from auditor.lambdas.metrics import of_run
-from auditor.lambdas.targets import Turns, failures_told, measure
+from auditor.lambdas.targets import EachTarget, failures_told, measure
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.s3.engines import open_engine
@@ -25,14 +25,14 @@ from auditor.text import visible
 log = logging.getLogger(__name__)
 
 
-class AuditService:
+class AuditFunction:
     """Lives as long as its process. engines: opens one for each run, or lends one that is kept for the next event."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, engines: OpenChoice = open_engine) -> None:
         self._environ = environ
         self._engines = engines
 
-    async def handle(self, event: Mapping[str, Any], around: Surroundings) -> dict[str, Any]:
+    async def handle(self, event: Mapping[str, Any], around: FunctionContext) -> dict[str, Any]:
         """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be run: a target that
         fails keeps no other from its audit, and is raised at the end.
 
@@ -45,14 +45,14 @@ class AuditService:
         async with failures_told(self._environ, around, "RunsFailed", "An audit"):
             invocation = read_event(event, self._environ)
             with short_of(around.seconds_left) as stop:
-                turns = Turns(
+                turns = EachTarget(
                     what="audit", event=event, invocation=invocation, stop=stop, around=around, kept=EVENT_SETTINGS
                 )
-                async with open_places(invocation.settings, invocation.targets, self._engines) as places:
+                async with open_resources(invocation.settings, invocation.targets, self._engines) as places:
                     return await turns.all(lambda target: self._one(target, invocation, places, stop, around))
 
     async def _one(
-        self, target: Target, invocation: Invocation, places: Places, stop: Stop, around: Surroundings
+        self, target: Target, invocation: Invocation, places: Resources, stop: Stop, around: FunctionContext
     ) -> dict[str, Any]:
         hands_on = around.successor is not None
         audit = Audit(

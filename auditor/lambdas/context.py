@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.lambdas.alerts import SnsTopic, Topic
-from auditor.lambdas.handover import OwnFunction, Successor
+from auditor.lambdas.handover import NextInvocation, OwnFunction
 
 
 def print_line(line: str) -> None:
@@ -19,20 +19,20 @@ def print_line(line: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class FunctionContext:
     """What a function has around it. seconds_left: until its deadline. successor: who goes on after it; None: nobody.
 
     topic: where alerts go; None: nowhere. emit: takes a line of metrics. request: the invocation's ID, for the logs.
     """
 
     seconds_left: float
-    successor: Successor | None = None
+    successor: NextInvocation | None = None
     topic: Topic | None = None
     emit: Callable[[str], object] = print_line
     request: str | None = None
 
     @classmethod
-    def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> Surroundings:
+    def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:
         """From Lambda's context object. AUDITOR_HANDS_ON: the function may invoke itself; AUDITOR_TOPIC: an ARN."""
         hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
         topic = environ.get("AUDITOR_TOPIC")

@@ -16,7 +16,7 @@ from auditor.model.target import Target
 MOST_HOPS: Final = 200
 
 
-class Successor(Protocol):
+class NextInvocation(Protocol):
     """Whoever goes on."""
 
     async def invoke(self, event: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from auditor.logs import bound
 log = logging.getLogger(__name__)
 
 
-class HashingService:
+class HashingFunction:
     """Lives as long as its process; opens its clients with the first event, and keeps them."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -57,7 +57,7 @@ class HashingService:
         await self._stack.aclose()
 
     async def _open(self) -> Processor:
-        return await self._stack.enter_async_context(processor_of(read_settings(self._environ), limited=True))
+        return await self._stack.enter_async_context(processor_of(read_settings(self._environ), has_deadline=True))
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -94,10 +94,10 @@ async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)
         return name
     processed = await processor.process(received, stop)
-    if processed.hide is None:
+    if processed.retry_after is None:
         return None
     queue, arn = processor.queue, record.get("eventSourceARN")
     if isinstance(queue, SqsQueue) and isinstance(arn, str):
         queue = queue.beside(arn)  # ours, or that of S3's notifications
-    await leave(queue, received, processed.hide)
+    await leave(queue, received, processed.retry_after)
     return received.id

@@ -12,7 +12,7 @@ from typing import Any, Final
 from auditor.aio.stop import Stop
 from auditor.errors import AuditorError, RunComplete, RunError, RunTaken
 from auditor.lambdas.alerts import alert, failure_message
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import DEADLINE, next_event
 from auditor.lambdas.metrics import emf
@@ -30,14 +30,14 @@ One = Callable[[Target], Awaitable[Summary]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class EachTarget:
     """One event's work. what: "audit" or "verification". kept: fields of the event that stay when it is handed on."""
 
     what: str
     event: Mapping[str, Any]
     invocation: Invocation
     stop: Stop
-    around: Surroundings
+    around: FunctionContext
     kept: frozenset[str]
 
     async def all(self, one: One) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Turns:
             log.info("the %s of %s is handed on to hop %d", self.what, visible(target.uri), hop + 1)
 
 
-def measure(environ: Mapping[str, str], around: Surroundings, values: Mapping[str, float]) -> None:
+def measure(environ: Mapping[str, str], around: FunctionContext, values: Mapping[str, float]) -> None:
     """One line of metrics; its properties are the labels that the logs have."""
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
     around.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))
@@ -92,7 +92,7 @@ def measure(environ: Mapping[str, str], around: Surroundings, values: Mapping[st
 
 @asynccontextmanager
 async def failures_told(
-    environ: Mapping[str, str], around: Surroundings, metric: str, what: str
+    environ: Mapping[str, str], around: FunctionContext, metric: str, what: str
 ) -> AsyncIterator[None]:
     """An AuditorError inside is logged, measured as one of `metric`, alerted as the failure of `what`, and goes on."""
     with bound(requestId=around.request):

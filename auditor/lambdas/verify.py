@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from auditor.aio.stop import Stop
-from auditor.config.resources import Surroundings as Places
-from auditor.config.resources import surroundings
+from auditor.config.resources import VerifyResources, open_verify_resources
 from auditor.errors import RunError, UsageError
 from auditor.lambdas.alerts import alert
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import short_of
-from auditor.lambdas.targets import Turns, failures_told, measure
+from auditor.lambdas.targets import EachTarget, failures_told, measure
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.text import visible
@@ -41,13 +40,13 @@ EVENT_SETTINGS: Final = frozenset(
 log = logging.getLogger(__name__)
 
 
-class VerifyService:
+class VerifyFunction:
     """Lives as long as its process."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
 
-    async def handle(self, event: Mapping[str, Any], around: Surroundings) -> dict[str, Any]:
+    async def handle(self, event: Mapping[str, Any], around: FunctionContext) -> dict[str, Any]:
         """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be verified: a target
         that fails keeps no other from its turn, and is raised at the end.
 
@@ -59,7 +58,7 @@ class VerifyService:
             if invocation.settings.ledger is None:
                 raise UsageError("AUDITOR_LEDGER is not set: the verifying function needs it")
             with short_of(around.seconds_left) as stop:
-                turns = Turns(
+                turns = EachTarget(
                     what="verification",
                     event=event,
                     invocation=invocation,
@@ -67,11 +66,11 @@ class VerifyService:
                     around=around,
                     kept=EVENT_SETTINGS,
                 )
-                async with surroundings(invocation.settings, invocation.targets) as places:
+                async with open_verify_resources(invocation.settings, invocation.targets) as places:
                     return await turns.all(lambda target: self._one(target, invocation, places, stop, around))
 
     async def _one(
-        self, target: Target, invocation: Invocation, places: Places, stop: Stop, around: Surroundings
+        self, target: Target, invocation: Invocation, places: VerifyResources, stop: Stop, around: FunctionContext
     ) -> dict[str, Any]:
         hop = Hop(number=invocation.hop, verify_id=invocation.run)
         verification = Verification(target, invocation.settings, places, stop, hop=hop)

@@ -38,7 +38,7 @@ class Entry:
     bytes_read: int = 0
 
 
-class Digests(Protocol):
+class DigestStore(Protocol):
     """Every write is conditional and idempotent. Raises errors.LedgerError when the store cannot be used."""
 
     async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
@@ -183,7 +183,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class KeyRecord:
     """All that the ledger knows of one key now: there is one for a key with a digest, an expectation or a notification.
 
     deleted_at: when a notification said that it is gone, unless a newer one said that it is there, or it was read long
@@ -212,7 +212,7 @@ class Notice:
     size: int | None = None
 
 
-class Evidence(Protocol):
+class KeyHistory(Protocol):
     """The history of keys: appended to, never overwritten. Raises errors.LedgerError."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
@@ -238,9 +238,9 @@ class Evidence(Protocol):
         """
         ...
 
-    async def subject(self, bucket: str, key: str) -> Subject | None: ...
+    async def subject(self, bucket: str, key: str) -> KeyRecord | None: ...
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         """Every key of a bucket below a prefix, in the order of S3's listing (UTF-8 bytes), in bounded memory.
 
         Whoever leaves it early closes it: it may hold a file.
@@ -248,5 +248,5 @@ class Evidence(Protocol):
         ...
 
 
-class Ledger(Digests, Leases, Evidence, Protocol):
+class Ledger(DigestStore, Leases, KeyHistory, Protocol):
     """All three in one store."""

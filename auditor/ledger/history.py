@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from auditor.dates import now_in_utc
 from auditor.ledger.base import Entry, Event, Expectation, Notice
+from auditor.model.dates import now_in_utc
 from auditor.model.object import ObjectVersion
 
 LONGEST: Final = 1000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from auditor.ledger.base import AUDITOR, S3, Expectation, Known, Notice, Source, Subject, Version
+from auditor.ledger.base import AUDITOR, S3, Expectation, KeyRecord, Known, Notice, Source, Version
 from auditor.ledger.matching import NULL
 from auditor.s3.sequencer import newer, sort_key
 
@@ -16,7 +16,7 @@ SLACK: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NoticedVersion:
     """A notification named this version. place: grows with each write of the ledger; 0 for one that came too late."""
 
     sequencer: str
@@ -34,24 +34,24 @@ class Latest:
 
 
 @dataclass(slots=True)
-class Parts:
+class KeyRows:
     """What was read of one key. versions: each with its place, as above. told: by version_id and etag."""
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
-    told: dict[tuple[str, str], Told] = field(default_factory=dict)
+    told: dict[tuple[str, str], NoticedVersion] = field(default_factory=dict)
     expectations: list[Expectation] = field(default_factory=list)
     latest: Latest | None = None
 
 
-def subject_of(key: str, parts: Parts) -> Subject:
+def subject_of(key: str, parts: KeyRows) -> KeyRecord:
     """Versions are ordered by the notifications that told of them, others by when they were recorded."""
     placed = []
     for version, place in parts.versions:
-        told = parts.told.get((version.version_id, version.etag), Told("", place))
+        told = parts.told.get((version.version_id, version.etag), NoticedVersion("", place))
         order = (told.place, sort_key(told.sequencer), version.first_seen, version.version_id, version.etag)
         placed.append((order, replace(version, sequencer=told.sequencer)))
     placed.sort(key=lambda one: one[0])
-    return Subject(
+    return KeyRecord(
         key=key,
         versions=tuple(version for _, version in placed),
         expectations=tuple(sorted(parts.expectations, key=lambda one: (one.algorithm, one.origin))),
@@ -59,7 +59,7 @@ def subject_of(key: str, parts: Parts) -> Subject:
     )
 
 
-def _deleted_at(parts: Parts) -> str | None:
+def _deleted_at(parts: KeyRows) -> str | None:
     """A deletion that names one of several known versions took that version alone: the key may be there still.
 
     One before the key was looked at under its bare name is not the last word: a newer notification was lost.
@@ -71,7 +71,7 @@ def _deleted_at(parts: Parts) -> str | None:
     return None if latest.version_id in known - {NULL} and len(known) > 1 else latest.at
 
 
-def _seen_after(parts: Parts, at: str) -> bool:
+def _seen_after(parts: KeyRows, at: str) -> bool:
     looks = [
         max(known.recorded_at, known.verified_at or "")
         for version, _ in parts.versions

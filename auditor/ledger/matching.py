@@ -15,7 +15,7 @@ NULL: Final = "null"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LedgerRow:
     """Digests that the ledger holds of one identity (bucket and key are those that were asked for)."""
 
     version_id: str
@@ -24,7 +24,7 @@ class Row:
     digests: Mapping[str, str]
 
 
-def match(rows: Iterable[Row], ref: ObjectRef, algorithms: Sequence[str]) -> dict[str, str]:
+def match(rows: Iterable[LedgerRow], ref: ObjectRef, algorithms: Sequence[str]) -> dict[str, str]:
     """The wanted digests among the key's rows: by etag and size, and by version when both sides know one.
 
     The ref's own version speaks first, then rows without one, then those of other versions (for a ref without one).

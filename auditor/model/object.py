@@ -167,7 +167,7 @@ class Outcome(StrEnum):
 
 
 @record(kw_only=True)
-class Digests:
+class DigestSources:
     """Digests of one object version, each algorithm ("sha256") to lower-case hex, by whose word they are.
 
     stored: S3's own, of the whole object. recorded: the ledger's. read: of the bytes, where this run has read them and
@@ -194,7 +194,7 @@ class Evidence:
     head: Head | Unread | Skipped
     vanished: bool = False
     changed: bool = False
-    digests: Digests | Skipped = NO_LEDGER
+    digests: DigestSources | Skipped = NO_LEDGER
 
     @property
     def owner(self) -> str | Unread | Skipped:

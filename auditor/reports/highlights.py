@@ -50,7 +50,7 @@ class WorstFindings:
         return self._seen - len(self._kept)
 
 
-class Shown:
+class Highlights:
     """Takes every line, keeps what is shown; memory stays that of the limits."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Shown:
             self.exposed.append({name: line[name] for name in ("key", "version_id", "rules")})
 
     @classmethod
-    def read(cls, lines: Callable[[str], Iterator[Line]], exposed: int) -> Shown:
+    def read(cls, lines: Callable[[str], Iterator[Line]], exposed: int) -> Highlights:
         """What the parts of a run hold. lines: of one kind (objects, findings, undecided), in key order.
 
         exposed: how many objects are; the objects are read no further than needed to name them.

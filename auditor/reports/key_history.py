@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from auditor.ledger.base import AUDITOR, Event, Expectation, Known, Subject, Version
+from auditor.ledger.base import AUDITOR, Event, Expectation, KeyRecord, Known, Version
 from auditor.text import counted, visible
 
 
-def as_json(bucket: str, key: str, subject: Subject | None, history: Sequence[Event]) -> dict[str, Any]:
+def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[Event]) -> dict[str, Any]:
     """Every field of the ledger's own types; the key once, at the top."""
     return {
         "bucket": bucket,
@@ -28,14 +28,14 @@ def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
     return fields
 
 
-def as_table(uri: str, subject: Subject | None, history: Sequence[Event]) -> str:
+def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> str:
     """Lines for a terminal. Nothing is cut: digests are there to be compared."""
     lines = [visible(uri), *(_subject(subject) if subject else ())]
     lines += ["history, oldest first", *map(_event, history)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _subject(subject: Subject) -> Iterator[str]:
+def _subject(subject: KeyRecord) -> Iterator[str]:
     if subject.deleted_at is not None:
         yield f"deleted, a notification said at {visible(subject.deleted_at)}"
     for version in subject.versions:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from auditor import __version__
 from auditor.errors import UsageError
 from auditor.model.finding import Severity
-from auditor.reports.highlights import Shown, masked
+from auditor.reports.highlights import Highlights, masked
 from auditor.reports.page_markup import STYLE, code, grantee, named, numbers, table, text
 from auditor.reports.summary import accepted, alarming, aside, holes
 from auditor.rules import RULES
@@ -21,9 +21,9 @@ _RULES: Final = {rule.id: rule for rule in RULES}
 _MASKED: Final = ' <span class="masked">(masked today)</span>'
 
 
-def render(summary: Mapping[str, Any], shown: Shown | None = None) -> str:
+def render(summary: Mapping[str, Any], shown: Highlights | None = None) -> str:
     """The whole page. shown: what it names; the summary knows how many there are."""
-    shown = shown or Shown()
+    shown = shown or Highlights()
     pieces = (
         _opening(summary),
         _headline(summary),
@@ -114,7 +114,7 @@ def _rule(rule_id: str) -> str:
     return named(rule_id, known.title if known else None)
 
 
-def _findings(summary: Mapping[str, Any], shown: Shown) -> Iterator[str]:
+def _findings(summary: Mapping[str, Any], shown: Highlights) -> Iterator[str]:
     loud = frozenset({Severity.CRITICAL.value, Severity.HIGH.value})
     yield from numbers("Findings", summary["findings"], loud)
     rows = [_finding(line) for line in shown.worst.lines()]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from auditor.model.finding import Severity
-from auditor.reports.highlights import Shown
+from auditor.reports.highlights import Highlights
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
-from auditor.reports.table_layout import Layout, labelled
+from auditor.reports.table_layout import TableLayout, labelled
 from auditor.text import visible
 
 COLUMNS: Final = 100
@@ -24,12 +24,12 @@ Summary = Mapping[str, Any]
 def render(
     summary: Summary,
     fail_on: Severity | None = Severity.HIGH,
-    shown: Shown | None = None,
+    shown: Highlights | None = None,
     columns: int = COLUMNS,
 ) -> str:
     """All lines, the last with its line end. fail_on: as given to exit_code. shown: what it names."""
-    shown = shown or Shown()
-    layout = Layout(max(LEAST, min(columns, COLUMNS)))
+    shown = shown or Highlights()
+    layout = TableLayout(max(LEAST, min(columns, COLUMNS)))
     unread = ((f"{item['action']} {item['code']}", item["count"]) for item in summary.get("unread", ()))
     rules = (visible(f"{item['rule']}: {item['action']} {item['code']}") for item in summary["rules_undecided"])
     sections = (
@@ -50,7 +50,7 @@ def render(
     return "".join(f"{line}\n" for section in sections for line in section)
 
 
-def _head(summary: Summary, layout: Layout) -> Iterator[str]:
+def _head(summary: Summary, layout: TableLayout) -> Iterator[str]:
     target = summary["target"]
     what = f"s3://{target['bucket']}/{visible(target['prefix'] or '')}"
     yield from layout.listed("Audited", [f"{what} (all versions)" if target["versions"] else what])
@@ -62,13 +62,13 @@ def _head(summary: Summary, layout: Layout) -> Iterator[str]:
     yield from layout.listed("Complete", ["yes" if summary["complete"] else "NO"])
 
 
-def _exposed(summary: Summary, shown: Shown, layout: Layout) -> Iterator[str]:
+def _exposed(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
     first = [("", line["key"]) for line in shown.exposed[:_EXPOSED]]
     if first:
         yield from layout.keyed("Exposed", first, summary["verdicts"]["exposed"] - len(first))
 
 
-def _worst(summary: Summary, shown: Shown, layout: Layout) -> Iterator[str]:
+def _worst(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
     lines = shown.worst.lines()[:_WORST]
     rows = []
     for line in lines:
@@ -78,7 +78,7 @@ def _worst(summary: Summary, shown: Shown, layout: Layout) -> Iterator[str]:
         yield from layout.keyed("Worst", rows, sum(summary["findings"].values()) - len(rows))
 
 
-def _hashing(hashing: Mapping[str, Any] | None, layout: Layout) -> Iterator[str]:
+def _hashing(hashing: Mapping[str, Any] | None, layout: TableLayout) -> Iterator[str]:
     if hashing is None:
         yield from layout.listed("Hashing", ["no ledger given"])
         return
@@ -87,13 +87,13 @@ def _hashing(hashing: Mapping[str, Any] | None, layout: Layout) -> Iterator[str]
     yield from layout.listed("", aside(hashing))
 
 
-def _not_looked_at(summary: Summary, layout: Layout) -> Iterator[str]:
+def _not_looked_at(summary: Summary, layout: TableLayout) -> Iterator[str]:
     """What is particular to this run; what no run looks at stays in the summary."""
     particular = [item for item in summary["not_looked_at"] if item not in NEVER]
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 
 
-def _foot(summary: Summary, fail_on: Severity | None, layout: Layout) -> Iterator[str]:
+def _foot(summary: Summary, fail_on: Severity | None, layout: TableLayout) -> Iterator[str]:
     if known := accepted(summary):
         yield from layout.listed("Accepted", ["; ".join(known)])
     missed = holes(summary)

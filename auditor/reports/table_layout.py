@@ -14,7 +14,7 @@ MOST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """columns: of the terminal; each method yields lines, the first with the label."""
 
     columns: int

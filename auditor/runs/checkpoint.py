@@ -9,13 +9,13 @@ from typing import Any, Self
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
-from auditor.runs.paths import UNDIVIDED, run_path, state_name
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class Checkpoint:
     """A checkpoint: parts below next_part are in place and hold every object up to start_after (None: none yet).
 
     void: numbers below next_part that hold nothing, for another writer might have put something there. writer: who
@@ -74,17 +74,17 @@ class State:
         return cls(**value)
 
 
-def load_state(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> State | None:
+def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
     """The run's checkpoint; None where none was reached."""
-    path = f"{run_path(bucket, run_id)}/{state_name(range_id)}"
+    path = f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}"
     data = store.get(path)
-    return None if data is None else parse_state(data, run_id, store.uri(path))
+    return None if data is None else parse_checkpoint(data, run_id, store.uri(path))
 
 
-def parse_state(data: bytes, run_id: str, uri: str) -> State:
+def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
     """The checkpoint in `data`; raises OutputError naming `uri` when it is none of this run."""
     try:
-        state = State.from_json(data)
+        state = Checkpoint.from_json(data)
         if state.run != run_id:
             raise ValueError("another run's")
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError) as error:

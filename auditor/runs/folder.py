@@ -13,10 +13,10 @@ from typing import Any, Final, Self
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
-from auditor.runs.checkpoint import State
+from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, tidy
-from auditor.runs.paths import UNDIVIDED, run_path, state_name, target_name
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, target_name
 from auditor.runs.reading import update_latest_json
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
@@ -69,7 +69,7 @@ class RunFolder:
         rules_undecided: Sequence[RuleUndecided] = (),
         tally: Tally,
         hop: int = 0,
-        state: State | None = None,
+        state: Checkpoint | None = None,
         part_lines: int = 50_000,
         part_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
@@ -112,7 +112,7 @@ class RunFolder:
         begin = self._writer.claim(self._loaded, self._state(self._batches[0].number, self._mark))
         self._void, self._batches[0].number = begin.void, begin.next_part
         tidy(self._store, self.path, self._range_id, begin.next_part)
-        mine = [f".*-part-{self._range_id}-*.tmp", f".{state_name(self._range_id)}.*.tmp"]
+        mine = [f".*-part-{self._range_id}-*.tmp", f".{checkpoint_name(self._range_id)}.*.tmp"]
         if self._range_id == UNDIVIDED:
             mine += [".summary.json.*.tmp", ".report.html.*.tmp"]
         spool = self._store.spool_dir(self.path)
@@ -278,8 +278,8 @@ class RunFolder:
     def _put_state(self, next_part: int, mark: _Mark) -> None:
         self._writer.put_state(self._state(next_part, mark))
 
-    def _state(self, next_part: int, mark: _Mark) -> State:
-        return State(
+    def _state(self, next_part: int, mark: _Mark) -> Checkpoint:
+        return Checkpoint(
             run=self.run_id,
             target=self._target,
             asked=self._asked,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from auditor.errors import OutputError, RunTaken
-from auditor.runs.checkpoint import State, parse_state
+from auditor.runs.checkpoint import Checkpoint, parse_checkpoint
 from auditor.runs.parts import KINDS, Part
-from auditor.runs.paths import run_path, state_name
+from auditor.runs.paths import checkpoint_name, run_path
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
 
 RENEW_SECONDS: Final = 10.0
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class Writer(Protocol):
     """One process' right to write one range of a run. All methods block; RunTaken means that another has the right."""
 
-    def claim(self, loaded: State | None, mine: State) -> State:
+    def claim(self, loaded: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
         """Take the right; the state to begin with. loaded: the checkpoint that `mine` goes on from, None for none."""
         ...
 
@@ -38,7 +38,7 @@ class Writer(Protocol):
         """Move a part into its place; `local` is gone afterwards."""
         ...
 
-    def put_state(self, state: State) -> None: ...
+    def put_state(self, state: Checkpoint) -> None: ...
 
     def renew(self) -> None:
         """Show that this process lives; does nothing most of the time."""
@@ -68,20 +68,20 @@ class _Locked:
         self._run_id = run_id
         self._range_id = range_id
         self._folder = run_path(bucket, run_id)
-        self._path = f"{self._folder}/{state_name(range_id)}"
+        self._path = f"{self._folder}/{checkpoint_name(range_id)}"
         self._release: Callable[[], object] = lambda: None
 
-    def claim(self, loaded: State | None, mine: State) -> State:
+    def claim(self, loaded: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
         self._release = self._store.hold(self._folder, self._range_id)
         if loaded is not None:
             data, uri = self._store.get(self._path), self._store.uri(self._path)
-            _check_unmoved(loaded, None if data is None else parse_state(data, self._run_id, uri), uri)
+            _check_unmoved(loaded, None if data is None else parse_checkpoint(data, self._run_id, uri), uri)
         return mine
 
     def put_part(self, part: Part, local: Path) -> None:
         self._store.put_file(f"{self._folder}/{part.path}", local)
 
-    def put_state(self, state: State) -> None:
+    def put_state(self, state: Checkpoint) -> None:
         self._store.put(self._path, state.to_json())
 
     def renew(self) -> None:
@@ -113,16 +113,16 @@ class _Leased:
         self._run_id = run_id
         self._range_id = range_id
         self._folder = run_path(bucket, run_id)
-        self._path = f"{self._folder}/{state_name(range_id)}"
+        self._path = f"{self._folder}/{checkpoint_name(range_id)}"
         self._uri = store.uri(self._path)
         self._clock = clock
         self._sleep = sleep
         self._name = secrets.token_hex(8)
-        self._last: State | None = None
+        self._last: Checkpoint | None = None
         self._tag: str | None = None
         self._written = 0.0
 
-    def claim(self, loaded: State | None, mine: State) -> State:
+    def claim(self, loaded: Checkpoint | None, mine: Checkpoint) -> Checkpoint:
         there, self._tag = self._read()
         _check_unmoved(loaded, there, self._uri)
         if there is not None and there.writer is not None:
@@ -138,7 +138,7 @@ class _Leased:
         if not self._store.put_new_file(f"{self._folder}/{part.path}", local):
             raise _taken(self._uri)
 
-    def put_state(self, state: State) -> None:
+    def put_state(self, state: Checkpoint) -> None:
         self._write(state)
 
     def renew(self) -> None:
@@ -160,7 +160,7 @@ class _Leased:
         except OutputError as error:
             log.warning("the run is not released, who goes on with it will wait: %s", error)
 
-    def _write(self, state: State, *, writer: bool = True) -> None:
+    def _write(self, state: Checkpoint, *, writer: bool = True) -> None:
         """Raises RunTaken; then nothing more is written."""
         beat = (self._last.beat if self._last else state.beat) + 1
         state = replace(state, writer=self._name if writer else None, beat=beat)
@@ -178,9 +178,9 @@ class _Leased:
         self._last = None
         raise _taken(self._uri)
 
-    def _read(self) -> tuple[State | None, str | None]:
+    def _read(self) -> tuple[Checkpoint | None, str | None]:
         data, tag = self._store.get_tagged(self._path)
-        return (None if data is None else parse_state(data, self._run_id, self._uri)), tag
+        return (None if data is None else parse_checkpoint(data, self._run_id, self._uri)), tag
 
     def _wait_for_silence(self) -> None:
         """By our own clock alone: the other one's may be wrong."""
@@ -191,7 +191,7 @@ class _Leased:
                 raise _taken(self._uri)
 
 
-def _check_unmoved(loaded: State | None, there: State | None, uri: str) -> None:
+def _check_unmoved(loaded: Checkpoint | None, there: Checkpoint | None, uri: str) -> None:
     """What was read when the run began must still be what it goes on from."""
     if (loaded and loaded.place) != (there and there.place):
         raise _taken(uri)

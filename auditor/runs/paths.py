@@ -48,7 +48,7 @@ def run_path(bucket: str, run_id: str) -> str:
     return f"{bucket_path(bucket)}/run={run_id}"
 
 
-def state_name(range_id: str) -> str:
+def checkpoint_name(range_id: str) -> str:
     return "state.json" if range_id == UNDIVIDED else f"state-{range_id}.json"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from auditor.errors import OutputError, UsageError
-from auditor.runs.checkpoint import State, load_state
+from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.parts import found_parts, part_lines
 from auditor.runs.paths import RUN_ID, bucket_path, run_path
 from auditor.runs.stores.base import Store
@@ -50,12 +50,12 @@ def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[di
     folder = run_path(bucket, run_id)
     parts = found_parts(store, folder)
     committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
-    states: dict[str, State | None] = {}
+    states: dict[str, Checkpoint | None] = {}
     for part in parts:
         if part.kind != kind:
             continue
         if part.range_id not in states:
-            states[part.range_id] = load_state(store, bucket, run_id, part.range_id)
+            states[part.range_id] = load_checkpoint(store, bucket, run_id, part.range_id)
         state = states[part.range_id]
         if state is not None and part.number in state.void:
             continue

@@ -22,7 +22,7 @@ from auditor.aws.failures import sdk_errors
 from auditor.errors import BucketError, CallFailed
 from auditor.model.bucket import BucketFacts, PublicAccessBlock
 from auditor.model.object import Acl, Skipped, Unread
-from auditor.s3.bucket_settings import QUESTIONS, Question, Reply, access_block_of
+from auditor.s3.bucket_settings import SETTINGS, BucketSetting, Reply, access_block_of
 from auditor.s3.calls import UNREADABLE, Caller
 from auditor.s3.engines import parse_reply as replies
 
@@ -33,7 +33,7 @@ THREADS: Final = 4
 _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
-class BucketReader:
+class BucketSettingsReader:
     """Reads BucketFacts with a boto3 client in a few threads of its own.
 
     AWS: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
@@ -121,7 +121,7 @@ class BucketReader:
         async with task_group() as group:
             own = group.create_task(self._own(s3))
             account = group.create_task(self._account())
-            asked = {question.fact: group.create_task(self._ask(s3, question)) for question in QUESTIONS}
+            asked = {question.fact: group.create_task(self._ask(s3, question)) for question in SETTINGS}
         answers = {fact: task.result() for fact, task in asked.items()}
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)
@@ -135,7 +135,7 @@ class BucketReader:
             **answers,
         )
 
-    async def _ask(self, s3: Any, question: Question) -> Any:
+    async def _ask(self, s3: Any, question: BucketSetting) -> Any:
         method = getattr(s3, xform_name(question.action))
         return await self._fact(question.action, method, question.parse, question.absent, **self._arguments)
 
@@ -208,11 +208,11 @@ def _without_account_host(request: Any, **_: Any) -> None:
 
 
 @contextmanager
-def open_reader(connection: Connection, caller: Caller) -> Iterator[BucketReader]:
+def open_reader(connection: Connection, caller: Caller) -> Iterator[BucketSettingsReader]:
     """A reader with a few threads of its own, and a connection for each."""
     connection = replace(connection, concurrency=THREADS)
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-bucket")
     try:
-        yield BucketReader(connection, caller, pool)
+        yield BucketSettingsReader(connection, caller, pool)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

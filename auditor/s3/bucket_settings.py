@@ -82,7 +82,7 @@ def _bucket_acl(reply: Reply) -> Acl:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BucketSetting:
     """One call. fact: its name in BucketFacts. absent: the codes that mean "not configured", and what as."""
 
     fact: str
@@ -91,23 +91,25 @@ class Question:
     absent: Mapping[str, Any] = field(default_factory=dict)
 
 
-QUESTIONS: Final = (
-    Question("acl", "GetBucketAcl", _bucket_acl),
-    Question("ownership", "GetBucketOwnershipControls", _ownership, {"OwnershipControlsNotFoundError": "ObjectWriter"}),
-    Question(
+SETTINGS: Final = (
+    BucketSetting("acl", "GetBucketAcl", _bucket_acl),
+    BucketSetting(
+        "ownership", "GetBucketOwnershipControls", _ownership, {"OwnershipControlsNotFoundError": "ObjectWriter"}
+    ),
+    BucketSetting(
         "public_access_block",
         "GetPublicAccessBlock",
         access_block_of,
         {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
     ),
-    Question("policy_is_public", "GetBucketPolicyStatus", _is_public, {"NoSuchBucketPolicy": False}),
-    Question("policy", "GetBucketPolicy", _policy, {"NoSuchBucketPolicy": ""}),
-    Question("versioning", "GetBucketVersioning", _versioning),
-    Question(
+    BucketSetting("policy_is_public", "GetBucketPolicyStatus", _is_public, {"NoSuchBucketPolicy": False}),
+    BucketSetting("policy", "GetBucketPolicy", _policy, {"NoSuchBucketPolicy": ""}),
+    BucketSetting("versioning", "GetBucketVersioning", _versioning),
+    BucketSetting(
         "encryption",
         "GetBucketEncryption",
         _encryption,
         {"ServerSideEncryptionConfigurationNotFoundError": Encryption()},
     ),
-    Question("request_payer", "GetBucketRequestPayment", _payer),
+    BucketSetting("request_payer", "GetBucketRequestPayment", _payer),
 )

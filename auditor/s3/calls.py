@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeVar
 
 from auditor.aws.failures import CREDENTIALS_RENEWED, doom, is_throttle, is_transient
 from auditor.errors import CallFailed
-from auditor.s3.concurrency import Permits
-from auditor.s3.rate import Clock, Rate, Sleep
+from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.rate import Clock, RateLimit, Sleep
 
 T = TypeVar("T")
 Kind = Literal["list", "acl", "head", "bucket", "get"]
@@ -41,8 +41,8 @@ class Caller:
         self,
         bucket: str,
         *,
-        rate: Rate,
-        permits: Permits,
+        rate: RateLimit,
+        permits: ConcurrencyLimit,
         retry: RetryPolicy | None = None,
         max_calls: int | None = None,
         clock: Clock = time.monotonic,

@@ -33,14 +33,14 @@ def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PermitStatistics:
+class ConcurrencyStatistics:
     limit: int
     in_use: int
     peak: int
     waiting: int
 
 
-class Permits:
+class ConcurrencyLimit:
     """Permission to have one object in flight; the number falls on throttling and rises again while all goes well.
 
     ceiling: never more. auto: start with `first` and double each round until throttled or until latency has doubled,
@@ -69,7 +69,7 @@ class Permits:
     def in_use(self) -> int:
         return self._in_use
 
-    def begin_with(self, open_connections: int) -> None:
+    def assume_open(self, open_connections: int) -> None:
         """Connections that an earlier run left open need no handshake: where the number is automatic, begin with them.
 
         And with some more, for handshakes that are worth it at once; in the smallest function none is. Not where this
@@ -79,8 +79,8 @@ class Permits:
             more = max(0, self._first - FEWEST_AT_FIRST)
             self._limit = max(self._limit, min(self._ceiling, open_connections + more))
 
-    def statistics(self) -> PermitStatistics:
-        return PermitStatistics(self._limit, self._in_use, self._peak, len(self._waiters))
+    def statistics(self) -> ConcurrencyStatistics:
+        return ConcurrencyStatistics(self._limit, self._in_use, self._peak, len(self._waiters))
 
     async def acquire(self) -> None:
         """Wait for a permit, in order of arrival."""

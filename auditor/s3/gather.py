@@ -14,7 +14,7 @@ from auditor.model.object import Evidence, ObjectRef
 from auditor.model.record import record
 from auditor.s3.calls import Caller
 from auditor.s3.listing import Listed
-from auditor.s3.object_reader import Reader
+from auditor.s3.object_reader import ObjectReader
 
 T = TypeVar("T")
 WINDOW: Final = 2000
@@ -36,7 +36,7 @@ Sink = Callable[[list[Gathered]], Awaitable[None]]
 
 async def gather(
     pages: AsyncGenerator[list[Listed], None],
-    reader: Reader,
+    reader: ObjectReader,
     caller: Caller,
     stop: Stop,
     sink: Sink,
@@ -59,7 +59,7 @@ async def gather(
 class _Run:
     def __init__(
         self,
-        reader: Reader,
+        reader: ObjectReader,
         caller: Caller,
         stop: Stop,
         sink: Sink,

@@ -18,7 +18,7 @@ SAME: Final = 1024
 """ACLs among which equal ones are looked for."""
 
 
-class Reader:
+class ObjectReader:
     """Reads one object's ACL and HEAD, one call after the other; every failure of one object becomes a value."""
 
     def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:

@@ -9,16 +9,16 @@ from dataclasses import replace
 from auditor.aws.connection import Connection
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller
-from auditor.s3.concurrency import Permits
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine
-from auditor.s3.rate import Rate
+from auditor.s3.rate import RateLimit
 
 
 @asynccontextmanager
-async def open_at_home(engine: str, connection: Connection) -> AsyncIterator[Engine]:
+async def open_in_its_region(engine: str, connection: Connection) -> AsyncIterator[Engine]:
     """engine: a name of ENGINES. Raises BucketError where there is no such bucket, or not in connection.region."""
-    caller = Caller(connection.bucket, rate=Rate(None), permits=Permits(1))
+    caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1))
     with bucketfacts.open_reader(connection, caller) as reader:
         region = await reader.region(connection.region)
     if isinstance(region, str):

@@ -34,7 +34,7 @@ Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Rate:
+class RateLimit:
     """At most `per_second` calls a second, first come, first served; None: as many as are answered.
 
     When S3 refuses more than a few, the rate becomes a little less than what it answered, and rises slowly until that

@@ -17,7 +17,7 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
 from auditor.model.finding import Verdict
 from auditor.model.object import ALL_USERS, PUBLIC_GROUPS, Acl, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.policy import Policy, parse
-from auditor.verdict.principals import Insiders
+from auditor.verdict.principals import Principals
 from auditor.verdict.reach import ALL_WAYS, NOTHING, READ, READ_ACP, VERSION_WAYS, WRITE_ACP, CompiledPolicy, Reach
 
 WAYS_OF: Final = {
@@ -39,7 +39,7 @@ class VerdictJudge:
     """
 
     def __init__(self, facts: BucketFacts, trusted: frozenset[str], versions: bool) -> None:
-        self._insiders = Insiders(facts, trusted)
+        self._insiders = Principals(facts, trusted)
         self._own = trusted | {self._insiders.owner} if self._insiders.owner else trusted
         self._versions = versions
         self._enforced = facts.ownership == BUCKET_OWNER_ENFORCED

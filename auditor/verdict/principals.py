@@ -21,7 +21,7 @@ OTHERS: Final = Audience(others=True)
 UNDECIDED: Final = Audience(undecided=True)
 
 
-class Insiders:
+class Principals:
     """owner: canonical ID, account: 12 digits, each None where it is not known.
 
     trusted: canonical IDs, account numbers, or principals word for word as a policy names them.

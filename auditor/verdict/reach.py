@@ -9,7 +9,7 @@ import re
 from typing import Final, NamedTuple
 
 from auditor.model.policy import EVERYONE, Policy, Statement
-from auditor.verdict.principals import NOBODY, UNDECIDED, Insiders
+from auditor.verdict.principals import NOBODY, UNDECIDED, Principals
 from auditor.verdict.wildcard import Wildcard
 
 ACTIONS: Final = (
@@ -51,7 +51,7 @@ class _Covers(NamedTuple):
     sure: bool
 
 
-class _Keyed(NamedTuple):
+class _StatementsByKey(NamedTuple):
     """What a statement adds for the keys that it covers, surely or perhaps."""
 
     covers: tuple[_Covers, ...]
@@ -72,17 +72,17 @@ class _Keyed(NamedTuple):
 class CompiledPolicy:
     """A policy made ready for one bucket; asking costs nothing but a look-up where no statement looks at keys."""
 
-    def __init__(self, policy: Policy, bucket: str, insiders: Insiders) -> None:
+    def __init__(self, policy: Policy, bucket: str, insiders: Principals) -> None:
         self._bucket = f"{bucket}/"
         self._always = NOTHING
-        self._keyed: list[_Keyed] = []
+        self._keyed: list[_StatementsByKey] = []
         for statement in policy.statements:
             surely, perhaps = _effect(statement, insiders)
             if surely == NOTHING == perhaps:
                 continue
             covers = tuple(_covers(text, policy.variables) for text in statement.resources)
             covers = tuple(cover for cover in covers if self._may_cover(cover))
-            self._add(_Keyed(covers, statement.not_resource, surely, perhaps))
+            self._add(_StatementsByKey(covers, statement.not_resource, surely, perhaps))
 
     def reach(self, key: str) -> Reach:
         """What the policy allows and denies for one key of the bucket."""
@@ -101,7 +101,7 @@ class CompiledPolicy:
     def _covers_all(self, cover: _Covers) -> bool:
         return cover.wildcard is None or cover.wildcard.matches_all_after(self._bucket)
 
-    def _add(self, keyed: _Keyed) -> None:
+    def _add(self, keyed: _StatementsByKey) -> None:
         surely = any(cover.sure and self._covers_all(cover) for cover in keyed.covers)
         if not keyed.covers or surely:
             # No key decides: the statement covers all of the bucket's objects, or none.
@@ -111,7 +111,7 @@ class CompiledPolicy:
             self._keyed.append(keyed)
 
 
-def _effect(statement: Statement, insiders: Insiders) -> tuple[Reach, Reach]:
+def _effect(statement: Statement, insiders: Principals) -> tuple[Reach, Reach]:
     """What the statement does to the keys that it surely covers, and to those that it perhaps covers."""
     ways = _ways(statement)
     if not statement.allows:

@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any, Self
 
 from auditor.verify.pipeline import Done
-from auditor.verify.tally import Tally
+from auditor.verify.tally import VerifyTally
 
 Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 """Checkpoints of objects that were paused in mid-read, by key and version."""
 
 
 @dataclass(slots=True)
-class Distance:
+class VerifyCheckpoint:
     """start_after: the last key that was come to; begun_after: where the range begins, None for its first key.
 
     as_of: the moment that decides what is due, in all hops. resumed: what the hop before left in mid-read; paused: what
@@ -25,10 +25,10 @@ class Distance:
     as_of: datetime
     begun_after: str | None
     start_after: str | None
-    tally: Tally = field(default_factory=Tally)
+    tally: VerifyTally = field(default_factory=VerifyTally)
     resumed: Unfinished = field(default_factory=dict)
     paused: Unfinished = field(default_factory=dict)
-    _before: tuple[Tally, str | None] | None = None
+    _before: tuple[VerifyTally, str | None] | None = None
 
     def move(self, done: Done, *, versions: bool) -> None:
         """One step further, in key order."""
@@ -64,6 +64,6 @@ class Distance:
             datetime.fromisoformat(value["as_of"]),
             value["begun_after"],
             value["start_after"],
-            Tally.from_dict(value["tally"]),
+            VerifyTally.from_dict(value["tally"]),
             {(one["key"], one["version_id"]): one["checkpoint"] for one in value["unfinished"]},
         )

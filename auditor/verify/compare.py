@@ -6,21 +6,21 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Final
 
-from auditor.ledger.base import S3, Subject, Version
+from auditor.ledger.base import S3, KeyRecord, Version
 from auditor.ledger.matching import NULL
 from auditor.model.digest import ALGORITHMS
 from auditor.model.object import ObjectRef
 from auditor.model.record import record
 from auditor.s3.storage_class import ARCHIVED_CLASSES
 from auditor.verify.merge import Pair
-from auditor.verify.outcome import Outcome, Verified
+from auditor.verify.outcome import Verified, VerifyOutcome
 
 LEDGER: Final = "ledger"
 """Who says a digest that the ledger holds as ours; `s3`: it holds it as S3's word; else the name of a manifest."""
 
 
 @record()
-class Claim:
+class ExpectedDigest:
     """A digest that the bytes must have, and who says so. version: whose digest it is; None: a manifest's."""
 
     algorithm: str
@@ -30,7 +30,7 @@ class Claim:
 
 
 @record(kw_only=True)
-class Question:
+class ReadRequest:
     """An object that must be read. standing: what it is when every claim holds.
 
     checked: when the ledger's digests were last found true or recorded, the oldest of them; None: nobody can tell.
@@ -38,13 +38,13 @@ class Question:
     """
 
     ref: ObjectRef
-    standing: Outcome
-    claims: tuple[Claim, ...]
+    standing: VerifyOutcome
+    claims: tuple[ExpectedDigest, ...]
     checked: str | None = None
     keep: bool = False
-    unread: Outcome = Outcome.NOT_DUE
+    unread: VerifyOutcome = VerifyOutcome.NOT_DUE
 
-    def verified(self, outcome: Outcome, **detail: str) -> Verified:
+    def verified(self, outcome: VerifyOutcome, **detail: str) -> Verified:
         return verified(self.ref, outcome, **detail)
 
     def compare(self, digests: Mapping[str, str]) -> Verified:
@@ -55,9 +55,9 @@ class Question:
                 return self.differs(claim, found)
         return self.verified(self.standing)
 
-    def differs(self, claim: Claim, found: str) -> Verified:
+    def differs(self, claim: ExpectedDigest, found: str) -> Verified:
         return self.verified(
-            Outcome.MISMATCH,
+            VerifyOutcome.MISMATCH,
             algorithm=claim.algorithm,
             recorded=claim.digest.lower(),
             found=found,
@@ -66,7 +66,7 @@ class Question:
 
 
 @record(kw_only=True)
-class Judge:
+class Comparison:
     """Sorts pairs; pure. in_flight_from, in_flight_to: what was written between them is on its way to the ledger, ISO
     8601, UTC; a clock that ran far ahead excuses nothing.
 
@@ -79,40 +79,49 @@ class Judge:
     algorithms: Collection[str] | None = field(default=None, hash=False)
     record: bool = False
 
-    def listed(self, ref: ObjectRef, subject: Subject | None) -> Verified | Question:
+    def listed(self, ref: ObjectRef, subject: KeyRecord | None) -> Verified | ReadRequest:
         """Of an object that the listing has."""
         versions = _speaking_of(ref, subject)
         expected = subject.expectations if subject is not None and ref.is_latest else ()
         # What a manifest expects the ledger knows already, however young the object is.
         if not versions and not expected and self._in_flight(ref.last_modified):
-            return verified(ref, Outcome.IN_FLIGHT)
+            return verified(ref, VerifyOutcome.IN_FLIGHT)
         sizes = [(one.size, LEDGER) for one in versions] + [(one.size, one.origin) for one in expected]
         for size, origin in sizes:
             if size not in (None, ref.size):
                 return verified(
-                    ref, Outcome.MISMATCH, algorithm="size", recorded=str(size), found=str(ref.size), origin=origin
+                    ref,
+                    VerifyOutcome.MISMATCH,
+                    algorithm="size",
+                    recorded=str(size),
+                    found=str(ref.size),
+                    origin=origin,
                 )
         claims = [claim for version in versions for claim in self._claims(version)]
         if versions and not claims:
-            return verified(ref, Outcome.UNREADABLE, code="UnknownAlgorithm")
-        claims += [Claim(one.algorithm, one.digest, one.origin) for one in expected if one.algorithm in ALGORITHMS]
+            return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
+        claims += [
+            ExpectedDigest(one.algorithm, one.digest, one.origin) for one in expected if one.algorithm in ALGORITHMS
+        ]
         if expected and not claims:
-            return verified(ref, Outcome.UNREADABLE, code="UnknownAlgorithm")
+            return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
         return self._question(ref, _standing(ref, subject, versions), claims)
 
-    def _question(self, ref: ObjectRef, standing: Outcome, claims: list[Claim]) -> Verified | Question:
+    def _question(
+        self, ref: ObjectRef, standing: VerifyOutcome, claims: list[ExpectedDigest]
+    ) -> Verified | ReadRequest:
         if not claims and not self.record:
             return verified(ref, standing)
         if ref.storage_class in ARCHIVED_CLASSES and not ref.restored:
-            return verified(ref, Outcome.ARCHIVED, storage_class=ref.storage_class)
-        proven = standing is Outcome.NEW and bool(claims)
-        return Question(
+            return verified(ref, VerifyOutcome.ARCHIVED, storage_class=ref.storage_class)
+        proven = standing is VerifyOutcome.NEW and bool(claims)
+        return ReadRequest(
             ref=ref,
-            standing=Outcome.MATCH if proven else standing,
+            standing=VerifyOutcome.MATCH if proven else standing,
             claims=tuple(claims),
             checked=_checked(claims),
-            keep=proven or (self.record and standing is not Outcome.MATCH),
-            unread=Outcome.NOT_DUE if standing is Outcome.MATCH else standing,
+            keep=proven or (self.record and standing is not VerifyOutcome.MATCH),
+            unread=VerifyOutcome.NOT_DUE if standing is VerifyOutcome.MATCH else standing,
         )
 
     def absent(self, pair: Pair, deleted: bool) -> Verified:
@@ -122,11 +131,11 @@ class Judge:
             raise ValueError("the ledger knows nothing of it")
         recorded = [one for one in subject.versions if one.digests]
         last = version or (recorded[-1] if recorded else None)
-        outcome = Outcome.MISSING
+        outcome = VerifyOutcome.MISSING
         if deleted:
-            outcome = Outcome.DELETED
+            outcome = VerifyOutcome.DELETED
         elif (last is not None and self._in_flight(last.first_seen)) or not (recorded or subject.expectations):
-            outcome = Outcome.IN_FLIGHT
+            outcome = VerifyOutcome.IN_FLIGHT
         if last is None:
             return Verified(key=pair.key, outcome=outcome, listed=False)
         name = None if last.version_id == NULL else last.version_id
@@ -135,29 +144,29 @@ class Judge:
     def _in_flight(self, written: str) -> bool:
         return self.in_flight_from <= written < self.in_flight_to
 
-    def _claims(self, version: Version) -> Iterator[Claim]:
+    def _claims(self, version: Version) -> Iterator[ExpectedDigest]:
         computable = {name: known for name, known in version.digests.items() if name in ALGORITHMS}
         chosen = {name: known for name, known in computable.items() if name in (self.algorithms or ())}
         for name, known in (chosen or computable).items():
-            yield Claim(name, known.digest, S3 if known.source == S3 else LEDGER, version)
+            yield ExpectedDigest(name, known.digest, S3 if known.source == S3 else LEDGER, version)
 
 
-def verified(ref: ObjectRef, outcome: Outcome, **detail: str) -> Verified:
+def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
     """Of an object that the listing has."""
     return Verified(
         key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
     )
 
 
-def _standing(ref: ObjectRef, subject: Subject | None, versions: list[Version]) -> Outcome:
+def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]) -> VerifyOutcome:
     """What an object is whose claims all hold. versions: those of the ledger that speak of it."""
     if versions:
-        return Outcome.MATCH
+        return VerifyOutcome.MATCH
     known = subject is not None and any(version.digests for version in subject.versions)
-    return Outcome.CHANGED if known and ref.is_latest else Outcome.NEW
+    return VerifyOutcome.CHANGED if known and ref.is_latest else VerifyOutcome.NEW
 
 
-def _speaking_of(ref: ObjectRef, subject: Subject | None) -> list[Version]:
+def _speaking_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
     """The ledger's versions whose digests the object's bytes must have, as ledgers.matching.match finds them: its own
     version, else those of its ETag without a version, else, for an object that was listed without one, of any.
 
@@ -172,7 +181,7 @@ def _speaking_of(ref: ObjectRef, subject: Subject | None) -> list[Version]:
     return null or (fitting if wanted == NULL else [])
 
 
-def _checked(claims: list[Claim]) -> str | None:
+def _checked(claims: list[ExpectedDigest]) -> str | None:
     """The oldest of the last looks at each digest of the ledger."""
     looks = [
         max(known.recorded_at, known.verified_at or "")

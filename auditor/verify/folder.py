@@ -10,7 +10,7 @@ from auditor.errors import OutputError, RunTaken
 from auditor.runs.parts import PartFile
 from auditor.runs.paths import bucket_path, parse_run_id
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
-from auditor.verify.checkpoint import Distance
+from auditor.verify.checkpoint import VerifyCheckpoint
 
 PART_LINES: Final = 1_000_000
 VERSION: Final = 1
@@ -73,12 +73,12 @@ class VerifyFolder:
     def put_summary(self, summary: Mapping[str, Any]) -> None:
         self._store.put(f"{self.path}/summary.json", json.dumps(summary, indent=1).encode() + b"\n")
 
-    def put_state(self, distance: Distance) -> None:
+    def put_state(self, distance: VerifyCheckpoint) -> None:
         """For the next hop."""
         data = json.dumps({"v": VERSION, "verify": self._id, **distance.to_dict()}).encode() + b"\n"
         self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
 
-    def before(self) -> Distance:
+    def before(self) -> VerifyCheckpoint:
         """How far the hop before came; raises OutputError when that is not there, or is damaged."""
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
@@ -86,7 +86,7 @@ class VerifyFolder:
             value = json.loads(data or b"")
             if value["v"] != VERSION or value["verify"] != self._id:
                 raise ValueError("another run's")
-            return Distance.from_dict(value)
+            return VerifyCheckpoint.from_dict(value)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise OutputError(f"{self._store.uri(path)} is not there or damaged: verify again") from error
 

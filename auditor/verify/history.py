@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from auditor.aio.groups import together
-from auditor.dates import seconds_in_utc
 from auditor.ledger.base import Event, What
 from auditor.ledger.matching import NULL
-from auditor.verify.compare import Claim
-from auditor.verify.outcome import Outcome, Verified
+from auditor.model.dates import seconds_in_utc
+from auditor.verify.compare import ExpectedDigest
+from auditor.verify.outcome import Verified, VerifyOutcome
 
 TOGETHER: Final = 100
-_WHAT: Final[Mapping[Outcome, What]] = {
-    Outcome.MISMATCH: "mismatch",
-    Outcome.CHANGED: "changed",
-    Outcome.MISSING: "missing",
-    Outcome.UNREADABLE: "unreadable",
+_WHAT: Final[Mapping[VerifyOutcome, What]] = {
+    VerifyOutcome.MISMATCH: "mismatch",
+    VerifyOutcome.CHANGED: "changed",
+    VerifyOutcome.MISSING: "missing",
+    VerifyOutcome.UNREADABLE: "unreadable",
 }
 _STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded"})
 
@@ -35,7 +35,7 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Notes:
+class HistoryWriter:
     """Gathers events and writes them together; flush() writes the last ones."""
 
     def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
@@ -45,10 +45,10 @@ class Notes:
         self._waiting: list[Event] = []
         self._writing = asyncio.Lock()
 
-    async def add(self, verified: Verified, claims: Sequence[Claim] = ()) -> None:
+    async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> None:
         """claims: those that were found true, of a match."""
         at = seconds_in_utc(self._now())
-        if verified.outcome is Outcome.MATCH:
+        if verified.outcome is VerifyOutcome.MATCH:
             self._waiting += _matches(verified, claims, at)
         elif what := _WHAT.get(verified.outcome):
             self._waiting.append(
@@ -93,7 +93,7 @@ def _same_version(one: Event, other: Event) -> bool:
     return one.etag == other.etag and len(names - {NULL}) <= 1
 
 
-def _matches(verified: Verified, claims: Sequence[Claim], at: str) -> Iterator[Event]:
+def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> Iterator[Event]:
     """One event for each digest of the ledger; a manifest's joins that of the same algorithm, where there is one."""
     origins: dict[tuple[str, str | None, str | None], list[str]] = {}
     for claim in sorted(claims, key=lambda claim: claim.version is None):

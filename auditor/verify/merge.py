@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import Subject, Version
+from auditor.ledger.base import KeyRecord, Version
 from auditor.ledger.matching import NULL
 from auditor.model.object import ObjectRef
 from auditor.model.record import record
@@ -30,14 +30,14 @@ class Pair:
 
     key: str
     ref: ObjectRef | None
-    subject: Subject | None
+    subject: KeyRecord | None
     absent: bool = False
     version: Version | None = None
     delete_markers: int = 0
 
 
 async def merged(
-    pages: AsyncGenerator[list[Listed], None], subjects: AsyncGenerator[Subject, None], target: Target
+    pages: AsyncGenerator[list[Listed], None], subjects: AsyncGenerator[KeyRecord, None], target: Target
 ) -> AsyncGenerator[list[Pair], None]:
     """Pairs in key order, about a page of the listing at a time. What only the ledger has is told as far as the listing
     has come, and all the rest when the listing has ended. Raises what either raises.
@@ -70,7 +70,7 @@ async def merged(
 class _Key:
     """The key that the listing is at, and which of the ledger's versions of it were listed."""
 
-    def __init__(self, name: str, subject: Subject | None) -> None:
+    def __init__(self, name: str, subject: KeyRecord | None) -> None:
         self.name = name
         self._subject = subject
         self._awaited = {version.version_id: version for version in _real_versions(subject)}
@@ -99,14 +99,14 @@ class _Key:
             yield Pair(self.name, None, replace(self._subject, versions=()), absent=True)
 
 
-def _absent(subject: Subject, versions: bool) -> Iterator[Pair]:
+def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
     """A key that is not listed: as a whole, or each of its versions where versions are what is listed."""
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)
 
 
-def _real_versions(subject: Subject | None) -> Iterator[Version]:
+def _real_versions(subject: KeyRecord | None) -> Iterator[Version]:
     """Versions with a name of their own and digests, each once."""
     found = {} if subject is None else {one.version_id: one for one in subject.versions if one.digests}
     return (version for name, version in found.items() if name != NULL)
@@ -115,14 +115,14 @@ def _real_versions(subject: Subject | None) -> Iterator[Version]:
 class _Ahead:
     """The ledger's subjects in the target's range, looked at one ahead."""
 
-    def __init__(self, subjects: AsyncIterator[Subject], target: Target) -> None:
+    def __init__(self, subjects: AsyncIterator[KeyRecord], target: Target) -> None:
         self._subjects = subjects
         self._target = target
-        self._next: Subject | None = None
+        self._next: KeyRecord | None = None
         self._last: str | None = None
         self._ended = False
 
-    async def before(self, key: str | None) -> Subject | None:
+    async def before(self, key: str | None) -> KeyRecord | None:
         """The next one, if its key comes before this one; None as key: before the end."""
         subject = await self._peek()
         if subject is None or (key is not None and subject.key >= key):
@@ -130,7 +130,7 @@ class _Ahead:
         self._next = None
         return subject
 
-    async def at(self, key: str) -> Subject | None:
+    async def at(self, key: str) -> KeyRecord | None:
         """The next one, if it is of this key."""
         subject = await self._peek()
         if subject is None or subject.key != key:
@@ -138,7 +138,7 @@ class _Ahead:
         self._next = None
         return subject
 
-    async def _peek(self) -> Subject | None:
+    async def _peek(self) -> KeyRecord | None:
         while self._next is None and not self._ended:
             subject = await anext(self._subjects, None)
             if subject is None or self._target.beyond(subject.key):

@@ -11,7 +11,7 @@ from auditor.model.record import record
 from auditor.text import visible
 
 
-class Outcome(StrEnum):
+class VerifyOutcome(StrEnum):
     """Of each object one. Objects that the listing has, and of those that only the ledger has."""
 
     MATCH = "match"
@@ -27,22 +27,22 @@ class Outcome(StrEnum):
     LEFT_FOR_COST = "left_for_cost"
 
 
-SIGNS: Final[Mapping[Outcome, str]] = {
-    Outcome.MATCH: "=",
-    Outcome.MISMATCH: "*",
-    Outcome.CHANGED: "~",
-    Outcome.MISSING: "-",
-    Outcome.DELETED: "x",
-    Outcome.NEW: "+",
-    Outcome.UNREADABLE: "!",
-    Outcome.ARCHIVED: "a",
-    Outcome.IN_FLIGHT: ">",
-    Outcome.NOT_DUE: ".",
-    Outcome.LEFT_FOR_COST: "$",
+SIGNS: Final[Mapping[VerifyOutcome, str]] = {
+    VerifyOutcome.MATCH: "=",
+    VerifyOutcome.MISMATCH: "*",
+    VerifyOutcome.CHANGED: "~",
+    VerifyOutcome.MISSING: "-",
+    VerifyOutcome.DELETED: "x",
+    VerifyOutcome.NEW: "+",
+    VerifyOutcome.UNREADABLE: "!",
+    VerifyOutcome.ARCHIVED: "a",
+    VerifyOutcome.IN_FLIGHT: ">",
+    VerifyOutcome.NOT_DUE: ".",
+    VerifyOutcome.LEFT_FOR_COST: "$",
 }
 """How a line of the combined report begins; those of `rclone check --combined` where it has the same."""
 
-FINDINGS: Final = (Outcome.MISMATCH, Outcome.MISSING)
+FINDINGS: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING)
 """They make the exit code 3."""
 
 
@@ -55,7 +55,7 @@ class Verified:
     """
 
     key: str
-    outcome: Outcome
+    outcome: VerifyOutcome
     listed: bool = True
     version_id: str | None = None
     etag: str | None = None

@@ -9,48 +9,48 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from auditor.aio.budget import Permits
+from auditor.aio.budget import InFlightBudget
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.errors import CallFailed
 from auditor.hashing.digest.result import Paused
 from auditor.s3.storage_class import charged
-from auditor.verify.compare import Judge, Question
+from auditor.verify.compare import Comparison, ReadRequest
 from auditor.verify.due import Due
-from auditor.verify.history import Notes
+from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair
-from auditor.verify.outcome import Outcome
-from auditor.verify.read import Answer
+from auditor.verify.outcome import VerifyOutcome
+from auditor.verify.read import ReadResult
 
 WINDOW: Final = 10_000
 """Outcomes that wait for that of an earlier key; one large object holds back no more than these."""
 
-Ask = Callable[[Question], Awaitable[Answer | Paused]]
+Ask = Callable[[ReadRequest], Awaitable[ReadResult | Paused]]
 Gone = Callable[[Pair], Awaitable[bool]]
 """Whether a notification said that this is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class ReadPolicy:
     """What is read: what is due, as of `now`, and does not cost, unless that is accepted."""
 
-    judge: Judge
+    judge: Comparison
     due: Due
     now: datetime
     accept_cost: bool = False
 
-    def look(self, pair: Pair) -> Answer | Question:
+    def look(self, pair: Pair) -> ReadResult | ReadRequest:
         """Of a listed object: its outcome, or what must be read to know it."""
         if pair.ref is None:
             raise ValueError("it is not listed")
         found = self.judge.listed(pair.ref, pair.subject)
-        if not isinstance(found, Question):
-            return Answer(found)
+        if not isinstance(found, ReadRequest):
+            return ReadResult(found)
         ref = found.ref
         if not self.due.due(ref.key, ref.version_id, found.checked, self.now):
-            return Answer(found.verified(found.unread))
+            return ReadResult(found.verified(found.unread))
         if not self.accept_cost and charged(ref.storage_class, ref.size) is not None:
-            return Answer(found.verified(Outcome.LEFT_FOR_COST, storage_class=ref.storage_class))
+            return ReadResult(found.verified(VerifyOutcome.LEFT_FOR_COST, storage_class=ref.storage_class))
         return found
 
 
@@ -59,7 +59,7 @@ class Done:
     """One step in key order. answer None: only delete markers were passed."""
 
     key: str
-    answer: Answer | None
+    answer: ReadResult | None
     delete_markers: int = 0
 
 
@@ -74,11 +74,11 @@ class Walk:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: ReadPolicy,
         ask: Ask,
         gone: Gone,
-        notes: Notes,
-        permits: Permits,
+        notes: HistoryWriter,
+        permits: InFlightBudget,
         stop: Stop,
         sink: Callable[[Done], Awaitable[None]],
         *,
@@ -150,7 +150,7 @@ class Walk:
         if pair.ref is None:
             return Done(pair.key, None, pair.delete_markers)
         found = self._rules.look(pair)
-        if isinstance(found, Answer):
+        if isinstance(found, ReadResult):
             await self._notes.add(found.verified)
             return Done(pair.key, found, pair.delete_markers)
         weight = self._weight(pair.ref.size)
@@ -165,7 +165,7 @@ class Walk:
         task.add_done_callback(lambda _: self._permits.give(weight))
         return task
 
-    async def _read(self, pair: Pair, question: Question) -> Done | None:
+    async def _read(self, pair: Pair, question: ReadRequest) -> Done | None:
         answer = await self._ask(question)
         if isinstance(answer, Paused):
             return None
@@ -175,7 +175,7 @@ class Walk:
     async def _absent(self, pair: Pair) -> Done:
         verified = self._rules.judge.absent(pair, await self._gone(pair))
         await self._notes.add(verified)
-        return Done(pair.key, Answer(verified), pair.delete_markers)
+        return Done(pair.key, ReadResult(verified), pair.delete_markers)
 
     async def _drain(self) -> None:
         while (doing := await self._started.get()) is not None:

@@ -10,12 +10,12 @@ from typing import Final
 from auditor.errors import CallFailed, DigestConflict
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable
 from auditor.hashing.queue.message import HashTask
-from auditor.ledger.base import S3, Digests
+from auditor.ledger.base import S3, DigestStore
 from auditor.model.object import ObjectRef
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position
-from auditor.verify.compare import Claim, Question
-from auditor.verify.outcome import Outcome, Verified
+from auditor.verify.compare import ExpectedDigest, ReadRequest
+from auditor.verify.outcome import Verified, VerifyOutcome
 
 _PAGE: Final = 100
 
@@ -26,7 +26,7 @@ Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReadResult:
     """bytes_read: None where no read came to its end. recorded: the ledger has new digests of it."""
 
     verified: Verified
@@ -34,11 +34,11 @@ class Answer:
     recorded: bool = False
 
 
-class Reader:
+class VerifyReader:
     """Answers questions; what befalls one object is an outcome. wanted: algorithms of what is new in the ledger."""
 
     def __init__(
-        self, bucket: str, engine: Engine, caller: Caller, ledger: Digests, hash_one: Hash, wanted: Sequence[str]
+        self, bucket: str, engine: Engine, caller: Caller, ledger: DigestStore, hash_one: Hash, wanted: Sequence[str]
     ) -> None:
         self._bucket = bucket
         self._engine = engine
@@ -47,7 +47,7 @@ class Reader:
         self._hash = hash_one
         self._wanted = tuple(wanted)
 
-    async def answer(self, question: Question) -> Answer | Paused:
+    async def answer(self, question: ReadRequest) -> ReadResult | Paused:
         """Paused: there was no time to read all of it. Raises only what would befall every object."""
         ref = question.ref
         names = dict.fromkeys([claim.algorithm for claim in question.claims])
@@ -59,37 +59,37 @@ class Reader:
             case Paused():
                 return result
             case Mismatch():
-                claim = Claim(result.algorithm, result.stored, S3)
-                return Answer(question.differs(claim, result.ours), result.bytes_read)
+                claim = ExpectedDigest(result.algorithm, result.stored, S3)
+                return ReadResult(question.differs(claim, result.ours), result.bytes_read)
             case Superseded():
-                return Answer(await self._superseded(question, result.code))
+                return ReadResult(await self._superseded(question, result.code))
             case Unhashable():
                 if result.code == "archived":
-                    return Answer(question.verified(Outcome.ARCHIVED, storage_class=ref.storage_class))
-                return Answer(question.verified(Outcome.UNREADABLE, code=result.code))
+                    return ReadResult(question.verified(VerifyOutcome.ARCHIVED, storage_class=ref.storage_class))
+                return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code=result.code))
             case Failed():
-                return Answer(_failed(question, result.code))
+                return ReadResult(_failed(question, result.code))
 
-    async def _hashed(self, question: Question, hashed: Hashed) -> Answer:
+    async def _hashed(self, question: ReadRequest, hashed: Hashed) -> ReadResult:
         verified, size = question.compare(hashed.digests), hashed.bytes_read
-        if not question.keep or verified.outcome is Outcome.MISMATCH:
-            return Answer(verified, size)
+        if not question.keep or verified.outcome is VerifyOutcome.MISMATCH:
+            return ReadResult(verified, size)
         try:
-            return Answer(verified, size, await self._ledger.record(hashed.entry(self._bucket)))
+            return ReadResult(verified, size, await self._ledger.record(hashed.entry(self._bucket)))
         except DigestConflict as error:  # somebody recorded another digest of it meanwhile
             log.error("%s", error)
-            return Answer(question.verified(Outcome.MISMATCH, code="DigestConflict"), size)
+            return ReadResult(question.verified(VerifyOutcome.MISMATCH, code="DigestConflict"), size)
 
-    async def _superseded(self, question: Question, code: str) -> Verified:
+    async def _superseded(self, question: ReadRequest, code: str) -> Verified:
         """It was overwritten or deleted since it was listed, unless the listing still has it as it was: then it is an
         object that is listed and cannot be read.
         """
         try:
             if not await self._listed_still(question.ref):
-                return question.verified(Outcome.IN_FLIGHT)
+                return question.verified(VerifyOutcome.IN_FLIGHT)
         except CallFailed as failure:
             code = failure.code
-        return question.verified(Outcome.UNREADABLE, code=code)
+        return question.verified(VerifyOutcome.UNREADABLE, code=code)
 
     async def _listed_still(self, ref: ObjectRef) -> bool:
         query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_PAGE)
@@ -108,8 +108,8 @@ class Reader:
         return await self._caller.call("list", action, lambda: self._engine.list_page(query, position))
 
 
-def _failed(question: Question, code: str) -> Verified:
+def _failed(question: ReadRequest, code: str) -> Verified:
     """A body of another length than was recorded of this very version cannot be it."""
     if code == "SizeDiffers" and question.claims:
-        return question.verified(Outcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
-    return question.verified(Outcome.UNREADABLE, code=code)
+        return question.verified(VerifyOutcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
+    return question.verified(VerifyOutcome.UNREADABLE, code=code)

@@ -13,35 +13,35 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from auditor.aio.budget import Permits
+from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
-from auditor.config.resources import Surroundings, connection_to
+from auditor.config.resources import VerifyResources, connection_to
 from auditor.config.settings import Settings
-from auditor.dates import seconds_in_utc
 from auditor.hashing.digest.object import BYTES_IN_FLIGHT, MIB, hash_patiently, hash_threads
 from auditor.hashing.digest.result import Paused, Result
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.queue.message import HashTask
+from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.paths import new_run_id
 from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import Permits as CallPermits
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
 from auditor.s3.listing import pages
-from auditor.s3.open import open_at_home
-from auditor.s3.rate import Rate
+from auditor.s3.open import open_in_its_region
+from auditor.s3.rate import RateLimit
 from auditor.text import visible
-from auditor.verify.checkpoint import Distance
-from auditor.verify.compare import Judge, Question
+from auditor.verify.checkpoint import VerifyCheckpoint
+from auditor.verify.compare import Comparison, ReadRequest
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
-from auditor.verify.history import Notes
+from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair, merged
-from auditor.verify.outcome import Outcome, Verified
-from auditor.verify.pipeline import WINDOW, Done, Rules, Walk
-from auditor.verify.read import Answer, Reader
-from auditor.verify.summary import Lines, counts_of
+from auditor.verify.outcome import Verified, VerifyOutcome
+from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
+from auditor.verify.read import ReadResult, VerifyReader
+from auditor.verify.summary import LineSink, counts_of
 
 DEFAULT_CONCURRENCY: Final = 16
 _LINES: Final = 1000
@@ -73,11 +73,11 @@ class Verification:
         self,
         target: Target,
         settings: Settings,
-        around: Surroundings,
+        around: VerifyResources,
         stop: Stop,
         *,
         compared: Collection[str] | None = None,
-        combined: Lines | None = None,
+        combined: LineSink | None = None,
         watch: Callable[[Snapshot], None] | None = None,
         hop: Hop | None = None,
     ) -> None:
@@ -95,7 +95,7 @@ class Verification:
         self._folder = VerifyFolder(around.store, target.bucket, self.verify_id, hop.number if hop else 0)
         self._now = now
         self._due = due_of(settings.max_age, settings.percent, settings.every)
-        self._at = Distance(now, target.start_after, target.start_after)
+        self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []
         self._gets = 0
         self.advanced = False
@@ -135,22 +135,22 @@ class Verification:
         settings, target = self._settings, self._target
         target = replace(target, start_after=self._at.start_after)
         begun_at = self._at.start_after
-        rate = Rate(settings.max_rate)
+        rate = RateLimit(settings.max_rate)
         caller = Caller(
             target.bucket,
             rate=rate,
-            permits=CallPermits(self._concurrency),
+            permits=ConcurrencyLimit(self._concurrency),
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
         # One for the listing, and those of an object that has several.
         connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
         with hash_threads() as executor:
-            async with open_at_home(settings.engine, connection) as engine:
-                permits = Permits(self._concurrency, BYTES_IN_FLIGHT)
+            async with open_in_its_region(settings.engine, connection) as engine:
+                permits = InFlightBudget(self._concurrency, BYTES_IN_FLIGHT)
                 hash_one = partial(self._hash, engine, rate, permits, executor)
-                reader = Reader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
-                notes = Notes(self._ledger, target.bucket)
+                reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
+                notes = HistoryWriter(self._ledger, target.bucket)
                 subjects = self._ledger.subjects(target.bucket, target.prefix)
                 walk = Walk(
                     self._rules(),
@@ -171,22 +171,22 @@ class Verification:
                     self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
                     await self._io(self._folder.write, self._drained())
 
-    def _rules(self) -> Rules:
+    def _rules(self) -> ReadPolicy:
         settings = self._settings
         began = self._now.timestamp()
-        judge = Judge(
+        judge = Comparison(
             in_flight_from=_written(max(0.0, began - settings.grace)),
             in_flight_to=_written(began + _LONGEST_RUN),
             algorithms=self._compared,
             record=settings.record,
         )
-        return Rules(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
+        return ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
 
     async def _hash(
         self,
         engine: Engine,
-        rate: Rate,
-        permits: Permits,
+        rate: RateLimit,
+        permits: InFlightBudget,
         executor: Executor,
         task: HashTask,
         algorithms: Sequence[str],
@@ -211,11 +211,11 @@ class Verification:
             sleep=_pause,
         )
 
-    async def _ask(self, reader: Reader, question: Question) -> Answer | Paused:
+    async def _ask(self, reader: VerifyReader, question: ReadRequest) -> ReadResult | Paused:
         answer = await reader.answer(question)
         if isinstance(answer, Paused):
             if answer.checkpoint is None:  # the next hop would begin at its start, and come no further
-                return Answer(question.verified(Outcome.UNREADABLE, code="NoCarriedState"))
+                return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code="NoCarriedState"))
             self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
         return answer
 

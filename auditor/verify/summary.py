@@ -7,33 +7,33 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from auditor.text import counted, harmless, visible
-from auditor.verify.outcome import FINDINGS, SIGNS, Outcome
-from auditor.verify.tally import Tally
+from auditor.verify.outcome import FINDINGS, SIGNS, VerifyOutcome
+from auditor.verify.tally import VerifyTally
 
-_WORDS: Final[Mapping[Outcome, str]] = {
-    Outcome.MATCH: "match: read, and the bytes are what they were",
-    Outcome.MISMATCH: "MISMATCH: the bytes are not those that were recorded or expected",
-    Outcome.CHANGED: "changed: another version or ETag than the ledger's last",
-    Outcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification said that it was deleted",
-    Outcome.DELETED: "deleted, as a notification said",
-    Outcome.NEW: "new: the ledger has no digest of it",
-    Outcome.UNREADABLE: "UNREADABLE",
-    Outcome.ARCHIVED: "archived: to be restored before they can be read",
-    Outcome.IN_FLIGHT: "in flight: written so lately that the ledger may not know yet",
-    Outcome.NOT_DUE: "not due in this run",
-    Outcome.LEFT_FOR_COST: "left, for reading them costs (--accept-cost)",
+_WORDS: Final[Mapping[VerifyOutcome, str]] = {
+    VerifyOutcome.MATCH: "match: read, and the bytes are what they were",
+    VerifyOutcome.MISMATCH: "MISMATCH: the bytes are not those that were recorded or expected",
+    VerifyOutcome.CHANGED: "changed: another version or ETag than the ledger's last",
+    VerifyOutcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification said that it was deleted",
+    VerifyOutcome.DELETED: "deleted, as a notification said",
+    VerifyOutcome.NEW: "new: the ledger has no digest of it",
+    VerifyOutcome.UNREADABLE: "UNREADABLE",
+    VerifyOutcome.ARCHIVED: "archived: to be restored before they can be read",
+    VerifyOutcome.IN_FLIGHT: "in flight: written so lately that the ledger may not know yet",
+    VerifyOutcome.NOT_DUE: "not due in this run",
+    VerifyOutcome.LEFT_FOR_COST: "left, for reading them costs (--accept-cost)",
 }
 
-_UNKNOWN: Final = (Outcome.NEW, Outcome.IN_FLIGHT)
+_UNKNOWN: Final = (VerifyOutcome.NEW, VerifyOutcome.IN_FLIGHT)
 
 
-def counts_of(tally: Tally) -> dict[str, Any]:
+def counts_of(tally: VerifyTally) -> dict[str, Any]:
     """The counted part of the summary; `outcomes` sums to listed + ledger_only."""
     return {
         "listed": tally.listed,
         "ledger_only": tally.ledger_only,
         "delete_markers": tally.delete_markers,
-        "outcomes": {outcome.value: tally.outcomes[outcome.value] for outcome in Outcome},
+        "outcomes": {outcome.value: tally.outcomes[outcome.value] for outcome in VerifyOutcome},
         "unreadable": [{"code": code, "count": count} for code, count in tally.unreadable.most_common()],
         "left_for_cost": {name: {"objects": left[0], "bytes": left[1]} for name, left in sorted(tally.left.items())},
         "read": {"objects": tally.read_objects, "bytes": tally.read_bytes},
@@ -43,7 +43,7 @@ def counts_of(tally: Tally) -> dict[str, Any]:
 
 def exit_code(summary: Mapping[str, Any]) -> int:
     """4: something could not be looked at; else 3: bytes are not what they were, or gone; else 0."""
-    if not summary["complete"] or summary["outcomes"][Outcome.UNREADABLE.value]:
+    if not summary["complete"] or summary["outcomes"][VerifyOutcome.UNREADABLE.value]:
         return 4
     return 3 if any(summary["outcomes"][outcome.value] for outcome in FINDINGS) else 0
 
@@ -62,7 +62,7 @@ def lines_of(summary: Mapping[str, Any]) -> Iterator[str]:
     for name, left in summary["left_for_cost"].items():
         yield f"{'':16}{visible(name)}: {counted(left['objects'], 'object')}, {counted(left['bytes'], 'byte')}"
     yield f"read {counted(read['objects'], 'object')}, {counted(read['bytes'], 'byte')}; due: {summary['due']}"
-    if not any(outcomes[outcome.value] for outcome in Outcome if outcome not in _UNKNOWN):
+    if not any(outcomes[outcome.value] for outcome in VerifyOutcome if outcome not in _UNKNOWN):
         yield f"nothing was compared: {_why_nothing(sum(outcomes.values()))}"
     if summary["recorded"]:
         yield f"recorded as new evidence: {counted(summary['recorded'], 'object')}"
@@ -85,20 +85,20 @@ def printed(summary: Mapping[str, Any], output: str) -> str:
     return "".join(f"{line}\n" for line in lines_of(summary))
 
 
-_NAMED: Final = (*FINDINGS, Outcome.UNREADABLE)
+_NAMED: Final = (*FINDINGS, VerifyOutcome.UNREADABLE)
 _MOST: Final = 10
 
 
-class Lines(Protocol):
+class LineSink(Protocol):
     """Takes the combined report, a line at a time."""
 
     def write(self, text: str, /) -> object: ...
 
 
-class Named:
+class WorstObjects:
     """Keeps the first lines of each kind that it names, and hands every line on. lines: None: nobody takes them."""
 
-    def __init__(self, lines: Lines | None) -> None:
+    def __init__(self, lines: LineSink | None) -> None:
         self._lines = lines
         self._kept: dict[str, list[str]] = {SIGNS[outcome]: [] for outcome in _NAMED}
 
@@ -110,7 +110,7 @@ class Named:
             self._lines.write(text)
 
     def table(self, summary: Mapping[str, Any]) -> Iterator[str]:
-        """Lines with their ends, the mismatches first; nothing where nothing is wrong."""
+        """LineSink with their ends, the mismatches first; nothing where nothing is wrong."""
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"

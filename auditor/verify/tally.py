@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from auditor.verify.outcome import Outcome
-from auditor.verify.read import Answer
+from auditor.verify.outcome import VerifyOutcome
+from auditor.verify.read import ReadResult
 
 
 @dataclass(slots=True)
-class Tally:
+class VerifyTally:
     """outcomes: one for each object listed, and for each that only the ledger has. unreadable: by code.
 
     left: objects and bytes of each storage class whose reading would cost. read_objects, read_bytes: what was read.
@@ -28,16 +28,16 @@ class Tally:
     read_bytes: int = 0
     recorded: int = 0
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: ReadResult) -> None:
         verified = answer.verified
         self.outcomes[verified.outcome.value] += 1
         if verified.listed:
             self.listed += 1
         else:
             self.ledger_only += 1
-        if verified.outcome is Outcome.UNREADABLE:
+        if verified.outcome is VerifyOutcome.UNREADABLE:
             self.unreadable[verified.detail["code"]] += 1
-        if verified.outcome is Outcome.LEFT_FOR_COST:
+        if verified.outcome is VerifyOutcome.LEFT_FOR_COST:
             left = self.left.setdefault(verified.detail["storage_class"], [0, 0])
             left[0] += 1
             left[1] += verified.size or 0
@@ -69,7 +69,7 @@ class Tally:
             listed=int(value["listed"]),
             ledger_only=int(value["ledger_only"]),
             delete_markers=int(value["delete_markers"]),
-            outcomes=Counter({Outcome(name).value: int(count) for name, count in value["outcomes"].items()}),
+            outcomes=Counter({VerifyOutcome(name).value: int(count) for name, count in value["outcomes"].items()}),
             unreadable=Counter({str(name): int(count) for name, count in value["unreadable"].items()}),
             left={str(name): [int(objects), int(size)] for name, (objects, size) in value["left"].items()},
             read_objects=int(value["read_objects"]),

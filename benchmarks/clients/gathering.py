@@ -13,13 +13,13 @@ from auditor.rules import RULES
 from auditor.rules.plan import make_plan
 from auditor.rules.selection import select
 from auditor.s3.calls import Caller
-from auditor.s3.concurrency import AUTO_CEILING, Permits, first_in_flight
+from auditor.s3.concurrency import AUTO_CEILING, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import pages
-from auditor.s3.object_reader import Reader
-from auditor.s3.rate import Rate
+from auditor.s3.object_reader import ObjectReader
+from auditor.s3.rate import RateLimit
 from benchmarks.facts import FACTS
 from benchmarks.server.objects import BUCKET
 
@@ -34,16 +34,18 @@ async def gathered(engine: Engine) -> int:
     """How many ACLs were read, at the default pace and concurrency."""
     settings, count = Settings(), 0
     caller = Caller(
-        BUCKET, rate=Rate(settings.max_rate), permits=Permits(AUTO_CEILING, auto=True, first=first_in_flight())
+        BUCKET,
+        rate=RateLimit(settings.max_rate),
+        permits=ConcurrencyLimit(AUTO_CEILING, auto=True, first=first_in_flight()),
     )
-    caller.permits.begin_with(engine.open_connections)
+    caller.permits.assume_open(engine.open_connections)
     plan = make_plan(select(RULES, {}, (), (), "exposure"), FACTS)
 
     async def sink(batch: list[Gathered]) -> None:
         nonlocal count
         count += sum(item.evidence is not None and isinstance(item.evidence.acl, Acl) for item in batch)
 
-    reader = Reader(engine, caller, plan.ask, settings.algorithms)
+    reader = ObjectReader(engine, caller, plan.ask, settings.algorithms)
     await gather(pages(engine, caller, Target(BUCKET)), reader, caller, Stop(), sink, calls_per_object=1)
-    engine.keep(caller.permits.statistics().limit)
+    engine.keep_idle(caller.permits.statistics().limit)
     return count

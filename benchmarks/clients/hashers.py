@@ -18,7 +18,7 @@ def ours(
     after one of a byte; a lap each. streams: None is auto. idle: peak MiB before the object.
     """
     from auditor.aio import loop as loops
-    from auditor.aio.budget import Permits
+    from auditor.aio.budget import InFlightBudget
     from auditor.aws.connection import Connection
     from auditor.hashing.digest.object import BYTES_IN_FLIGHT, hash_object, hash_threads
     from auditor.hashing.digest.result import Hashed
@@ -46,7 +46,7 @@ def ours(
                             chunk_size=chunk * MIB,
                             streams=streams,
                             executor=threads,
-                            memory=Permits(1, BYTES_IN_FLIGHT),
+                            memory=InFlightBudget(1, BYTES_IN_FLIGHT),
                         )
         if not isinstance(found, Hashed):
             raise RuntimeError(f"not hashed: {found}")

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.aws.sqs import BATCH, Outgoing, Queue, Received, Refused, batches
+from auditor.aws.sqs import BATCH, Outgoing, Queue, Received, RefusedEntry, batches
 from benchmarks.meter import MIB, Meter
 from benchmarks.server.objects import BUCKET, SIZED
 
@@ -32,7 +32,7 @@ class CountedQueue:
         self.messages: deque[str] = deque()
         self._batch = batch
 
-    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
+    async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
         for part in batches(entries):
             self.requests["SendMessageBatch"] += 1
             self.messages += [entry.body for entry in part]

@@ -17,7 +17,7 @@ from botocore.session import Session
 
 from auditor.aws import session as aws
 from auditor.aws.connection import Connection
-from auditor.aws.endpoint import Origin, origin_of, proxy_for, resolve_origin, tls_context
+from auditor.aws.endpoint import Origin, origin_of, proxy_for, resolve_endpoint, tls_context
 from auditor.aws.sigv4 import encode_key
 from auditor.errors import CredentialsError, UsageError
 from tests.support.servers.ends import streams_served
@@ -60,7 +60,7 @@ def sent_by_the_sdk(connection: Connection) -> tuple[str, str]:
 def as_the_sdk(**fields: Any) -> Origin:
     """The origin, compared with the SDK on the way."""
     connection = Connection(**{"bucket": BUCKET, **fields})
-    origin = resolve_origin(connection)
+    origin = resolve_endpoint(connection)
     url = f"{origin.url}{origin.path_prefix}/{encode_key(KEY)}"
     assert (url, f"{origin.region}/{origin.service}") == sent_by_the_sdk(connection)
     return origin
@@ -101,7 +101,7 @@ def test_fips_and_dualstack(
     monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", dualstack)
     if not offered(region):
         with pytest.raises(UsageError, match="the AWS SDK refuses the settings"):
-            resolve_origin(Connection(bucket=BUCKET, region=region))
+            resolve_endpoint(Connection(bucket=BUCKET, region=region))
         return
     origin = as_the_sdk(region=region)
     assert ("s3-fips" in origin.host, "dualstack" in origin.host) == (fips == "true", dualstack == "true")
@@ -155,14 +155,14 @@ def test_an_endpoint_of_the_users_own(
     else:
         monkeypatch.setenv(setting, url)
     connection = Connection(bucket=BUCKET, **fields)  # type: ignore[arg-type]
-    origin = resolve_origin(connection)
+    origin = resolve_endpoint(connection)
     assert (f"{origin.url}{origin.path_prefix}/{encode_key(KEY)}", "eu-west-1/s3") == sent_by_the_sdk(connection)
     found = (origin.scheme, origin.host, origin.port, origin.host_header, origin.path_prefix)
     assert (*found, origin.region, origin.service) == (*expected, "eu-west-1", "s3")
 
 
 def test_an_endpoint_with_a_password_in_it() -> None:
-    assert resolve_origin(Connection(bucket=BUCKET, endpoint_url="http://u:p@gateway.example:81")).url == (
+    assert resolve_endpoint(Connection(bucket=BUCKET, endpoint_url="http://u:p@gateway.example:81")).url == (
         "http://gateway.example:81"
     )
 
@@ -236,7 +236,7 @@ def test_access_points(bucket: str, host: str, region: str, service: str) -> Non
 )
 def test_what_cannot_be_resolved(fields: dict[str, str]) -> None:
     with pytest.raises(UsageError):
-        resolve_origin(Connection(**{"bucket": BUCKET, "region": "us-east-1", **fields}))  # type: ignore[arg-type]
+        resolve_endpoint(Connection(**{"bucket": BUCKET, "region": "us-east-1", **fields}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -255,19 +255,19 @@ def test_old_signatures_in_a_profile_are_not_for_s3_any_more() -> None:
 def test_no_such_profile_where_the_environment_settles_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_DATA_PATH", "AWS_CA_BUNDLE"):
         monkeypatch.setenv(name, "anything")
-    for resolved in (tls_context, resolve_origin):
+    for resolved in (tls_context, resolve_endpoint):
         with pytest.raises(CredentialsError, match="'nobody'"):
             resolved(Connection(bucket=BUCKET, profile="nobody"))
 
 
 def test_files_that_cannot_be_used() -> None:
     with pytest.raises(CredentialsError, match="'nobody'"):
-        resolve_origin(Connection(bucket=BUCKET, profile="nobody"))
+        resolve_endpoint(Connection(bucket=BUCKET, profile="nobody"))
     with pytest.raises(CredentialsError, match="'nobody'"):
         tls_context(Connection(bucket=BUCKET, profile="nobody"))
     write_config("[default\n")
     with pytest.raises(UsageError, match="configuration files"):
-        resolve_origin(Connection(bucket=BUCKET))
+        resolve_endpoint(Connection(bucket=BUCKET))
     with pytest.raises(UsageError, match="configuration files"):
         tls_context(Connection(bucket=BUCKET))
 
@@ -281,7 +281,7 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def at(url: str) -> Origin:
-    return resolve_origin(Connection(bucket=BUCKET, endpoint_url=url))
+    return resolve_endpoint(Connection(bucket=BUCKET, endpoint_url=url))
 
 
 HTTPS = "https://gateway.example:8443/below"
@@ -309,7 +309,7 @@ def test_hosts_that_go_past_the_proxy(bypass: str, no_proxies: pytest.MonkeyPatc
 def test_a_bypass_covers_the_buckets_below_it(no_proxies: pytest.MonkeyPatch) -> None:
     no_proxies.setenv("HTTPS_PROXY", "http://proxy.example")
     no_proxies.setenv("NO_PROXY", ".amazonaws.com")
-    assert proxy_for(resolve_origin(Connection(bucket=BUCKET))) is None
+    assert proxy_for(resolve_endpoint(Connection(bucket=BUCKET))) is None
     assert proxy_for(at(HTTPS)) == "http://proxy.example"
 
 

@@ -14,7 +14,7 @@ from botocore.config import Config
 
 from auditor.aws.client import _make
 from auditor.aws.connection import Connection
-from auditor.aws.first_call import FirstCall
+from auditor.aws.first_call import FirstCallGate
 from auditor.aws.session import make_client
 
 THREADS = 4
@@ -32,7 +32,7 @@ def sqs_client() -> Any:
 class Calls:
     """Calls in threads, whose ends are decided here. most: most that were under way at once."""
 
-    def __init__(self, first: FirstCall) -> None:
+    def __init__(self, first: FirstCallGate) -> None:
         self._first = first
         self._lock = threading.Lock()
         self._under_way = 0
@@ -51,7 +51,7 @@ class Calls:
 
 
 def test_others_wait_until_the_first_is_answered_and_then_go_together() -> None:
-    calls, first_ends, others_end = Calls(FirstCall(longest=20)), threading.Event(), threading.Event()
+    calls, first_ends, others_end = Calls(FirstCallGate(longest=20)), threading.Event(), threading.Event()
     with ThreadPoolExecutor(THREADS) as pool:
         first = pool.submit(calls.make, first_ends)
         others = [pool.submit(calls.make, others_end) for _ in range(THREADS - 1)]
@@ -66,7 +66,7 @@ def test_others_wait_until_the_first_is_answered_and_then_go_together() -> None:
 
 
 def test_after_a_call_without_an_answer_the_next_is_alone_too() -> None:
-    calls = Calls(FirstCall(longest=20))
+    calls = Calls(FirstCallGate(longest=20))
     with ThreadPoolExecutor(THREADS) as pool:
         ended = [pool.submit(calls.make, None, ConnectionError()) for _ in range(20)]
         assert [one.result(20) for one in ended] == [None] * 20
@@ -74,7 +74,7 @@ def test_after_a_call_without_an_answer_the_next_is_alone_too() -> None:
 
 
 def test_nobody_waits_for_ever() -> None:
-    calls, end = Calls(FirstCall(longest=0.05)), threading.Event()
+    calls, end = Calls(FirstCallGate(longest=0.05)), threading.Event()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(calls.make, end)
         second = pool.submit(calls.make, None)

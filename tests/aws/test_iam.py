@@ -23,7 +23,7 @@ from auditor.ledger.base import Entry, Event, Expectation, Lease, Notice, Work
 from auditor.ledger.dynamodb.ledger import DynamoLedger
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
-from auditor.s3.bucket_settings import QUESTIONS
+from auditor.s3.bucket_settings import SETTINGS
 from tests.support.paths import ROOT
 
 access = partial(Access, acl=True, head=True)
@@ -40,7 +40,7 @@ def actions(policy: dict[str, Any], resource: str | None = None) -> set[str]:
 
 
 def test_every_bucket_call_has_its_action_and_no_other() -> None:
-    assert {question.action for question in QUESTIONS} | {"HeadBucket"} == BUCKET_CALLS.keys()
+    assert {question.action for question in SETTINGS} | {"HeadBucket"} == BUCKET_CALLS.keys()
 
 
 def test_nothing_in_the_audited_bucket_can_be_written() -> None:

@@ -24,7 +24,7 @@ import pytest
 from auditor.cli.commands.demo import SHOWN, end
 from auditor.cli.demo.bucket import BUCKET, keys_of
 from auditor.cli.demo.compare import audit_differences, compare, hashing_differences
-from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, Verified, range_of
+from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage, range_of
 from auditor.cli.demo.files import ENOUGH_FILES, MOST_FILES, choose
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.cli.demo.run import run_tour
@@ -268,10 +268,10 @@ def test_what_is_left_to_hash_is_told(first: dict[str, Any], work: Counts, secon
     assert said in " ".join(hashing_differences(first, work, second))
 
 
-def verified(**changes: Any) -> Verified:
+def verified(**changes: Any) -> VerifiedDamage:
     summary = {"verify": "20260102T030405Z-0a1b2c", "complete": True, "outcomes": {"match": 5}}
     lines = {"* backups/customers.sql", "* board/minutes.txt", "- deploy/settings.yml"}
-    return Verified({**summary, **changes}, frozenset(changes.get("lines", lines)))
+    return VerifiedDamage({**summary, **changes}, frozenset(changes.get("lines", lines)))
 
 
 def test_all_damage_is_found() -> None:
@@ -292,7 +292,7 @@ def test_all_damage_is_found() -> None:
         ),
     ],
 )
-def test_what_a_verification_gets_wrong_is_told(found: Verified, said: str) -> None:
+def test_what_a_verification_gets_wrong_is_told(found: VerifiedDamage, said: str) -> None:
     assert found.differences(5 + len(DAMAGED)) == [said]
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from auditor.errors import CallFailed
 from auditor.hashing.digest.object import MIB
-from auditor.hashing.in_process import InProcessHasher, Taken
-from auditor.hashing.status import Fixity
+from auditor.hashing.in_process import HashOutcome, InProcessHasher
+from auditor.hashing.status import HashStatusFinder
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import Evidence, ObjectRef, Skipped
-from auditor.s3.rate import Rate
+from auditor.s3.rate import RateLimit
 from tests.support.audit_runs import audit
 from tests.support.fakes.hashing import Store, etag_of
 from tests.support.servers.clients import BUCKET
@@ -33,7 +33,7 @@ async def ledger() -> AsyncIterator[Ledger]:
         yield opened
 
 
-class CountedRate(Rate):
+class CountedRate(RateLimit):
     """No ceiling; counts its turns."""
 
     def __init__(self) -> None:
@@ -45,14 +45,14 @@ class CountedRate(Rate):
 
 
 def hasher_of(
-    store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: Rate | None = None, attempts: int = 3
+    store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: RateLimit | None = None, attempts: int = 3
 ) -> InProcessHasher:
     return InProcessHasher(
         "bucket",
         store,
         ledger,
         ("sha256", "sha1"),
-        rate=rate or Rate(None),
+        rate=rate or RateLimit(None),
         concurrency=2,
         chunk_size=1024,
         executor=executor,
@@ -87,7 +87,7 @@ async def test_object_whose_digest_differs_from_the_ledger_stays_pending_and_its
     await remember(ledger, store, "a", "0" * 64)
     with ThreadPoolExecutor(1) as executor:
         hasher = hasher_of(store, ledger, executor)
-        found = await Fixity("bucket", ledger, ("sha256", "sha1"), hasher).look(
+        found = await HashStatusFinder("bucket", ledger, ("sha256", "sha1"), hasher).look(
             [evidence_of(store, key) for key in ("a", "b")]
         )
     assert [looked and looked.state for looked in found] == ["pending", "hashed_now"]
@@ -101,7 +101,7 @@ async def test_every_attempt_waits_for_its_turn(ledger: Ledger) -> None:
     rate = CountedRate()
     with ThreadPoolExecutor(1) as executor:
         taken = await hasher_of(store, ledger, executor, rate).take([evidence_of(store, "a").ref])
-    assert taken == [Taken("hashed_now")]
+    assert taken == [HashOutcome("hashed_now")]
     assert rate.turns == len(store.reads) == 2
 
 
@@ -124,12 +124,12 @@ async def test_large_chunks_are_hashed_in_the_given_threads_and_in_no_others(led
             store,
             ledger,
             ("sha256",),
-            rate=Rate(None),
+            rate=RateLimit(None),
             concurrency=2,
             chunk_size=MIB,
             executor=executor,
         )
-        assert await hasher.take([evidence_of(store, "a").ref]) == [Taken("hashed_now")]
+        assert await hasher.take([evidence_of(store, "a").ref]) == [HashOutcome("hashed_now")]
     (known,) = await ledger.known("bucket", [evidence_of(store, "a").ref], ("sha256",))
     assert known == {"sha256": hashlib.sha256(store.objects["a"]).hexdigest()}
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from auditor.hashing.in_process import Taken
-from auditor.hashing.status import Fixity, Routing
+from auditor.hashing.in_process import HashOutcome
+from auditor.hashing.status import HashStatusFinder, Routing
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
-from auditor.model.object import Digests, Evidence, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, Skipped, Unread
 from tests.support.audit_runs import audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -44,8 +44,8 @@ def evidence_of(key: str = "k", size: int = len(BODY), **head: Any) -> Evidence:
     return Evidence(ref, NOT_ASKED, Head(etag=etag, content_length=size, **head))
 
 
-def fixity_of(ledger: Ledger, *algorithms: str, **options: Any) -> Fixity:
-    return Fixity("bucket", ledger, algorithms or ("sha256",), **options)
+def fixity_of(ledger: Ledger, *algorithms: str, **options: Any) -> HashStatusFinder:
+    return HashStatusFinder("bucket", ledger, algorithms or ("sha256",), **options)
 
 
 async def remember(ledger: Ledger, evidence: Evidence, **digests: str) -> None:
@@ -121,7 +121,9 @@ async def test_other_digest_than_was_recorded_is_told_and_changes_nothing(ledger
     for _ in range(2):
         (looked,) = await fixity_of(ledger).look([evidence])
         assert looked is not None
-        assert looked.digests == Digests(stored={"sha256": OTHER.hexdigest()}, recorded={"sha256": SHA256.hexdigest()})
+        assert looked.digests == DigestSources(
+            stored={"sha256": OTHER.hexdigest()}, recorded={"sha256": SHA256.hexdigest()}
+        )
     (known,) = await ledger.known("bucket", [evidence.ref], ("sha256",))
     assert known == {"sha256": SHA256.hexdigest()}
     history = await ledger.history("bucket", "k")
@@ -147,20 +149,20 @@ async def test_new_version_is_held_against_nothing_old(ledger: Ledger) -> None:
 class Told:
     """A hasher that finds what it was told to find."""
 
-    def __init__(self, taken: Taken) -> None:
+    def __init__(self, taken: HashOutcome) -> None:
         self.taken = taken
         self.refs: list[ObjectRef] = []
 
-    async def take(self, refs: Any) -> list[Taken]:
+    async def take(self, refs: Any) -> list[HashOutcome]:
         self.refs += refs
         return [self.taken for _ in refs]
 
 
 async def test_bytes_that_are_not_what_s3_stores_are_told_at_once(ledger: Ledger) -> None:
-    hasher = Told(Taken("pending", {"crc64nvme": "02" * 8}, {"crc64nvme": "01" * 8}))
+    hasher = Told(HashOutcome("pending", {"crc64nvme": "02" * 8}, {"crc64nvme": "01" * 8}))
     (looked,) = await fixity_of(ledger, hasher=hasher).look([evidence_of()])
     assert looked is not None
-    assert looked.digests == Digests(stored={"crc64nvme": "01" * 8}, read={"crc64nvme": "02" * 8})
+    assert looked.digests == DigestSources(stored={"crc64nvme": "01" * 8}, read={"crc64nvme": "02" * 8})
     assert looked.state == "pending"
     assert [event.what for event in await ledger.history("bucket", "k")] == ["mismatch"]
 
@@ -168,7 +170,7 @@ async def test_bytes_that_are_not_what_s3_stores_are_told_at_once(ledger: Ledger
 async def test_bytes_that_are_not_what_was_recorded_are_told_with_it(ledger: Ledger) -> None:
     evidence = evidence_of()
     await remember(ledger, evidence, sha256="aa" * 32)
-    hasher = Told(Taken("pending", {"sha256": "bb" * 32, "sha1": "cc" * 20}))
+    hasher = Told(HashOutcome("pending", {"sha256": "bb" * 32, "sha1": "cc" * 20}))
     (looked,) = await fixity_of(ledger, "sha256", "sha1", hasher=hasher).look([evidence])
     assert looked is not None
     assert looked.digests.recorded == {"sha256": "aa" * 32}
@@ -187,7 +189,7 @@ def classed(storage_class: str, size: int = MIB, **changes: Any) -> Evidence:
 async def test_classes_that_are_charged_are_left_unless_that_is_accepted(ledger: Ledger, accept_cost: bool) -> None:
     names = ["STANDARD", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY"]
     batch = [*map(classed, names), classed("INTELLIGENT_TIERING", 1000), classed("GLACIER", restored=True)]
-    hasher = Told(Taken("hashed_now"))
+    hasher = Told(HashOutcome("hashed_now"))
     found = await fixity_of(ledger, hasher=hasher, accept_cost=accept_cost).look(batch)
     free = {"STANDARD", "REDUCED_REDUNDANCY", "GLACIER"}
     expected = [accept_cost or item.ref.storage_class in free or item.ref.size == 1000 for item in batch]

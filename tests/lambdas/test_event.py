@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import BucketError, RunError, UsageError
-from auditor.lambdas.audit import AuditService
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_SETTINGS, EVENT_TARGET, read_event
 from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.stores import open_store
@@ -118,13 +118,13 @@ def test_any_event_is_an_invocation_or_an_error_of_its_sender(event: Any) -> Non
 async def test_a_run_that_is_none_is_refused_and_nothing_is_listed(stub: StubServer, tmp_path: Path, run: str) -> None:
     event = {"bucket": "audited", "run": run}
     with pytest.raises(UsageError, match=r"is not a run ID|there is no run"):
-        await AuditService(environ(stub, tmp_path)).handle(event, Surroundings(seconds_left=900.0))
+        await AuditFunction(environ(stub, tmp_path)).handle(event, FunctionContext(seconds_left=900.0))
     assert stub.count("ListObjectsV2") == 0
 
 
 async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServer, tmp_path: Path) -> None:
     stub.put("audited", "a.txt", b"x", acl="public-read")
-    answer = await AuditService(environ(stub, tmp_path)).handle(SCHEDULE, Surroundings(seconds_left=900.0))
+    answer = await AuditFunction(environ(stub, tmp_path)).handle(SCHEDULE, FunctionContext(seconds_left=900.0))
     (summary,) = answer["runs"]
     assert summary["complete"]
     assert summary["coverage"]["listed"] == 1
@@ -133,9 +133,9 @@ async def test_a_scheduled_event_audits_and_returns_the_summaries(stub: StubServ
 
 async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub: StubServer, tmp_path: Path) -> None:
     stub.put("audited", "a.txt", b"x")
-    service = AuditService(environ(stub, tmp_path, AUDITOR_BUCKETS="no-such-bucket,audited"))
+    service = AuditFunction(environ(stub, tmp_path, AUDITOR_BUCKETS="no-such-bucket,audited"))
     with pytest.raises(BucketError, match="no-such-bucket"):
-        await service.handle({}, Surroundings(seconds_left=900.0))
+        await service.handle({}, FunctionContext(seconds_left=900.0))
     with open_store(str(tmp_path)) as store:
         assert last_listed(store, "audited", "") == 1
 
@@ -143,17 +143,17 @@ async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub:
 @pytest.mark.parametrize("bucket", ["", None])
 async def test_an_empty_bucket_audits_nothing(stub: StubServer, tmp_path: Path, bucket: str | None) -> None:
     with pytest.raises(UsageError, match="bucket is empty"):
-        await AuditService(environ(stub, tmp_path)).handle({"bucket": bucket}, Surroundings(seconds_left=900.0))
+        await AuditFunction(environ(stub, tmp_path)).handle({"bucket": bucket}, FunctionContext(seconds_left=900.0))
     assert stub.calls == []
     assert os.listdir(tmp_path) == []
 
 
 async def test_a_run_that_is_complete_is_left_alone_and_nobody_is_alarmed(stub: StubServer, tmp_path: Path) -> None:
     stub.put("audited", "a.txt", b"x")
-    service, metrics = AuditService(environ(stub, tmp_path)), list[str]()
-    (summary,) = (await service.handle({}, Surroundings(seconds_left=900.0)))["runs"]
+    service, metrics = AuditFunction(environ(stub, tmp_path)), list[str]()
+    (summary,) = (await service.handle({}, FunctionContext(seconds_left=900.0)))["runs"]
     event = {"bucket": "audited", "run": summary["run"], "hop": 1}
-    again = await service.handle(event, Surroundings(seconds_left=900.0, emit=metrics.append))
+    again = await service.handle(event, FunctionContext(seconds_left=900.0, emit=metrics.append))
     assert again == {"runs": [], "left": [f"run {summary['run']} is complete: there is nothing to resume"]}
     assert metrics == []
 
@@ -161,11 +161,11 @@ async def test_a_run_that_is_complete_is_left_alone_and_nobody_is_alarmed(stub: 
 async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub: StubServer, tmp_path: Path) -> None:
     stub.put("audited", "secret-name", b"x", metadata={"secret": "value"})
     metrics: list[str] = []
-    around = Surroundings(seconds_left=900.0, emit=metrics.append, request="request-1")
+    around = FunctionContext(seconds_left=900.0, emit=metrics.append, request="request-1")
     with logged() as lines:
-        (summary,) = (await AuditService(environ(stub, tmp_path)).handle({}, around))["runs"]
+        (summary,) = (await AuditFunction(environ(stub, tmp_path)).handle({}, around))["runs"]
         with pytest.raises(BucketError):
-            await AuditService(environ(stub, tmp_path)).handle({"bucket": "not-there"}, around)
+            await AuditFunction(environ(stub, tmp_path)).handle({"bucket": "not-there"}, around)
     begun, ended, *failed = lines
     expected = {"run": summary["run"], "bucket": "audited", "hop": 0, "requestId": "request-1"}
     assert expected.items() <= begun.items()
@@ -189,7 +189,7 @@ async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer
     with pytest.raises(
         RunError, match=r"s3://other-bucket was not begun: .*; the audit of s3://third-bucket was not begun: "
     ):
-        await AuditService(environ(stub, tmp_path, **more)).handle({}, Surroundings(seconds_left=3.0))
+        await AuditFunction(environ(stub, tmp_path, **more)).handle({}, FunctionContext(seconds_left=3.0))
 
 
 async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it(
@@ -198,13 +198,13 @@ async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it
     for number in range(60):
         stub.put("audited", f"{number:03}", b"x")
     stub.faults = [latency(0.05)]
-    service = AuditService(environ(stub, tmp_path, AUDITOR_CONCURRENCY="1"))
-    (first,) = (await service.handle({"bucket": "audited"}, Surroundings(seconds_left=3.0)))["runs"]
+    service = AuditFunction(environ(stub, tmp_path, AUDITOR_CONCURRENCY="1"))
+    (first,) = (await service.handle({"bucket": "audited"}, FunctionContext(seconds_left=3.0)))["runs"]
     assert not first["complete"]
     assert first["coverage"]["listed"] < 60
     stub.faults = []
     event = {"bucket": "audited", "run": first["run"], "start_after": first["resume"]["start_after"], "hop": 1}
-    (second,) = (await service.handle(event, Surroundings(seconds_left=900.0)))["runs"]
+    (second,) = (await service.handle(event, FunctionContext(seconds_left=900.0)))["runs"]
     assert second["complete"]
     assert second["run"] == first["run"]
     assert second["coverage"]["listed"] == 60
@@ -223,10 +223,10 @@ async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path
         return open_engine(choice)
 
     async with EnginePool(counted) as pool:
-        service = AuditService(environ(stub, tmp_path), engines=pool.lend)
+        service = AuditFunction(environ(stub, tmp_path), engines=pool.lend)
         lines: list[str] = []
         for event in ({}, {"bucket": "audited"}, {"bucket": "audited", "concurrency": 3}):
-            done = await service.handle(event, Surroundings(seconds_left=600.0, emit=lines.append))
+            done = await service.handle(event, FunctionContext(seconds_left=600.0, emit=lines.append))
             assert done["runs"][0]["coverage"]["audited"] == 1
     assert [(name, connection.concurrency == 3) for name, connection in opened] == [("direct", False), ("direct", True)]
 
@@ -248,8 +248,8 @@ async def test_a_run_begins_with_the_connections_that_an_earlier_one_left_open(
     async def lent(choice: Choice) -> AsyncIterator[FakeEngine]:
         yield engine
 
-    service = AuditService(environ(stub, tmp_path, AUDITOR_MAX_RATE="unlimited"), engines=lent)
-    done = await service.handle({}, Surroundings(seconds_left=600.0, emit=lambda line: None))
+    service = AuditFunction(environ(stub, tmp_path, AUDITOR_MAX_RATE="unlimited"), engines=lent)
+    done = await service.handle({}, FunctionContext(seconds_left=600.0, emit=lambda line: None))
 
     assert done["runs"][0]["coverage"]["audited"] == 70
     assert engine.kept is not None

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from auditor.errors import RunError, UsageError
-from auditor.lambdas.audit import AuditService
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.handover import MOST_HOPS, next_event
 from auditor.lambdas.metrics import UNITS
 from auditor.model.target import Target
@@ -39,8 +39,8 @@ class Account:
     async def publish(self, subject: str, message: str) -> None:
         self.messages.append(f"{subject}\n{message}")
 
-    def around(self, *, hands_on: bool = True) -> Surroundings:
-        return Surroundings(
+    def around(self, *, hands_on: bool = True) -> FunctionContext:
+        return FunctionContext(
             seconds_left=self.seconds,
             successor=self if hands_on else None,
             topic=self,
@@ -52,10 +52,10 @@ class Account:
 
 
 @pytest.fixture
-def service(stub: StubServer, tmp_path: Path) -> AuditService:
+def service(stub: StubServer, tmp_path: Path) -> AuditFunction:
     for number in range(OBJECTS):
         stub.put("audited", f"{number:03}", b"x", acl="public-read" if number == 7 else "private")
-    return AuditService(
+    return AuditFunction(
         {
             "AUDITOR_BUCKETS": "audited",
             "AUDITOR_ENDPOINT_URL": stub.url,
@@ -67,7 +67,7 @@ def service(stub: StubServer, tmp_path: Path) -> AuditService:
 
 
 async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
-    service: AuditService, stub: StubServer, tmp_path: Path
+    service: AuditFunction, stub: StubServer, tmp_path: Path
 ) -> None:
     stub.faults = [latency(0.03)]
     account = Account(2.0)
@@ -99,7 +99,7 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
 
 
 async def test_a_key_range_goes_on_as_the_range_that_it_was(
-    service: AuditService, stub: StubServer, tmp_path: Path
+    service: AuditFunction, stub: StubServer, tmp_path: Path
 ) -> None:
     stub.faults = [latency(0.03)]
     account = Account(2.0)
@@ -114,12 +114,12 @@ async def test_a_key_range_goes_on_as_the_range_that_it_was(
 
 
 async def test_a_target_that_was_not_reached_is_handed_on_too(
-    service: AuditService, stub: StubServer, tmp_path: Path
+    service: AuditFunction, stub: StubServer, tmp_path: Path
 ) -> None:
     stub.faults = [latency(0.05)]
     stub.world.add("second")
     account = Account(2.0)
-    service = AuditService({**service._environ, "AUDITOR_BUCKETS": "audited,s3://second/prefix/"})
+    service = AuditFunction({**service._environ, "AUDITOR_BUCKETS": "audited,s3://second/prefix/"})
     await service.handle({"max_rate": 500}, account.around())
     assert [event["bucket"] for event in account.events] == ["audited", "second"]
     assert account.events[1] == {"bucket": "second", "prefix": "prefix/", "versions": False, "hop": 1, "max_rate": 500}
@@ -127,7 +127,7 @@ async def test_a_target_that_was_not_reached_is_handed_on_too(
     assert summary["complete"]
 
 
-async def test_a_run_that_its_own_budget_ends_is_not_handed_on(service: AuditService) -> None:
+async def test_a_run_that_its_own_budget_ends_is_not_handed_on(service: AuditFunction) -> None:
     account = Account(900.0)
     (summary,) = (await service.handle({"max_calls": 40}, account.around()))["runs"]
     assert not summary["complete"]
@@ -136,7 +136,7 @@ async def test_a_run_that_its_own_budget_ends_is_not_handed_on(service: AuditSer
     assert "did not reach its end" in account.messages[0]
 
 
-async def test_a_hole_is_told_with_counts_and_never_with_a_key(service: AuditService, stub: StubServer) -> None:
+async def test_a_hole_is_told_with_counts_and_never_with_a_key(service: AuditFunction, stub: StubServer) -> None:
     stub.put("audited", "secret-name", b"x", deny={"acl"})
     account = Account(900.0)
     await service.handle({}, account.around())
@@ -146,7 +146,7 @@ async def test_a_hole_is_told_with_counts_and_never_with_a_key(service: AuditSer
     assert "secret-name" not in message
 
 
-async def test_a_failure_is_measured_told_and_raised(service: AuditService) -> None:
+async def test_a_failure_is_measured_told_and_raised(service: AuditFunction) -> None:
     account = Account(900.0)
     with pytest.raises(RunError, match="no bucket"):
         await service.handle({"bucket": "not-there"}, account.around())
@@ -156,7 +156,7 @@ async def test_a_failure_is_measured_told_and_raised(service: AuditService) -> N
     assert len(account.messages) == 2
 
 
-async def test_every_metric_that_is_emitted_is_declared(service: AuditService) -> None:
+async def test_every_metric_that_is_emitted_is_declared(service: AuditFunction) -> None:
     account = Account(900.0)
     await service.handle({}, account.around())
     (line,) = account.lines

@@ -21,7 +21,7 @@ import pytest
 from auditor.errors import LedgerError, UsageError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.hashing.worker.options import HashSettings, hash_settings
-from auditor.lambdas.hashing import HashingService, read_settings
+from auditor.lambdas.hashing import HashingFunction, read_settings
 from auditor.ledger.dynamodb.ledger import create_table
 from tests.support.fakes.hashing import etag_of
 from tests.support.log_lines import logged
@@ -97,13 +97,13 @@ async def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Cloud:
 
 
 @pytest.fixture(params=["aioboto3", "boto3"])
-async def service(request: pytest.FixtureRequest, cloud: Cloud) -> AsyncIterator[HashingService]:
-    made = HashingService(cloud.environ | {"AUDITOR_ENGINE": request.param})
+async def service(request: pytest.FixtureRequest, cloud: Cloud) -> AsyncIterator[HashingFunction]:
+    made = HashingFunction(cloud.environ | {"AUDITOR_ENGINE": request.param})
     yield made
     await made.close()
 
 
-async def test_batch_is_hashed_into_the_ledger(service: HashingService, cloud: Cloud) -> None:
+async def test_batch_is_hashed_into_the_ledger(service: HashingFunction, cloud: Cloud) -> None:
     small, large = cloud.task("a key/+%41", b"small"), cloud.task("large", bytes(3 * MIB))
     event = cloud.received(cloud.message(small, large))
     assert await service.handle(event) == {"batchItemFailures": []}
@@ -113,7 +113,7 @@ async def test_batch_is_hashed_into_the_ledger(service: HashingService, cloud: C
     }
 
 
-async def test_one_bad_message_never_fails_its_neighbours(service: HashingService, cloud: Cloud) -> None:
+async def test_one_bad_message_never_fails_its_neighbours(service: HashingFunction, cloud: Cloud) -> None:
     good = [cloud.message(cloud.task(f"key-{number}", b"data")) for number in range(3)]
     event = cloud.received(good[0], "malformed", good[1], good[2])
     assert await service.handle(event) == {"batchItemFailures": []}
@@ -125,7 +125,7 @@ async def test_one_bad_message_never_fails_its_neighbours(service: HashingServic
 
 async def test_message_that_cannot_be_put_away_is_reported_and_comes_again_soon(cloud: Cloud) -> None:
     environ = {name: value for name, value in cloud.environ.items() if name != "AUDITOR_DEAD_LETTER_QUEUE"}
-    service = HashingService(environ)
+    service = HashingFunction(environ)
     try:
         event = cloud.received(cloud.message(cloud.task("key", b"data")), "malformed")
         bad = next(record["messageId"] for record in event["Records"] if record["body"] == "malformed")
@@ -142,7 +142,7 @@ async def test_a_message_of_another_queue_comes_again_soon_on_that_queue(cloud: 
     sqs.send_message(QueueUrl=other, MessageBody="malformed")
     (message,) = sqs.receive_message(QueueUrl=other, AttributeNames=["All"])["Messages"]
     environ = {name: value for name, value in cloud.environ.items() if name != "AUDITOR_DEAD_LETTER_QUEUE"}
-    service = HashingService(environ)
+    service = HashingFunction(environ)
     told: list[str] = []
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
@@ -156,7 +156,7 @@ async def test_a_message_of_another_queue_comes_again_soon_on_that_queue(cloud: 
     assert not [line for line in told if "keeps its visibility timeout" in line]
 
 
-async def test_same_event_twice_is_known_the_second_time(service: HashingService, cloud: Cloud) -> None:
+async def test_same_event_twice_is_known_the_second_time(service: HashingFunction, cloud: Cloud) -> None:
     event = cloud.received(cloud.message(cloud.task("key", b"data")))
     await service.handle(event)
     cloud.client("s3").delete_object(Bucket=cloud.bucket, Key="key")
@@ -164,7 +164,7 @@ async def test_same_event_twice_is_known_the_second_time(service: HashingService
     assert len(cloud.items()) == 1
 
 
-async def test_object_of_a_bucket_that_is_not_there_is_sent_again(service: HashingService, cloud: Cloud) -> None:
+async def test_object_of_a_bucket_that_is_not_there_is_sent_again(service: HashingFunction, cloud: Cloud) -> None:
     body = encode(HashMessage("run", "no-such-bucket-here", ("sha256",), (HashTask("key", None, "etag", 1),)))
     assert await service.handle(cloud.received(body)) == {"batchItemFailures": []}
     attributes = cloud.client("sqs").get_queue_attributes(
@@ -175,12 +175,12 @@ async def test_object_of_a_bucket_that_is_not_there_is_sent_again(service: Hashi
 
 async def test_event_that_is_no_sqs_batch(cloud: Cloud) -> None:
     with pytest.raises(UsageError, match="takes SQS batches only"):
-        await HashingService(cloud.environ).handle({"bucket": "x"})
+        await HashingFunction(cloud.environ).handle({"bucket": "x"})
 
 
 @pytest.mark.parametrize("event", [[], "Records", {"Records": {}}, {"Records": [{}]}, {"Records": ["a"]}])
 async def test_event_that_is_no_batch_in_another_way(cloud: Cloud, event: Any) -> None:
-    service = HashingService(cloud.environ)
+    service = HashingFunction(cloud.environ)
     try:
         with pytest.raises(UsageError, match="takes SQS batches only"):
             await service.handle(event)
@@ -200,7 +200,7 @@ async def test_a_record_without_what_a_message_has_fails_alone(cloud: Cloud, bro
         bad[name] = value
         if value is None:
             del bad[name]
-    service = HashingService(cloud.environ)
+    service = HashingFunction(cloud.environ)
     try:
         assert await service.handle(event) == {"batchItemFailures": [{"itemIdentifier": bad["messageId"]}]}
     finally:
@@ -213,7 +213,7 @@ async def test_a_record_without_what_a_message_has_fails_alone(cloud: Cloud, bro
 async def test_a_record_whose_receipts_are_not_counted_is_taken_for_new(cloud: Cloud, attributes: Any) -> None:
     event = cloud.received(cloud.message(cloud.task("key", b"data")))
     event["Records"][0] |= {"attributes": attributes, "eventSourceARN": None}
-    service = HashingService(cloud.environ)
+    service = HashingFunction(cloud.environ)
     try:
         assert await service.handle(event) == {"batchItemFailures": []}
     finally:
@@ -221,7 +221,7 @@ async def test_a_record_whose_receipts_are_not_counted_is_taken_for_new(cloud: C
     assert len(cloud.items()) == 1
 
 
-async def test_a_huge_message_that_means_nothing_is_put_away_whole(service: HashingService, cloud: Cloud) -> None:
+async def test_a_huge_message_that_means_nothing_is_put_away_whole(service: HashingFunction, cloud: Cloud) -> None:
     huge = "{" * 1_000_000
     assert await service.handle(cloud.received(huge)) == {"batchItemFailures": []}
     (letter,) = cloud.letters()
@@ -233,17 +233,17 @@ async def test_a_huge_message_that_means_nothing_is_put_away_whole(service: Hash
 async def test_missing_setting_is_named(cloud: Cloud, name: str) -> None:
     environ = {key: value for key, value in cloud.environ.items() if key != name}
     with pytest.raises(UsageError, match=f"{name} is not set"):
-        await HashingService(environ).handle({"Records": []})
+        await HashingFunction(environ).handle({"Records": []})
 
 
 async def test_unknown_engine_is_named(cloud: Cloud) -> None:
     with pytest.raises(UsageError, match=r"AUDITOR_ENGINE is 'curl', .* direct or aioboto3 or boto3"):
-        await HashingService(cloud.environ | {"AUDITOR_ENGINE": "curl"}).handle({"Records": []})
+        await HashingFunction(cloud.environ | {"AUDITOR_ENGINE": "curl"}).handle({"Records": []})
 
 
 async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_event(cloud: Cloud) -> None:
     name = uuid4().hex
-    service = HashingService(cloud.environ | {"AUDITOR_LEDGER": f"dynamodb:{name}"})
+    service = HashingFunction(cloud.environ | {"AUDITOR_LEDGER": f"dynamodb:{name}"})
     try:
         with pytest.raises(LedgerError, match="does not exist"):
             await service.handle({"Records": []})
@@ -276,7 +276,7 @@ async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -
     with StubServer(World()) as stub:
         stub.world.add("foreign", account="9" * 12).put("key", b"data")
         environ = cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url, "AUDITOR_EXPECTED_OWNER": "1" * 12}
-        service = HashingService(environ)
+        service = HashingFunction(environ)
         try:
             body = encode(HashMessage("run", "foreign", ("sha256",), (HashTask("key", None, etag_of(b"data"), 4),)))
             await service.handle(cloud.received(body))
@@ -303,7 +303,7 @@ def test_wrong_setting_is_named(name: str, value: str) -> None:
 
 
 async def test_what_is_logged_names_run_bucket_and_request(cloud: Cloud) -> None:
-    service = HashingService(cloud.environ)
+    service = HashingFunction(cloud.environ)
     try:
         task = cloud.task("secret-name", b"data")
         event = cloud.received(cloud.message(task), "poison")
@@ -328,7 +328,7 @@ async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_even
     data = bytes(range(256)) * 4096 * 65
     with StubServer(World()) as stub:
         item = stub.world.add("huge").put("large", data)
-        service = HashingService(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url})
+        service = HashingFunction(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url})
         try:
             body = encode(HashMessage("run", "huge", ("sha256",), (HashTask("large", None, item.etag, len(data)),)))
             stub.faults = [latency(0.5)]
@@ -350,7 +350,7 @@ async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_even
 
 
 async def test_deadline_that_has_passed_leaves_everything_to_the_next_event(cloud: Cloud) -> None:
-    service = HashingService(cloud.environ)
+    service = HashingFunction(cloud.environ)
     try:
         event = cloud.received(cloud.message(cloud.task("key", b"data")))
         await asyncio.sleep(0)

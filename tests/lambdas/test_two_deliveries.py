@@ -14,12 +14,12 @@ from uuid import uuid4
 import pytest
 
 from auditor.aio.stop import Stop
-from auditor.audit.resume import asked_of
+from auditor.audit.resume import selection_of
 from auditor.audit.run import Audit
-from auditor.config.resources import Places
+from auditor.config.resources import Resources
 from auditor.config.settings import Settings
-from auditor.lambdas.audit import AuditService
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.context import FunctionContext
 from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.rules.selection import select
@@ -56,13 +56,13 @@ class Account:
         """The event to a process of its own."""
         environ = {"AUDITOR_ENDPOINT_URL": self.url, "AUDITOR_OUT": self.out}
         environ |= {"AUDITOR_MAX_RATE": rate, "AUDITOR_CONCURRENCY": "2"}
-        around = Surroundings(
+        around = FunctionContext(
             seconds_left=seconds,
             successor=self,
             topic=self,
             emit=lambda line: self.metrics.append(json.loads(line)),
         )
-        return await AuditService(environ).handle(event, around)
+        return await AuditFunction(environ).handle(event, around)
 
     def count(self, metric: str) -> float:
         return float(sum(line.get(metric, 0) for line in self.metrics))
@@ -149,14 +149,14 @@ async def test_a_run_that_was_claimed_and_no_more_has_its_buckets_findings_once(
     with open_store(account.out, endpoint_url=account.url) as store:
 
         def claim() -> None:
-            asked = asked_of(rules, settings, ledger=False)
+            asked = selection_of(rules, settings, ledger=False)
             folder = RunFolder(store, account.bucket, run, target=target.to_dict(), asked=asked, tally=Tally())
             folder.prepare()
             folder.save()
             folder.close()
 
         await asyncio.to_thread(claim)
-        summary = await Audit(target, settings, Places(store=store), Stop(), run_id=run).run()
+        summary = await Audit(target, settings, Resources(store=store), Stop(), run_id=run).run()
         findings = list(await asyncio.to_thread(lambda: list(read_lines(store, account.bucket, run, "findings"))))
     assert [line["rule"] for line in findings if line["key"] is None]
     account.check(summary)

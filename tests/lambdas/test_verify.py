@@ -10,7 +10,7 @@ import pytest
 
 from auditor.errors import RunError, UsageError
 from auditor.lambdas.metrics import UNITS
-from auditor.lambdas.verify import VerifyService
+from auditor.lambdas.verify import VerifyFunction
 from tests.lambdas.test_handover import Account
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -18,13 +18,13 @@ from tests.support.servers.stub_faults import latency
 from tests.support.verification import make_bench, read_documents
 
 OBJECTS = 60
-Service = Callable[..., VerifyService]
+Service = Callable[..., VerifyFunction]
 
 
 @pytest.fixture
 def service(stub: StubServer, tmp_path: Path) -> Service:
-    def make(**more: str) -> VerifyService:
-        return VerifyService(
+    def make(**more: str) -> VerifyFunction:
+        return VerifyFunction(
             {
                 "AUDITOR_BUCKETS": BUCKET,
                 "AUDITOR_ENDPOINT_URL": stub.url,

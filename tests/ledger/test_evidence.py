@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Entry, Event, Expectation, Known, Ledger, Notice, Subject, Version
+from auditor.ledger.base import Entry, Event, Expectation, KeyRecord, Known, Ledger, Notice, Version
 from tests.ledger.conftest import Open
 from tests.ledger.test_conformance import ENTRY, MD5, ODD_KEYS, OTHER, SHA
 
@@ -25,13 +25,13 @@ async def lines(ledger: Ledger, key: str = KEY) -> list[tuple[str, str, dict[str
     return [(one.what, one.at, dict(one.detail)) for one in await ledger.history("bucket", key)]
 
 
-async def subject(ledger: Ledger, key: str = KEY) -> Subject:
+async def subject(ledger: Ledger, key: str = KEY) -> KeyRecord:
     found = await ledger.subject("bucket", key)
     assert found is not None
     return found
 
 
-async def all_subjects(ledger: Ledger, prefix: str = "") -> list[Subject]:
+async def all_subjects(ledger: Ledger, prefix: str = "") -> list[KeyRecord]:
     return [one async for one in ledger.subjects("bucket", prefix)]
 
 
@@ -42,7 +42,7 @@ async def test_what_was_recorded_is_told_with_who_when_and_how_much_was_read(led
         for name, digest in (("sha256", SHA), ("md5", MD5))
     }
     version = Version(version_id="v1", etag="etag", size=5, digests=known, first_seen=ENTRY.hashed_at)
-    assert await subject(ledger) == Subject(key=KEY, versions=(version,))
+    assert await subject(ledger) == KeyRecord(key=KEY, versions=(version,))
     assert await ledger.history("bucket", KEY) == [
         Event(
             key=KEY,
@@ -275,7 +275,7 @@ async def test_expectations_are_kept_by_key_algorithm_and_origin(ledger: Ledger)
     assert await ledger.expect("bucket", [replace(EXPECTED, digest=OTHER)]) == 1
     assert await ledger.expect("bucket", [replace(EXPECTED, digest=OTHER, size=4)]) == 1
     found = await subject(ledger)
-    assert found == Subject(
+    assert found == KeyRecord(
         key=KEY, versions=(), expectations=(others[1], others[0], replace(EXPECTED, digest=OTHER, size=4))
     )
     assert [(what, detail["digest"]) for what, _, detail in await lines(ledger)].count(("imported", SHA)) == 2

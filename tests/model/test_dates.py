@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.aws.session import parse_date
-from auditor.dates import any_date, http_date, http_date_in_utc, iso_date, seconds_in_utc
+from auditor.model.dates import any_date, http_date, http_date_in_utc, iso_date, seconds_in_utc
 
 MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9998, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

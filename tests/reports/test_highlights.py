@@ -9,7 +9,7 @@ import pytest
 
 from auditor.model.finding import Severity, Verdict
 from auditor.model.object import ALL_USERS
-from auditor.reports.highlights import EXPOSED, UNDECIDED, Shown, WorstFindings, masked
+from auditor.reports.highlights import EXPOSED, UNDECIDED, Highlights, WorstFindings, masked
 from auditor.reports.lines import finding_line, object_line
 from tests.support.samples.reports import OWNER, denied, finding, judged, shown_of
 
@@ -85,7 +85,7 @@ def test_read_back_no_further_than_needed() -> None:
             verdict = Verdict.EXPOSED if number in {2, 4} else Verdict.PRIVATE
             yield object_line(judged(f"k{number}", verdict=verdict), None)
 
-    assert [line["key"] for line in Shown.read(lines, 2).exposed] == ["k2", "k4"]
+    assert [line["key"] for line in Highlights.read(lines, 2).exposed] == ["k2", "k4"]
     assert taken == [0, 1, 2, 3, 4]
 
 

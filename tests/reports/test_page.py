@@ -8,7 +8,7 @@ import pytest
 
 from auditor import __version__
 from auditor.model.finding import RuleUndecided, Severity, Verdict
-from auditor.reports.highlights import Shown
+from auditor.reports.highlights import Highlights
 from auditor.reports.lines import finding_line
 from auditor.reports.page import render
 from auditor.rules.access import o02_everyone_read as o02
@@ -64,7 +64,7 @@ class Page(HTMLParser):
 
 def hostile_page(text: str) -> str:
     words = dict.fromkeys(("grantee", "message", "permission", "version_id", "rule", "verdict"), text)
-    shown = Shown()
+    shown = Highlights()
     shown.add_findings([{**finding_line(finding(text)), **words}])
     shown.exposed.append({"key": text, "version_id": text, "rules": [text]})
     shown.undecided.append(
@@ -185,7 +185,7 @@ def test_rules_that_fired_say_what_they_mean_and_what_mends_them() -> None:
 
 
 def test_canonical_id_is_cut_in_its_middle_and_whole_where_it_is_pointed_at() -> None:
-    shown = Shown()
+    shown = Highlights()
     shown.add_findings([{**finding_line(finding("a")), "grantee": OWNER}])
     assert f'<code dir="ltr" title="{OWNER}">a0a0a0a0…a0a0a0a0</code>' in render(sample_summary(), shown)
 
@@ -204,7 +204,7 @@ def test_run_without_holes() -> None:
 def test_finding_of_the_bucket_and_hashing() -> None:
     tally = tally_of(judged("a"))
     tally.hash("pending")
-    shown = Shown()
+    shown = Highlights()
     shown.add_findings([finding_line(finding(None, "B01"))])
     page = render(sample_summary(tally, algorithms=["sha256", "md5"]), shown)
     assert '<td class="key" data-label="Key">the bucket</td>' in page
@@ -216,6 +216,6 @@ def test_what_is_beyond_those_shown_is_counted() -> None:
     assert "And 3 more in the run folder, below <code>undecided/</code>" in render(
         made, shown_of(*(denied(f"k{number}") for number in range(2)))
     )
-    many = Shown()
+    many = Highlights()
     many.add_findings(finding_line(finding(f"k{number}")) for number in range(1_003))
     assert "And 3 more in the run folder, below <code>findings/</code>" in render(made, many)

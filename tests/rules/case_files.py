@@ -22,7 +22,7 @@ from auditor.model.object import (
     AUTHENTICATED_USERS,
     LOG_DELIVERY,
     Acl,
-    Digests,
+    DigestSources,
     Grant,
     Head,
     ObjectRef,
@@ -125,8 +125,8 @@ def _ref(written: Mapping[str, Any]) -> ObjectRef:
     return ObjectRef(**{"etag": "e", "size": 1, "last_modified": "2026-01-02T03:04:05Z", **written})
 
 
-def _digests(written: Mapping[str, Any]) -> Digests:
-    return Digests(**written)
+def _digests(written: Mapping[str, Any]) -> DigestSources:
+    return DigestSources(**written)
 
 
 def _access_block(on: Sequence[str]) -> PublicAccessBlock:

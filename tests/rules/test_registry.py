@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from auditor.model.bucket import BucketFacts
-from auditor.model.object import Acl, Digests, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import Acl, DigestSources, Head, ObjectRef, Skipped, Unread
 from auditor.rules import RULES
 from auditor.rules import docs as catalogue
 from auditor.rules.base import BUCKET_FACTS, OBJECT_FACTS, SECTIONS, Rule, rule
@@ -32,7 +32,7 @@ PURE = {
     "typing",
     "unicodedata",
 }
-OBJECT_TYPES = {"ref": ObjectRef, "acl": Acl, "head": Head, "owner": str, "digests": Digests}
+OBJECT_TYPES = {"ref": ObjectRef, "acl": Acl, "head": Head, "owner": str, "digests": DigestSources}
 
 each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 

@@ -17,7 +17,7 @@ import pytest
 
 from auditor.errors import OutputError, UsageError
 from auditor.reports.fast_lines import encode_finding, encode_object
-from auditor.runs.checkpoint import load_state
+from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import FLUSH_BYTES, RunFolder
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
 from auditor.runs.reading import read_lines
@@ -166,7 +166,7 @@ def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
         for key in "abc":
             put(folder, tally, judged(key))
         folder.flush()
-    state = load_state(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert (state.next_part, state.start_after, state.hop) == (1, "b", 3)
     assert state.target == target()
@@ -183,19 +183,19 @@ def test_saved_tally_has_what_was_counted_after_the_last_line(store: LocalStore)
         put(folder, tally, judged("a"))
         tally.delete_marker()
         folder.save()
-        state = load_state(store, "audited", RUN)
+        state = load_checkpoint(store, "audited", RUN)
         assert state is not None
         assert state.tally["coverage"]["delete_markers"] == 1
         tally.delete_marker()
         folder.save()
-    state = load_state(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert (state.next_part, state.start_after) == (1, "a")
     assert state.tally["coverage"]["delete_markers"] == 2
 
 
 def test_no_checkpoint_yet(store: LocalStore) -> None:
-    assert load_state(store, "audited", RUN) is None
+    assert load_checkpoint(store, "audited", RUN) is None
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_no_checkpoint_yet(store: LocalStore) -> None:
 def test_damaged_checkpoint(store: LocalStore, data: bytes) -> None:
     store.put(f"{FOLDER}/state.json", data)
     with pytest.raises(OutputError, match=r"state\.json is damaged .*start a new run"):
-        load_state(store, "audited", RUN)
+        load_checkpoint(store, "audited", RUN)
 
 
 def test_checkpoint_of_another_run(store: LocalStore) -> None:
@@ -215,7 +215,7 @@ def test_checkpoint_of_another_run(store: LocalStore) -> None:
     other = RUN.replace("0a1b2c", "ffffff")
     store.put(f"{run_path('audited', other)}/state.json", store.get(f"{FOLDER}/state.json") or b"")
     with pytest.raises(OutputError, match="another run's"):
-        load_state(store, "audited", other)
+        load_checkpoint(store, "audited", other)
 
 
 def versions(key: str, *ids: str) -> list[Any]:
@@ -226,7 +226,7 @@ def test_part_never_ends_between_two_versions_of_a_key(store: LocalStore) -> Non
     tally = Tally()
     with opened(store, tally, part_lines=2) as folder:
         put_all(folder, tally, [*versions("a", "1", "2", "3", "4"), *versions("b", "1")])
-        state = load_state(store, "audited", RUN)
+        state = load_checkpoint(store, "audited", RUN)
         assert state is not None
         assert (state.next_part, state.start_after) == (1, "a")
         assert state.tally["coverage"]["listed"] == 4
@@ -241,7 +241,7 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
         put_all(folder, tally, [*versions("a", "1", "2"), *versions("b", "1")])
         folder.finish({"complete": False}, "", whole_key=False)
     assert keys(store) == ["a", "a", "b"]
-    state = load_state(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert state.start_after == "a"
     tally = Tally.from_dict(state.tally)
@@ -290,7 +290,7 @@ def test_ranges_stand_side_by_side(store: LocalStore) -> None:
             first.save()
             second.save()
     assert keys(store) == ["a", "b", "c", "y", "z"]
-    state = load_state(store, "audited", RUN, "00001")
+    state = load_checkpoint(store, "audited", RUN, "00001")
     assert state is not None
     assert state.start_after == "c"
 
@@ -334,7 +334,7 @@ def kill(root: Path, step: int) -> int:
 
 def go_on(store: LocalStore) -> Tally:
     """What the pipeline does to resume: list after the checkpoint and write the rest."""
-    state = load_state(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN)
     tally = Tally.from_dict(state.tally) if state else Tally()
     after = state.start_after if state and state.start_after else ""
     rest = [judgement for judgement in judgements() if judgement.evidence.ref.key > after]

@@ -13,7 +13,7 @@ import pytest
 from auditor.aws.connection import Connection
 from auditor.aws.session import make_client
 from auditor.errors import OutputError, RunTaken
-from auditor.runs.checkpoint import State, load_state
+from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.ownership import POLL_SECONDS, RENEW_SECONDS, SILENT_SECONDS
 from auditor.runs.parts import KINDS
@@ -48,7 +48,7 @@ class Process:
 
     def __init__(self, store: S3Store, waiting: Callable[[], object] = lambda: None) -> None:
         self.store = store
-        self.state: State | None = load_state(store, "audited", RUN)
+        self.state: Checkpoint | None = load_checkpoint(store, "audited", RUN)
         self.tally = Tally.from_dict(self.state.tally) if self.state else Tally()
         self.now = 0.0
         self.slept = 0.0
@@ -99,7 +99,7 @@ def start(results: str) -> Iterator[Start]:
 
 def check(store: S3Store) -> None:
     """Every object has its one line, and every other line its object; nothing is counted that is not there."""
-    state = load_state(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert state.writer is None
     lines = {kind: list(read_lines(store, "audited", RUN, kind)) for kind in KINDS}

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from auditor.aws.connection import Connection
 from auditor.aws.session import make_client
 from auditor.errors import OutputError, UsageError
-from auditor.runs.checkpoint import load_state
+from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.stores import open_store
@@ -418,7 +418,7 @@ def test_run_in_a_bucket_is_killed_and_resumed(s3: Any, moto_url: str) -> None:
         store.put(stale, b"stale")
         folder.close()
     with open_store("s3://results/runs", endpoint_url=moto_url) as store:
-        state = load_state(store, "audited", RUN)
+        state = load_checkpoint(store, "audited", RUN)
         assert state is not None
         assert state.start_after == "k009"
         tally = Tally.from_dict(state.tally)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import OutputError
-from auditor.runs.checkpoint import load_state
+from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import read_lines
 from auditor.runs.stores.base import parsed
@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 def resume(store: LocalStore) -> None:
-    state = load_state(store, "audited", RUN)
+    state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     with RunFolder(store, "audited", RUN, target=target(), tally=Tally.from_dict(state.tally), state=state) as folder:
         folder.prepare()

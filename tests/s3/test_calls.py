@@ -9,7 +9,7 @@ import pytest
 
 from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
 from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, RetryPolicy
-from auditor.s3.concurrency import Permits
+from auditor.s3.concurrency import ConcurrencyLimit
 from tests.support.fakes.engine import FakeTime, LongestPause, make_caller
 from tests.support.loop_blocking import BlockingError
 from tests.support.loop_blocking import free_loop as free_loop
@@ -124,7 +124,7 @@ async def test_unreadable_answer_about_the_bucket_is_given_up_sooner() -> None:
 
 async def test_throttles_lower_the_permits_and_answers_raise_them() -> None:
     time = FakeTime()
-    caller = make_caller(time, permits=Permits(8, clock=time.clock))
+    caller = make_caller(time, permits=ConcurrencyLimit(8, clock=time.clock))
     await caller.call("acl", "GetObjectAcl", failing(SLOW_DOWN))
     assert caller.permits.statistics().limit == 6
     for _ in range(30):
@@ -134,7 +134,7 @@ async def test_throttles_lower_the_permits_and_answers_raise_them() -> None:
 
 async def test_timeouts_lower_the_permits_though_they_are_no_throttles() -> None:
     time = FakeTime()
-    caller = make_caller(time, permits=Permits(8, clock=time.clock))
+    caller = make_caller(time, permits=ConcurrencyLimit(8, clock=time.clock))
     await caller.call("acl", "GetObjectAcl", failing(CallFailed("GetObjectAcl", "Timeout")))
     assert caller.permits.statistics().limit == 6
     assert caller.counts["throttled"] == 0
@@ -142,7 +142,7 @@ async def test_timeouts_lower_the_permits_though_they_are_no_throttles() -> None
 
 async def test_refusals_count_as_answers() -> None:
     time = FakeTime()
-    permits = Permits(8, clock=time.clock)
+    permits = ConcurrencyLimit(8, clock=time.clock)
     caller = make_caller(time, permits=permits)
     permits.throttled()
     for _ in range(20):

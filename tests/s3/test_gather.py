@@ -17,10 +17,10 @@ from auditor.errors import BucketError, CallFailed, CredentialsError, OutputErro
 from auditor.model.object import Acl, Ask, Evidence, Grant, Head, Outcome, Skipped, Unread
 from auditor.model.target import Target
 from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import Permits
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import Listed, pages
-from auditor.s3.object_reader import Reader
+from auditor.s3.object_reader import ObjectReader
 from tests.support.fakes.engine import OWNER, Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
 from tests.support.loop_blocking import free_loop as free_loop
 
@@ -52,7 +52,7 @@ class Run:
         self.engine = FakeEngine(entries, page_size=page_size)
         if hook is not None:
             self.engine.hook = hook
-        self.caller = make_caller(permits=Permits(permits), max_calls=max_calls, retry=retry)
+        self.caller = make_caller(permits=ConcurrencyLimit(permits), max_calls=max_calls, retry=retry)
         self.stop = Stop()
         self.done: list[Gathered] = []
         self.after: Callable[[], None] = lambda: None
@@ -79,7 +79,7 @@ class Run:
     async def __call__(self) -> bool:
         return await gather(
             self.listing(),
-            Reader(self.engine, self.caller, self._ask, ("sha256",)),
+            ObjectReader(self.engine, self.caller, self._ask, ("sha256",)),
             self.caller,
             self.stop,
             self.sink,
@@ -394,10 +394,10 @@ async def read_one(
     return await reader.read(found), engine
 
 
-def make_reader(hook: Hook, ask: Ask = BOTH, time: FakeTime | None = None) -> tuple[Reader, FakeEngine, Caller]:
+def make_reader(hook: Hook, ask: Ask = BOTH, time: FakeTime | None = None) -> tuple[ObjectReader, FakeEngine, Caller]:
     engine = FakeEngine([ref("k")], hook=hook)
     caller = make_caller(time, retry=RetryPolicy(3))
-    return Reader(engine, caller, ask, ("sha256",)), engine, caller
+    return ObjectReader(engine, caller, ask, ("sha256",)), engine, caller
 
 
 def refuse(**codes: tuple[str, int]) -> Hook:

@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from auditor.s3.concurrency import AUTO_START, Permits, first_in_flight
-from auditor.s3.rate import Rate
+from auditor.s3.concurrency import AUTO_START, ConcurrencyLimit, first_in_flight
+from auditor.s3.rate import RateLimit
 from tests.support.fakes.engine import FakeTime
 
 
 class TestRate:
     async def test_calls_go_at_even_intervals_in_order_of_arrival(self) -> None:
         time = FakeTime()
-        rate = Rate(10, clock=time.clock, sleep=time.sleep)
+        rate = RateLimit(10, clock=time.clock, sleep=time.sleep)
         turns = []
         for _ in range(5):
             await rate.take()
@@ -27,14 +27,14 @@ class TestRate:
         async def note(seconds: float) -> None:
             waits.append(round(seconds, 6))
 
-        rate = Rate(100, clock=time.clock, sleep=note)
+        rate = RateLimit(100, clock=time.clock, sleep=note)
         await asyncio.gather(*(rate.take() for _ in range(11)))
         assert waits == [0.01, 0.02, 0.03, 0.04, 0.05]
 
     @pytest.mark.parametrize("per_second", [0.5, 10, 2000])
     async def test_a_pause_is_not_followed_by_a_surge(self, per_second: float) -> None:
         time = FakeTime()
-        rate = Rate(per_second, clock=time.clock, sleep=time.sleep)
+        rate = RateLimit(per_second, clock=time.clock, sleep=time.sleep)
         await rate.take()
         time.now += 3600
         begun, count = time.now, 0
@@ -45,17 +45,17 @@ class TestRate:
 
     async def test_no_ceiling_never_waits(self) -> None:
         time = FakeTime()
-        rate = Rate(None, clock=time.clock, sleep=time.sleep)
+        rate = RateLimit(None, clock=time.clock, sleep=time.sleep)
         for _ in range(1000):
             await rate.take()
         assert time.slept == []
 
 
-def limit(permits: Permits) -> int:
+def limit(permits: ConcurrencyLimit) -> int:
     return permits.statistics().limit
 
 
-def a_round(permits: Permits, seconds: float = 0.01) -> None:
+def a_round(permits: ConcurrencyLimit, seconds: float = 0.01) -> None:
     """As many answers as the limit is."""
     for _ in range(limit(permits)):
         permits.answered(seconds)
@@ -68,7 +68,7 @@ async def settle() -> None:
 
 class TestPermits:
     async def test_no_more_than_the_ceiling_and_first_come_first_served(self) -> None:
-        permits, order = Permits(2), list[int]()
+        permits, order = ConcurrencyLimit(2), list[int]()
 
         async def hold(number: int) -> None:
             await permits.acquire()
@@ -82,7 +82,7 @@ class TestPermits:
         assert permits.statistics().in_use == 0
 
     async def test_cancelled_while_waiting_takes_no_permit(self) -> None:
-        permits = Permits(1)
+        permits = ConcurrencyLimit(1)
         await permits.acquire()
         waiting = [asyncio.create_task(permits.acquire()) for _ in range(3)]
         await settle()
@@ -95,7 +95,7 @@ class TestPermits:
         assert permits.statistics().in_use == 1
 
     async def test_cancelled_in_the_moment_of_being_served_gives_it_back(self) -> None:
-        permits = Permits(1)
+        permits = ConcurrencyLimit(1)
         await permits.acquire()
         first, second = (asyncio.create_task(permits.acquire()) for _ in range(2))
         await settle()
@@ -108,7 +108,7 @@ class TestPermits:
 
     def test_throttling_takes_a_quarter_and_success_brings_it_back_one_a_round(self) -> None:
         time = FakeTime()
-        permits = Permits(16, clock=time.clock)
+        permits = ConcurrencyLimit(16, clock=time.clock)
         permits.throttled()
         assert limit(permits) == 12
         rounds = 0
@@ -121,7 +121,7 @@ class TestPermits:
 
     def test_calls_refused_together_count_once(self) -> None:
         time = FakeTime()
-        permits = Permits(100, clock=time.clock)
+        permits = ConcurrencyLimit(100, clock=time.clock)
         for _ in range(50):
             permits.throttled()
         assert limit(permits) == 75
@@ -131,7 +131,7 @@ class TestPermits:
 
     def test_one_is_always_left(self) -> None:
         time = FakeTime()
-        permits = Permits(3, clock=time.clock)
+        permits = ConcurrencyLimit(3, clock=time.clock)
         for _ in range(20):
             permits.throttled()
             time.now += 1
@@ -139,7 +139,7 @@ class TestPermits:
 
     async def test_lowered_limit_holds_for_those_who_wait(self) -> None:
         time = FakeTime()
-        permits = Permits(4, clock=time.clock)
+        permits = ConcurrencyLimit(4, clock=time.clock)
         for _ in range(4):
             await permits.acquire()
         waiting = asyncio.create_task(permits.acquire())
@@ -153,7 +153,7 @@ class TestPermits:
         assert permits.statistics().in_use == 3
 
     async def test_raised_limit_wakes_those_who_wait(self) -> None:
-        permits = Permits(64, auto=True)
+        permits = ConcurrencyLimit(64, auto=True)
         for _ in range(AUTO_START):
             await permits.acquire()
         waiting = asyncio.create_task(permits.acquire())
@@ -164,7 +164,7 @@ class TestPermits:
         assert permits.statistics().in_use == AUTO_START + 1
 
     def test_auto_doubles_until_the_ceiling(self) -> None:
-        permits, seen = Permits(100, auto=True), list[int]()
+        permits, seen = ConcurrencyLimit(100, auto=True), list[int]()
         for _ in range(6):
             seen.append(limit(permits))
             a_round(permits)
@@ -172,7 +172,7 @@ class TestPermits:
 
     def test_auto_stops_doubling_once_throttled(self) -> None:
         time = FakeTime()
-        permits = Permits(100, auto=True, clock=time.clock)
+        permits = ConcurrencyLimit(100, auto=True, clock=time.clock)
         a_round(permits)
         a_round(permits)
         permits.throttled()
@@ -181,7 +181,7 @@ class TestPermits:
         assert limit(permits) == 25
 
     def test_auto_goes_back_when_latency_has_doubled(self) -> None:
-        permits = Permits(100, auto=True)
+        permits = ConcurrencyLimit(100, auto=True)
         a_round(permits, 0.01)
         a_round(permits, 0.011)
         assert limit(permits) == 32
@@ -191,7 +191,7 @@ class TestPermits:
         assert limit(permits) == 31
 
     def test_slow_answers_do_not_lower_a_number_that_was_given(self) -> None:
-        permits = Permits(10)
+        permits = ConcurrencyLimit(10)
         a_round(permits, 0.01)
         a_round(permits, 5.0)
         assert limit(permits) == 10
@@ -203,7 +203,7 @@ class TestFirstInFlight:
         assert first_in_flight({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": memory}) == expected
 
     def test_it_is_where_permits_begin_and_never_fall_below_for_latency(self) -> None:
-        permits = Permits(100, auto=True, first=4)
+        permits = ConcurrencyLimit(100, auto=True, first=4)
         assert limit(permits) == 4
         a_round(permits, 0.01)
         for _ in range(50):
@@ -211,7 +211,7 @@ class TestFirstInFlight:
         assert limit(permits) == 4
 
     def test_no_more_than_the_ceiling(self) -> None:
-        assert limit(Permits(3, auto=True, first=32)) == 3
+        assert limit(ConcurrencyLimit(3, auto=True, first=32)) == 3
 
 
 class TestOpenConnections:
@@ -229,44 +229,44 @@ class TestOpenConnections:
     def test_it_begins_with_those_and_the_handshakes_that_are_worth_it(
         self, first: int, connections: int, begins: int
     ) -> None:
-        permits = Permits(128, auto=True, first=first)
-        permits.begin_with(connections)
+        permits = ConcurrencyLimit(128, auto=True, first=first)
+        permits.assume_open(connections)
         assert limit(permits) == begins
         a_round(permits)
         assert limit(permits) == min(128, 2 * begins)
 
     def test_not_with_fewer_than_are_in_flight_already(self) -> None:
-        permits = Permits(128, auto=True, first=4)
+        permits = ConcurrencyLimit(128, auto=True, first=4)
         a_round(permits)
         a_round(permits)
-        permits.begin_with(5)
+        permits.assume_open(5)
         assert limit(permits) == 16
 
     def test_not_where_this_run_was_refused(self) -> None:
         time = FakeTime()
-        permits = Permits(128, auto=True, first=16, clock=time.clock)
+        permits = ConcurrencyLimit(128, auto=True, first=16, clock=time.clock)
         permits.throttled()
-        permits.begin_with(64)
+        permits.assume_open(64)
         assert limit(permits) == 12
 
     def test_not_where_this_run_became_slower(self) -> None:
-        permits = Permits(128, auto=True, first=16)
+        permits = ConcurrencyLimit(128, auto=True, first=16)
         a_round(permits, 0.01)
         a_round(permits, 0.05)
         settled = limit(permits)
-        permits.begin_with(100)
+        permits.assume_open(100)
         assert limit(permits) == settled < 32
 
     def test_a_number_that_was_given_stays(self) -> None:
-        permits = Permits(10)
-        permits.begin_with(64)
+        permits = ConcurrencyLimit(10)
+        permits.assume_open(64)
         assert limit(permits) == 10
 
 
 def test_a_thousand_quick_rounds_do_not_make_a_doubled_latency_the_usual_one() -> None:
     """On a fast server a round takes milliseconds: what was the best a moment ago still is."""
     time = FakeTime()
-    permits = Permits(128, auto=True, clock=time.clock)
+    permits = ConcurrencyLimit(128, auto=True, clock=time.clock)
     a_round(permits, 0.001)
     for _ in range(1000):
         time.now += 0.004

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from auditor.s3.rate import Rate
+from auditor.s3.rate import RateLimit
 
 
 class Simulation:
@@ -61,7 +61,7 @@ class Server:
         return refused / (refused + self.counts[f"{who} answered"])
 
 
-def audit(time: Simulation, server: Server, rate: Rate, dice: random.Random) -> Iterator[float]:
+def audit(time: Simulation, server: Server, rate: RateLimit, dice: random.Random) -> Iterator[float]:
     """One of many in flight: takes its turn, calls, and calls again a little later where it was refused."""
     pause = 0.1
     while True:
@@ -84,11 +84,11 @@ def users(server: Server, per_second: float) -> Iterator[float]:
         yield 1.0 / per_second
 
 
-def started(limit: float, latency: float, *, own: float = 0.0) -> tuple[Simulation, Server, Rate]:
+def started(limit: float, latency: float, *, own: float = 0.0) -> tuple[Simulation, Server, RateLimit]:
     """128 in flight; own: calls a second of the bucket's users."""
     time = Simulation()
     server = Server(time, limit, latency)
-    rate = Rate(None, clock=lambda: time.now)
+    rate = RateLimit(None, clock=lambda: time.now)
     if own:
         time.start(users(server, own))
     for number in range(128):
@@ -129,7 +129,7 @@ def test_a_limit_that_rises_is_found_within_a_minute() -> None:
 def test_it_is_never_faster_than_the_users_ceiling() -> None:
     time = Simulation()
     server = Server(time, 500, 0.01)
-    rate = Rate(200, clock=lambda: time.now)
+    rate = RateLimit(200, clock=lambda: time.now)
     for number in range(128):
         time.start(audit(time, server, rate, random.Random(number)))
     time.run(10)
@@ -141,7 +141,9 @@ def test_it_is_never_faster_than_the_users_ceiling() -> None:
     assert server.counts["audit answered"] <= 200 * 200 + 20
 
 
-def refusing(time: Simulation, rate: Rate, share: float, dice: random.Random, counts: Counter[str]) -> Iterator[float]:
+def refusing(
+    time: Simulation, rate: RateLimit, share: float, dice: random.Random, counts: Counter[str]
+) -> Iterator[float]:
     """One of many in flight, for a server that refuses a share whatever the rate."""
     while True:
         yield rate.turn()
@@ -157,7 +159,7 @@ def refusing(time: Simulation, rate: Rate, share: float, dice: random.Random, co
 def test_refusals_that_come_at_any_rate_do_not_stop_it(share: float, least: float) -> None:
     """S3 refuses some calls at all times; a broken server, a third of them."""
     time, dice, counts = Simulation(), random.Random(7), Counter[str]()
-    rate = Rate(2000, clock=lambda: time.now)
+    rate = RateLimit(2000, clock=lambda: time.now)
     for _ in range(64):
         time.start(refusing(time, rate, share, dice, counts))
     time.run(60)

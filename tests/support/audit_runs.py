@@ -14,7 +14,7 @@ from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
-from auditor.config.resources import Places
+from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
 from auditor.model.finding import Severity, Verdict
@@ -64,7 +64,7 @@ async def audit(
 ) -> Result:
     """Audit the stub's bucket into a folder below `out`, and check everything that must hold of any run."""
     told = Settings(**{"endpoint_url": stub.url, "out": str(out), "max_rate": None, "concurrency": 16, **settings})
-    places = Places(store=LocalStore(out), ledger=ledger)
+    places = Resources(store=LocalStore(out), ledger=ledger)
     aim = target or Target(BUCKET, versions=told.versions)
     summary = await Audit(aim, told, places, Stop() if stop is None else stop, run_id=resume).run()
     return check(read_back(summary))

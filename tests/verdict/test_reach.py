@@ -10,7 +10,7 @@ import pytest
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Skipped, Unread
 from auditor.model.policy import MOST_CHARACTERS, parse
-from auditor.verdict.principals import Insiders
+from auditor.verdict.principals import Principals
 from auditor.verdict.reach import ALL_WAYS, NOTHING, READ, READ_ACP, WRITE_ACP, CompiledPolicy, Reach
 
 OWNER = "a" * 64
@@ -19,7 +19,7 @@ UNREAD = Unread("Operation", "AccessDenied")
 GET, GET_VERSION = 0b01, 0b10
 
 
-def insiders(*trusted: str, **facts: Any) -> Insiders:
+def insiders(*trusted: str, **facts: Any) -> Principals:
     values: dict[str, Any] = {
         "region": "eu-central-1",
         "owner": OWNER,
@@ -29,7 +29,7 @@ def insiders(*trusted: str, **facts: Any) -> Insiders:
         **dict.fromkeys(("public_access_block", "account_public_access_block", "acl", "policy_is_public"), UNREAD),
         **dict.fromkeys(("policy", "versioning", "encryption", "request_payer"), UNREAD),
     }
-    return Insiders(BucketFacts(bucket="bucket", **(values | facts)), frozenset(trusted))
+    return Principals(BucketFacts(bucket="bucket", **(values | facts)), frozenset(trusted))
 
 
 def statement(effect: str = "Allow", **fields: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def document(*statements: dict[str, Any], version: str = "2012-10-17") -> str:
     return json.dumps({"Version": version, "Id": "any", "Statement": list(statements)})
 
 
-def reach(*statements: dict[str, Any], key: str = "a/b.txt", known: Insiders | None = None) -> Reach:
+def reach(*statements: dict[str, Any], key: str = "a/b.txt", known: Principals | None = None) -> Reach:
     return CompiledPolicy(parse(document(*statements)), "bucket", known or insiders()).reach(key)
 
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from auditor.ledger.base import Event, Known, Version
-from auditor.verify.compare import Claim
-from auditor.verify.history import TOGETHER, Notes
-from auditor.verify.outcome import Outcome, Verified
+from auditor.verify.compare import ExpectedDigest
+from auditor.verify.history import TOGETHER, HistoryWriter
+from auditor.verify.outcome import Verified, VerifyOutcome
 
 
 class Histories:
@@ -54,54 +54,61 @@ class Minutes:
         return self._now
 
 
-def found(outcome: Outcome, found: str = "aa", *, version_id: str | None = None) -> Verified:
-    detail = {"algorithm": "sha256", "found": found} if outcome is Outcome.MISMATCH else {}
+def found(outcome: VerifyOutcome, found: str = "aa", *, version_id: str | None = None) -> Verified:
+    detail = {"algorithm": "sha256", "found": found} if outcome is VerifyOutcome.MISMATCH else {}
     return Verified(key="key", outcome=outcome, version_id=version_id, etag="e", size=1, detail=detail)
 
 
 KNOWN = Known(digest="AB", source="auditor", recorded_at="", verified_at=None, bytes_read=1)
 VERSION = Version(version_id="null", etag="e", size=1, digests={"sha256": KNOWN}, first_seen="")
-CLAIM = Claim("sha256", "AB", "ledger", VERSION)
+CLAIM = ExpectedDigest("sha256", "AB", "ledger", VERSION)
 
 
 async def noted(*states: Verified) -> list[Event]:
     """In as many runs."""
     histories, clock = Histories(), Minutes()
     for state in states:
-        notes = Notes(histories, "bucket", clock)
-        await notes.add(state, [CLAIM] if state.outcome is Outcome.MATCH else [])
+        notes = HistoryWriter(histories, "bucket", clock)
+        await notes.add(state, [CLAIM] if state.outcome is VerifyOutcome.MATCH else [])
         await notes.flush()
     return histories.events
 
 
 async def test_state_is_noted_once_and_again_after_another() -> None:
-    bad, good = found(Outcome.MISMATCH), found(Outcome.MATCH)
-    events = await noted(bad, bad, good, bad, bad, found(Outcome.MISMATCH, "bb"), found(Outcome.MISSING))
+    bad, good = found(VerifyOutcome.MISMATCH), found(VerifyOutcome.MATCH)
+    events = await noted(bad, bad, good, bad, bad, found(VerifyOutcome.MISMATCH, "bb"), found(VerifyOutcome.MISSING))
     assert [event.what for event in events] == ["mismatch", "verified", "mismatch", "mismatch", "missing"]
 
 
 async def test_each_verification_of_a_match_is_a_line() -> None:
-    events = await noted(found(Outcome.MATCH), found(Outcome.MATCH))
+    events = await noted(found(VerifyOutcome.MATCH), found(VerifyOutcome.MATCH))
     assert [(event.what, event.detail["digest"], event.version_id) for event in events] == [
         ("verified", "ab", "null")
     ] * 2
 
 
 async def test_versions_have_states_of_their_own() -> None:
-    one, two = found(Outcome.MISSING, version_id="1"), found(Outcome.MISSING, version_id="2")
+    one, two = found(VerifyOutcome.MISSING, version_id="1"), found(VerifyOutcome.MISSING, version_id="2")
     assert len(await noted(one, two, one, two)) == 2
 
 
 async def test_what_is_no_news_is_not_noted() -> None:
-    quiet = (Outcome.NEW, Outcome.DELETED, Outcome.ARCHIVED, Outcome.IN_FLIGHT, Outcome.NOT_DUE, Outcome.LEFT_FOR_COST)
+    quiet = (
+        VerifyOutcome.NEW,
+        VerifyOutcome.DELETED,
+        VerifyOutcome.ARCHIVED,
+        VerifyOutcome.IN_FLIGHT,
+        VerifyOutcome.NOT_DUE,
+        VerifyOutcome.LEFT_FOR_COST,
+    )
     assert await noted(*map(found, quiet)) == []
 
 
 async def test_manifest_that_agrees_with_the_ledger_is_named_in_the_same_line() -> None:
     histories = Histories()
-    notes = Notes(histories, "bucket", Minutes())
-    manifest = Claim("sha256", "ab", "manifest-sha256.txt")
-    await notes.add(found(Outcome.MATCH), [manifest, CLAIM, Claim("md5", "cd", "old.md5")])
+    notes = HistoryWriter(histories, "bucket", Minutes())
+    manifest = ExpectedDigest("sha256", "ab", "manifest-sha256.txt")
+    await notes.add(found(VerifyOutcome.MATCH), [manifest, CLAIM, ExpectedDigest("md5", "cd", "old.md5")])
     await notes.flush()
     origins = {(event.detail["algorithm"], event.version_id): event.detail["origin"] for event in histories.events}
     assert origins == {("sha256", "null"): "ledger, manifest-sha256.txt", ("md5", None): "old.md5"}
@@ -109,9 +116,9 @@ async def test_manifest_that_agrees_with_the_ledger_is_named_in_the_same_line() 
 
 async def test_many_are_written_together_and_the_last_ones_at_the_end() -> None:
     histories = Histories()
-    notes = Notes(histories, "bucket", Minutes())
+    notes = HistoryWriter(histories, "bucket", Minutes())
     for number in range(TOGETHER + 7):
-        await notes.add(Verified(key=f"{number}", outcome=Outcome.MISSING))
+        await notes.add(Verified(key=f"{number}", outcome=VerifyOutcome.MISSING))
     assert (len(histories.events), histories.most) == (TOGETHER, TOGETHER)
     await notes.flush()
     assert len(histories.events) == TOGETHER + 7
@@ -120,18 +127,18 @@ async def test_many_are_written_together_and_the_last_ones_at_the_end() -> None:
 async def test_state_that_comes_again_is_noted_though_only_the_ledger_knows_the_version() -> None:
     """A listing of current objects names no version; the ledger's digests are of one."""
     histories, clock = Histories(), Minutes()
-    claim = Claim("sha256", "AB", "ledger", replace(VERSION, version_id="v1"))
-    for state in (Outcome.UNREADABLE, Outcome.MATCH, Outcome.UNREADABLE, Outcome.UNREADABLE):
-        notes = Notes(histories, "bucket", clock)
-        await notes.add(found(state), [claim] if state is Outcome.MATCH else [])
+    claim = ExpectedDigest("sha256", "AB", "ledger", replace(VERSION, version_id="v1"))
+    for state in (VerifyOutcome.UNREADABLE, VerifyOutcome.MATCH, VerifyOutcome.UNREADABLE, VerifyOutcome.UNREADABLE):
+        notes = HistoryWriter(histories, "bucket", clock)
+        await notes.add(found(state), [claim] if state is VerifyOutcome.MATCH else [])
         await notes.flush()
     assert [event.what for event in histories.events] == ["unreadable", "verified", "unreadable"]
 
 
 async def test_what_was_being_written_when_it_was_given_up_is_written_by_the_last_flush() -> None:
     histories = Slow()
-    notes = Notes(histories, "bucket", Minutes())
-    await notes.add(found(Outcome.MISMATCH))
+    notes = HistoryWriter(histories, "bucket", Minutes())
+    await notes.add(found(VerifyOutcome.MISMATCH))
     flushing = asyncio.create_task(notes.flush())
     await histories.begun.wait()
     flushing.cancel()

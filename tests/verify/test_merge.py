@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import Known, Subject, Version
+from auditor.ledger.base import KeyRecord, Known, Version
 from auditor.model.target import Target
 from auditor.s3.listing import pages
 from auditor.verify.merge import Pair, merged
@@ -29,18 +29,18 @@ def version(name: str) -> Version:
     return Version(version_id=name, etag="e", size=1, digests={"sha256": DIGEST}, first_seen="")
 
 
-def subject(key: str, *names: str) -> Subject:
-    return Subject(key=key, versions=tuple(version(name) for name in names))
+def subject(key: str, *names: str) -> KeyRecord:
+    return KeyRecord(key=key, versions=tuple(version(name) for name in names))
 
 
 class Told:
     """A ledger's subjects; closed: it was let go."""
 
-    def __init__(self, subjects: Sequence[Subject]) -> None:
+    def __init__(self, subjects: Sequence[KeyRecord]) -> None:
         self.closed = False
         self._subjects = subjects
 
-    async def all(self) -> AsyncGenerator[Subject, None]:
+    async def all(self) -> AsyncGenerator[KeyRecord, None]:
         try:
             for one in self._subjects:
                 yield one
@@ -49,7 +49,7 @@ class Told:
 
 
 async def pairs_of(
-    entries: Sequence[Entry], subjects: Sequence[Subject], target: Target, page_size: int = 1000
+    entries: Sequence[Entry], subjects: Sequence[KeyRecord], target: Target, page_size: int = 1000
 ) -> list[Pair]:
     listing = pages(FakeEngine(entries, page_size=page_size), make_caller(), target)
     return [pair async for batch in merged(listing, Told(subjects).all(), target) for pair in batch]

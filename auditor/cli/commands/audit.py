@@ -16,12 +16,12 @@ from auditor.audit.run import Audit
 from auditor.cli.options import print_json, settings_of, stop_on_signals, targets_of, worst
 from auditor.cli.progress import make_progress
 from auditor.cli.resume_hint import resume_command
-from auditor.config.resources import open_places
+from auditor.config.resources import open_resources
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
 from auditor.model.target import Target
 from auditor.reports import table
-from auditor.reports.highlights import Shown
+from auditor.reports.highlights import Highlights
 from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.rules.selection import select
@@ -41,7 +41,7 @@ async def _audit_all(targets: list[Target], settings: Settings, options: argpars
     stop = Stop()
     stop_on_signals(stop)
     codes = []
-    async with open_places(settings, targets) as places:
+    async with open_resources(settings, targets) as places:
         progress = make_progress()
         for target in targets:
             if stop:
@@ -82,7 +82,7 @@ async def _audit_one(audit: Audit, target: Target, settings: Settings, options: 
     return exit_code(summary, settings.fail_on)
 
 
-def _print_table(summary: Mapping[str, Any], settings: Settings, shown: Shown) -> None:
+def _print_table(summary: Mapping[str, Any], settings: Settings, shown: Highlights) -> None:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
     sys.stdout.write(table.render(summary, settings.fail_on, shown, columns))
     sys.stdout.flush()

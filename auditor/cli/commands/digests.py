@@ -17,14 +17,14 @@ from auditor.cli.options import check_ledger, check_needed, print_json, refuse_l
 from auditor.cli.progress import make_progress
 from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
-from auditor.dates import seconds_in_utc
 from auditor.errors import UsageError
 from auditor.ledger.manifests import FORMS
 from auditor.ledger.manifests.base import Form
 from auditor.ledger.manifests.export import Exported, export
 from auditor.ledger.manifests.load import Imported, Read, import_all, read_all
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 from auditor.ledger.manifests.spool import Spool
+from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot
 from auditor.runs.stores.outfile import OutFile
@@ -112,7 +112,7 @@ def _import(options: argparse.Namespace) -> int:
     target = parse_target(options.target)
     wanted = settings.algorithms if options.algorithms is not None else ()
     with ExitStack() as stack:
-        sources = [stack.enter_context(closing(Source(path))) for path in options.files]
+        sources = [stack.enter_context(closing(ManifestFile(path))) for path in options.files]
         spool = stack.enter_context(Spool(sources))
         files = read_all(sources, spool, target.prefix, options.manifest, wanted)
         done = loops.run(_expect(settings, spool, target))

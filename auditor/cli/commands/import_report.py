@@ -11,13 +11,13 @@ from auditor.aio import loop as loops
 from auditor.cli.options import check_needed, print_json, settings_of
 from auditor.config.resources import connection_to, ledger_of
 from auditor.config.settings import Settings
-from auditor.hashing.batch.import_report import BATCH, Importer, Told, as_json
+from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer, as_json
 from auditor.hashing.batch.report_files import BucketPlace, LocalPlace, Place, bucket_of
 from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import Permits
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
-from auditor.s3.open import open_at_home
-from auditor.s3.rate import Rate
+from auditor.s3.open import open_in_its_region
+from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
 
@@ -34,14 +34,14 @@ def run(options: argparse.Namespace) -> int:
     return told.exit_code
 
 
-async def _import(settings: Settings, reports: Sequence[tuple[str, str | None]]) -> Told:
-    rate = Rate(settings.max_rate)
+async def _import(settings: Settings, reports: Sequence[tuple[str, str | None]]) -> ImportCounts:
+    rate = RateLimit(settings.max_rate)
 
     @asynccontextmanager
     async def open_bucket(bucket: str) -> AsyncIterator[tuple[Engine, Caller]]:
         retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
-        async with open_at_home(settings.engine, connection_to(bucket, settings, BATCH)) as engine:
-            yield engine, Caller(bucket, rate=rate, permits=Permits(BATCH), retry=retry)
+        async with open_in_its_region(settings.engine, connection_to(bucket, settings, BATCH)) as engine:
+            yield engine, Caller(bucket, rate=rate, permits=ConcurrencyLimit(BATCH), retry=retry)
 
     async with ledger_of(settings) as ledger:
         importer = Importer(ledger, open_bucket)
@@ -64,7 +64,7 @@ def _place(settings: Settings, bucket: str | None, stack: ExitStack) -> Place:
     return BucketPlace(client, bucket)
 
 
-def _print(told: Told) -> None:
+def _print(told: ImportCounts) -> None:
     for line in (*told.failures, *told.conflicting):
         where = visible(f"{line['bucket']}/{line['key']}")
         sys.stderr.write(f"auditor: s3://{where}: {visible(str(line['code']))}\n")

@@ -10,7 +10,7 @@ from auditor.cli.options import check_ledger, check_needed, print_json, settings
 from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
-from auditor.ledger.base import Event, Subject
+from auditor.ledger.base import Event, KeyRecord
 from auditor.model.target import Target, parse_target
 from auditor.reports import key_history as evidence
 from auditor.text import visible
@@ -33,6 +33,6 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _ask(settings: Settings, target: Target) -> tuple[Subject | None, list[Event]]:
+async def _ask(settings: Settings, target: Target) -> tuple[KeyRecord | None, list[Event]]:
     async with ledger_of(settings) as ledger:
         return await ledger.subject(target.bucket, target.prefix), await ledger.history(target.bucket, target.prefix)

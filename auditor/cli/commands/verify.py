@@ -22,14 +22,14 @@ from auditor.cli.options import (
     worst,
 )
 from auditor.cli.progress import Progress, make_progress
-from auditor.config.resources import Surroundings, surroundings
+from auditor.config.resources import VerifyResources, open_verify_resources
 from auditor.config.settings import Settings
 from auditor.config.values import algorithms
 from auditor.errors import OutputError, RunError, UsageError
 from auditor.model.target import Target
 from auditor.text import harmless, visible
 from auditor.verify.run import Verification
-from auditor.verify.summary import Named, exit_code, printed
+from auditor.verify.summary import WorstObjects, exit_code, printed
 
 
 def run(options: argparse.Namespace) -> int:
@@ -98,16 +98,16 @@ class _Verifying:
         stop_on_signals(self._stop)
         progress = make_progress()
         try:
-            async with surroundings(self._settings, targets) as around:
+            async with open_verify_resources(self._settings, targets) as around:
                 return worst([await self._one(target, around, progress) for target in targets])
         finally:
             progress.close()
 
-    async def _one(self, target: Target, around: Surroundings, progress: Progress) -> int:
+    async def _one(self, target: Target, around: VerifyResources, progress: Progress) -> int:
         if self._stop:
             sys.stderr.write(f"auditor: {visible(target.uri)} was not verified: {self._stop.reason}\n")
             return 4
-        named = Named(self._combined)
+        named = WorstObjects(self._combined)
         try:
             summary = await Verification(
                 target,
@@ -127,7 +127,7 @@ class _Verifying:
         self._print(summary, named)
         return exit_code(summary)
 
-    def _print(self, summary: dict[str, Any], named: Named) -> None:
+    def _print(self, summary: dict[str, Any], named: WorstObjects) -> None:
         stream = sys.stderr if self._combined is sys.stdout else sys.stdout
         stream.write(printed(summary, self._output))
         if self._output == "table" and self._combined is not sys.stdout:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.cli.demo.files import Choice, Source
+from auditor.cli.demo.files import Choice, DemoFile
 from auditor.cli.demo.plants import DECOYS, METADATA, PLANTED, PUBLIC_PREFIX, Planted
 from auditor.cli.demo.server import UPLOADS
 from auditor.errors import UsageError
@@ -81,7 +81,7 @@ def _of_plant(plant: Planted) -> Upload:
     return Upload(plant.key or "", f"{plant.what}\n".encode(), {"Metadata": metadata, **plant.put})
 
 
-def _of_file(source: Source) -> Upload:
+def _of_file(source: DemoFile) -> Upload:
     return Upload(source.key, source.path, {"Metadata": {METADATA: "this machine"}})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.cli.demo.damage import Verified
+from auditor.cli.demo.damage import VerifiedDamage
 from auditor.cli.demo.plants import Planted
 from auditor.hashing.worker.counts import Counts
 from auditor.runs.tally import HASHING
@@ -17,7 +17,7 @@ Pair = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PlantedRow:
     """One planted problem. missed: what should have been said of it and was not: rules, or `verdict X`."""
 
     planted: Planted
@@ -25,13 +25,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PlantedComparison:
     """rows: as planted. clean: objects that hold no problem.
 
     false_alarms: key and rule, or key and verdict, that nothing planted accounts for.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[PlantedRow, ...]
     clean: int
     false_alarms: tuple[Pair, ...]
 
@@ -54,16 +54,16 @@ def where(key: str | None) -> str:
 
 def compare(
     planted: Sequence[Planted], findings: Iterable[Mapping[str, Any]], objects: Iterable[Mapping[str, Any]]
-) -> Comparison:
+) -> PlantedComparison:
     """findings, objects: the lines of one run. Every object that is not planted must be private and without finding."""
     found: set[Pair] = {(line["key"], line["rule"]) for line in findings}
     verdicts: dict[str, str] = {line["key"]: str(line["verdict"]) for line in objects}
     wanted: set[Pair] = {(plant.key, rule) for plant in planted for rule in plant.rules}
     special = {plant.key: plant.verdict for plant in planted}
-    rows = tuple(Row(plant, _missed(plant, found, verdicts)) for plant in planted)
+    rows = tuple(PlantedRow(plant, _missed(plant, found, verdicts)) for plant in planted)
     wrong = ((key, f"verdict {said}") for key, said in verdicts.items() if key not in special and said != "private")
     alarms = sorted((found - wanted) | set(wrong), key=lambda pair: (pair[0] or "", pair[1]))
-    return Comparison(rows, len(verdicts.keys() - special.keys()), tuple(alarms))
+    return PlantedComparison(rows, len(verdicts.keys() - special.keys()), tuple(alarms))
 
 
 def _missed(plant: Planted, found: set[Pair], verdicts: Mapping[str, str]) -> tuple[str, ...]:
@@ -101,14 +101,14 @@ def hashing_differences(first: Mapping[str, Any], work: Counts, second: Mapping[
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DemoResults:
     """Two audits' summaries, planted against found, what the worker did in between, and what `verify` said at last."""
 
     first: dict[str, Any]
-    comparison: Comparison
+    comparison: PlantedComparison
     work: Counts
     second: dict[str, Any]
-    verified: Verified
+    verified: VerifiedDamage
 
     def differences(self, objects: int) -> list[str]:
         """Sentences. objects: how many were loaded."""

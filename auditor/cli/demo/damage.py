@@ -9,7 +9,7 @@ from typing import Any, Final
 from auditor.cli.demo.bucket import BUCKET
 from auditor.model.target import Target
 from auditor.text import visible
-from auditor.verify.outcome import SIGNS, Outcome
+from auditor.verify.outcome import SIGNS, VerifyOutcome
 
 Change = Callable[[bytes], bytes]
 
@@ -23,9 +23,9 @@ class Damage:
     change: Change | None = None
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> VerifyOutcome:
         """What is right to say of it."""
-        return Outcome.MISSING if self.change is None else Outcome.MISMATCH
+        return VerifyOutcome.MISSING if self.change is None else VerifyOutcome.MISMATCH
 
     @property
     def line(self) -> str:
@@ -58,7 +58,7 @@ def range_of(keys: Iterable[str]) -> Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedDamage:
     """What `verify` said. summary: as it prints it. lines: of the combined report, all but the matches."""
 
     summary: Mapping[str, Any]
@@ -69,7 +69,7 @@ class Verified:
 
     def differences(self, objects: int) -> list[str]:
         """What is wrong with it, in sentences. objects: how many were loaded."""
-        match, whole = self.summary["outcomes"][Outcome.MATCH], min(objects, MOST_VERIFIED) - len(DAMAGED)
+        match, whole = self.summary["outcomes"][VerifyOutcome.MATCH], min(objects, MOST_VERIFIED) - len(DAMAGED)
         checks = {
             f"the verification {self.summary['verify']} is not complete": not self.summary["complete"],
             f"{match:,} of {whole:,} undamaged objects match": match != whole,
@@ -89,5 +89,5 @@ class Differing:
         self.lines: list[str] = []
 
     def write(self, text: str, /) -> None:
-        if not text.startswith(SIGNS[Outcome.MATCH]):
+        if not text.startswith(SIGNS[VerifyOutcome.MATCH]):
             self.lines.append(text.rstrip("\n"))

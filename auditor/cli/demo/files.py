@@ -25,7 +25,7 @@ _SKIPPED_FOLDERS: Final = frozenset({"site-packages", "dist-packages", "__pycach
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DemoFile:
     """A file and the key that it gets."""
 
     key: str
@@ -37,7 +37,7 @@ class Source:
 class Choice:
     """What is loaded. origin: where it is from, for people. left_out: files that were seen and are not loaded."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[DemoFile, ...]
     origin: str
     left_out: int = 0
 
@@ -91,7 +91,7 @@ class _Picker:
     """Takes files until there are enough."""
 
     def __init__(self) -> None:
-        self.sources: list[Source] = []
+        self.sources: list[DemoFile] = []
         self.left_out = 0
         self._bytes = 0
 
@@ -108,7 +108,7 @@ class _Picker:
             self.left_out += 1
             return
         self._bytes += size
-        self.sources.append(Source(key, path, size))
+        self.sources.append(DemoFile(key, path, size))
 
 
 def _size(path: Path) -> int | None:

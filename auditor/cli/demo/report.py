@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.cli.demo.bucket import BUCKET, Loaded
-from auditor.cli.demo.compare import Comparison, Row, Seen, where
-from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, Verified
+from auditor.cli.demo.compare import DemoResults, PlantedComparison, PlantedRow, where
+from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage
 from auditor.cli.demo.files import Choice
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.hashing.worker.counts import Counts
@@ -68,7 +68,7 @@ def first_audit(summary: Summary) -> str:
     return _section("2 Audit", lines)
 
 
-def comparing(comparison: Comparison) -> str:
+def comparing(comparison: PlantedComparison) -> str:
     """The table of what was planted, and what was said of it."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
@@ -77,7 +77,7 @@ def comparing(comparison: Comparison) -> str:
     return _section("3 Compare", lines) + _table((_HEADER, *map(_cells, comparison.rows)), _WIDTHS)
 
 
-def _found(comparison: Comparison) -> str:
+def _found(comparison: PlantedComparison) -> str:
     alarms = len(comparison.false_alarms)
     return (
         f"{comparison.problems} of {len(comparison.rows)} planted problems found,"
@@ -85,7 +85,7 @@ def _found(comparison: Comparison) -> str:
     )
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: PlantedRow) -> tuple[str, ...]:
     plant = row.planted
     return (
         "MISSED" if row.missed else "yes",
@@ -123,7 +123,7 @@ def second_audit(summary: Summary) -> str:
     return _section("5 Again", [line])
 
 
-def verifying(verified: Verified) -> str:
+def verifying(verified: VerifiedDamage) -> str:
     """What befell the bytes, and what was said of it."""
     summary = verified.summary
     outcomes = ", ".join(f"{count:,} {name}" for name, count in summary["outcomes"].items() if count)
@@ -139,7 +139,7 @@ def verifying(verified: Verified) -> str:
     return _section("6 Verify", lines) + _table((_DAMAGE_HEADER, *rows), _DAMAGE_WIDTHS)
 
 
-def closing(seen: Seen, seconds: float, *, right: bool) -> str:
+def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
     """Of the second audit the report is shown. right: nothing differs from what must be."""
     folder = str(seen.second["out"])
     left = seen.second["hashing"]["pending"] + seen.second["hashing"]["queued"]

@@ -18,14 +18,14 @@ from auditor.audit.run import Audit
 from auditor.aws.connection import Connection
 from auditor.cli.demo import report
 from auditor.cli.demo.bucket import BUCKET, keys_of, load
-from auditor.cli.demo.compare import Comparison, Seen, compare
-from auditor.cli.demo.damage import DAMAGED, Differing, Verified, range_of
+from auditor.cli.demo.compare import DemoResults, PlantedComparison, compare
+from auditor.cli.demo.damage import DAMAGED, Differing, VerifiedDamage, range_of
 from auditor.cli.demo.files import Choice, choose
 from auditor.cli.demo.plants import METADATA, PLANTED
 from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
 from auditor.cli.demo.steps import Steps
 from auditor.cli.progress import make_progress
-from auditor.config.resources import Places, open_places, surroundings
+from auditor.config.resources import Resources, open_resources, open_verify_resources
 from auditor.config.settings import Settings
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
@@ -103,9 +103,9 @@ class _Tour:
         self._damage = damage
         self._target = Target(BUCKET)
 
-    async def run(self) -> Seen:
+    async def run(self) -> DemoResults:
         await create_table(NAME, region=REGION)
-        async with open_places(self._settings, [self._target]) as places:
+        async with open_resources(self._settings, [self._target]) as places:
             first = await self._audit(places)
             _show(report.first_audit(first))
             comparison = await asyncio.to_thread(_compare, places.store, first["run"])
@@ -116,24 +116,24 @@ class _Tour:
             await asyncio.to_thread(self._damage)
             verified = await self._verify()
             _show(report.verifying(verified))
-        return Seen(first, comparison, work, second, verified)
+        return DemoResults(first, comparison, work, second, verified)
 
-    async def _audit(self, places: Places) -> dict[str, Any]:
+    async def _audit(self, places: Resources) -> dict[str, Any]:
         progress = make_progress()
         try:
             return await Audit(self._target, self._settings, places, Stop(), watch=progress.update).run()
         finally:
             progress.close()
 
-    async def _verify(self) -> Verified:
+    async def _verify(self) -> VerifiedDamage:
         differing, progress = Differing(), make_progress()
         settings = replace(self._settings, grace=0.0)  # what was recorded a minute ago is no excuse here
         try:
-            async with surroundings(settings, [self._verified]) as around:
+            async with open_verify_resources(settings, [self._verified]) as around:
                 verification = Verification(
                     self._verified, settings, around, Stop(), combined=differing, watch=progress.update
                 )
-                return Verified(await verification.run(), frozenset(differing.lines))
+                return VerifiedDamage(await verification.run(), frozenset(differing.lines))
         finally:
             progress.close()
 
@@ -157,7 +157,7 @@ class _Tour:
         return ENGINES[self._settings.engine](Connection(bucket=bucket, region=REGION, concurrency=IN_HAND))
 
 
-def _compare(store: Store, run: str) -> Comparison:
+def _compare(store: Store, run: str) -> PlantedComparison:
     findings, objects = (read_lines(store, BUCKET, run, kind) for kind in ("findings", "objects"))
     return compare(PLANTED, findings, objects)
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from auditor.aio.groups import together
 from auditor.aws.failures import is_gone
-from auditor.dates import now_in_utc
 from auditor.errors import CallFailed, DigestConflict, UsageError
 from auditor.hashing.batch.report import Checksum, Task, checksum_of, tasks
 from auditor.hashing.batch.report_files import Place, fetched, report_files
 from auditor.ledger.base import S3, Entry, Ledger
+from auditor.model.dates import now_in_utc
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 
@@ -32,7 +32,7 @@ OpenBucket = Callable[[str], AbstractAsyncContextManager[tuple[Engine, Caller]]]
 
 
 @dataclass(slots=True)
-class Told:
+class ImportCounts:
     """What a report came to. Each of its tasks is in one of the seven numbers.
 
     recorded: new in the ledger. known: there already. superseded: gone or overwritten since the job read it. failed: of
@@ -74,7 +74,7 @@ class Importer:
     """Of reports into one ledger. open_bucket: opens an engine for the bucket of a task, and what calls it."""
 
     def __init__(self, ledger: Ledger, open_bucket: OpenBucket) -> None:
-        self.told = Told()
+        self.told = ImportCounts()
         self._ledger = ledger
         self._open_bucket = open_bucket
         self._stack = AsyncExitStack()
@@ -166,6 +166,6 @@ def _decoded(found: Iterator[Task], name: str) -> Iterator[Task]:
         raise UsageError(f"{name} is not UTF-8: fetch the report again") from error
 
 
-def as_json(told: Told) -> dict[str, Any]:
+def as_json(told: ImportCounts) -> dict[str, Any]:
     names = ("recorded", "known", "superseded", "failed", "composite", "unusable", "conflicts")
     return {**{name: getattr(told, name) for name in names}, "failures": told.failures, "conflicting": told.conflicting}

@@ -18,7 +18,7 @@ FOLDER: Final = "batch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class JobOwner:
     """Whose jobs they are. account: 12 digits. role: its ARN. None: not known, to be filled in by hand."""
 
     partition: str = "aws"
@@ -35,7 +35,7 @@ def write_batch(
     run_id: str,
     versions: bool,
     algorithms: Sequence[str],
-    owner: Owner,
+    owner: JobOwner,
     most_rows: int = MOST_ROWS,
 ) -> list[str]:
     """Put `batch/manifest.csv` and `batch/job.json` into `folder` of the store, and say where each job lies.

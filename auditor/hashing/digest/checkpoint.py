@@ -57,7 +57,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class HashProgress:
     """bytes: hashed so far. states: hex by algorithm. stored: digests that S3 keeps, to be compared at the end.
 
     bytes_read: those of cut and repeated reads included.
@@ -69,7 +69,7 @@ class Progress:
     bytes_read: int
 
 
-def sealed(binding: Binding, progress: Progress) -> dict[str, Any]:
+def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
     """The checkpoint's document."""
     document = {
         "v": VERSION,
@@ -82,7 +82,7 @@ def sealed(binding: Binding, progress: Progress) -> dict[str, Any]:
     return {**document, "seal": _seal(document)}
 
 
-def opened(document: object, binding: Binding) -> Progress:
+def opened(document: object, binding: Binding) -> HashProgress:
     """What a document says; anything but one of ours, of this binding, is a CheckpointError that never quotes it."""
     bound = binding.fields()
     names = {"v", "bytes", "states", "stored", "bytes_read", "seal", *bound}
@@ -106,7 +106,7 @@ def opened(document: object, binding: Binding) -> Progress:
         raise CheckpointError("the checkpoint's states are of other algorithms")
     if document["seal"] != _seal({name: value for name, value in document.items() if name != "seal"}):
         raise CheckpointError("the checkpoint's seal does not fit its content")
-    return Progress(bytes=count, states=states, stored=stored, bytes_read=bytes_read)
+    return HashProgress(bytes=count, states=states, stored=stored, bytes_read=bytes_read)
 
 
 def _whole(document: Mapping[Any, Any], name: str, most: int) -> int:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from auditor.errors import UsageError
 from auditor.hashing.digest import resumable as carried
-from auditor.hashing.digest.resumable import Carried
+from auditor.hashing.digest.resumable import ResumableDigest
 from auditor.model.digest import SIZES
 
 CRC64NVME: Final = "crc64nvme"
@@ -102,7 +102,7 @@ def make_carried(
     given: Mapping[str, str] = states or {}
     return CarriedDigester(
         {
-            name: Crc64(given.get(name)) if name == CRC64NVME else Carried(name, given.get(name), count)
+            name: Crc64(given.get(name)) if name == CRC64NVME else ResumableDigest(name, given.get(name), count)
             for name in algorithms
         },
         count,

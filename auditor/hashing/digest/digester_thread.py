@@ -18,7 +18,7 @@ INLINE: Final = 256 * 1024
 """Bytes of an object that is hashed on the loop: a thread's hand-over would cost more than these take."""
 
 
-class OnTheLoop(Executor):
+class InlineExecutor(Executor):
     """No thread: it calls at once, where it is asked."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -30,16 +30,16 @@ class OnTheLoop(Executor):
         return done
 
 
-class Feed:
+class DigestThread:
     """Gives buffers to a digester one after the other, never two at once.
 
     executor: where one thread is kept until `abandon`, as waking a thread for each buffer costs more CPU than handing
-    over; None, or OnTheLoop, and buffers are hashed at once, on the loop.
+    over; None, or InlineExecutor, and buffers are hashed at once, on the loop.
     """
 
     def __init__(self, digester: Digester, executor: Executor | None) -> None:
         self._digester = digester
-        self._executor = None if isinstance(executor, OnTheLoop) else executor
+        self._executor = None if isinstance(executor, InlineExecutor) else executor
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[tuple[memoryview | None, Callable[[], object]] | None] = SimpleQueue()
         self._begun = False

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Final, TypedDict, Unpack
 
 from auditor.aio.backoff import backoff
-from auditor.aio.budget import Permits as Permits
+from auditor.aio.budget import InFlightBudget as InFlightBudget
 from auditor.aio.groups import task_group
-from auditor.hashing.digest.digester_thread import OnTheLoop
-from auditor.hashing.digest.one_pass import BUFFERS, OnePass
+from auditor.hashing.digest.digester_thread import InlineExecutor
+from auditor.hashing.digest.one_pass import BUFFERS, ObjectDigester
 from auditor.hashing.digest.result import Failed as Failed
 from auditor.hashing.digest.result import Hashed as Hashed
 from auditor.hashing.digest.result import Mismatch as Mismatch
@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
     chunk_size: int
     streams: int | None
     executor: Executor | None
-    memory: Permits | None
+    memory: InFlightBudget | None
     stop: Stop | None
     checkpoint: Mapping[str, Any] | None
     save: Save | None
@@ -70,7 +70,7 @@ async def hash_object(
     chunk_size: int = CHUNK_SIZE,
     streams: int | None = 1,
     executor: Executor | None = None,
-    memory: Permits | None = None,
+    memory: InFlightBudget | None = None,
     stop: Stop | None = None,
     checkpoint: Mapping[str, Any] | None = None,
     save: Save | None = None,
@@ -87,7 +87,7 @@ async def hash_object(
     a `save`, to go on from; one that is not right is logged and the object hashed from its start. save: called about
     every `save_seconds`. turn: awaited before each call.
     """
-    onepass = OnePass(
+    onepass = ObjectDigester(
         engine,
         task,
         algorithms,
@@ -113,7 +113,7 @@ def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
     """
     memory = function_memory(environ)
     if memory is not None and memory <= ONE_CORE:
-        return OnTheLoop()
+        return InlineExecutor()
     return ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-hash")
 
 
@@ -138,7 +138,7 @@ async def hash_patiently(
 async def hash_many(
     hash_one: Callable[[HashTask], Awaitable[None]],
     tasks: AsyncIterable[HashTask],
-    permits: Permits,
+    permits: InFlightBudget,
     *,
     chunk_size: int = CHUNK_SIZE,
 ) -> None:
@@ -156,7 +156,7 @@ async def hash_many(
             made.add_done_callback(partial(_give_back, permits, weight))
 
 
-def _give_back(permits: Permits, weight: int, _: asyncio.Task[None]) -> None:
+def _give_back(permits: InFlightBudget, weight: int, _: asyncio.Task[None]) -> None:
     permits.give(weight)
 
 

@@ -10,12 +10,12 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Final
 
-from auditor.aio.budget import Permits
+from auditor.aio.budget import InFlightBudget
 from auditor.aio.groups import task_group
 from auditor.errors import CallFailed, CheckpointError
 from auditor.hashing.digest import resumable as carried
 from auditor.hashing.digest.buffers import Buffers
-from auditor.hashing.digest.checkpoint import Binding, Progress, opened, sealed
+from auditor.hashing.digest.checkpoint import Binding, HashProgress, opened, sealed
 from auditor.hashing.digest.digester import (
     CRC64NVME,
     CarriedDigester,
@@ -24,9 +24,9 @@ from auditor.hashing.digest.digester import (
     make_carried,
     make_digester,
 )
-from auditor.hashing.digest.digester_thread import INLINE, Feed
-from auditor.hashing.digest.parallel import Blocks
-from auditor.hashing.digest.reader import Reader, Source
+from auditor.hashing.digest.digester_thread import INLINE, DigestThread
+from auditor.hashing.digest.parallel import ParallelRanges
+from auditor.hashing.digest.reader import ObjectSource, ResumingReader
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, classify
 from auditor.hashing.digest.streams import BUFFER, MEMORY, Fixed, Tuner, core_share, layout, make_tuner
 from auditor.hashing.queue.message import HashTask
@@ -44,7 +44,7 @@ class _Stopping(Exception):  # noqa: N818 - it only leads out of the reading
     """It was told to stop."""
 
 
-class OnePass:
+class ObjectDigester:
     """Reads and digests one object; what the arguments mean is said at hashing.hash_object."""
 
     def __init__(
@@ -57,7 +57,7 @@ class OnePass:
         chunk_size: int,
         streams: int | None,
         executor: Executor | None,
-        memory: Permits | None,
+        memory: InFlightBudget | None,
         stop: Callable[[], object] | None,
         save: Callable[[Mapping[str, Any] | None], Awaitable[None]] | None,
         save_seconds: float,
@@ -67,12 +67,12 @@ class OnePass:
         self._task = task
         self._algorithms = tuple(dict.fromkeys(algorithms))
         self._binding = Binding.of(bucket, task, self._algorithms)
-        self._source = Source(engine, task, turn, sleep)
+        self._source = ObjectSource(engine, task, turn, sleep)
         self._small = task.size <= INLINE
         self._chunk_size = max(carried.BLOCK, min(chunk_size, BUFFER) // carried.BLOCK * carried.BLOCK)
         self._executor = None if self._small else executor
         self._streams = streams
-        self._memory = memory or Permits(1, MEMORY)
+        self._memory = memory or InFlightBudget(1, MEMORY)
         self._borrowed = 0
         self._first = 0
         self._granted = 1
@@ -81,7 +81,7 @@ class OnePass:
         self._save_seconds = save_seconds
         self._saved_at = time.monotonic()
         self._digester: Digester
-        self._feed: Feed
+        self._feed: DigestThread
         self._tuner: Tuner | Fixed
         self._throttled = 0
         self._core = core_share()
@@ -92,7 +92,7 @@ class OnePass:
         first = self._first = progress.bytes if progress is not None else 0
         before = self._source.bytes_read
         try:
-            reader = Reader(self._source, first, self._task.size)
+            reader = ResumingReader(self._source, first, self._task.size)
             async with reader:
                 try:
                     await self._until_stop(reader.open())
@@ -108,7 +108,7 @@ class OnePass:
         finally:
             self._memory.repay(self._borrowed)
 
-    def _progress(self, checkpoint: Mapping[str, Any] | None) -> Progress | None:
+    def _progress(self, checkpoint: Mapping[str, Any] | None) -> HashProgress | None:
         if checkpoint is None:
             return None
         if self._small:
@@ -126,7 +126,7 @@ class OnePass:
         log.warning("an object is hashed from its start: %s", reason)
         return None
 
-    def _prepare(self, progress: Progress | None) -> None:
+    def _prepare(self, progress: HashProgress | None) -> None:
         """Choose the kind of digests, once it is known what S3 stores."""
         stored = self._source.stored
         names = list(self._algorithms)
@@ -139,11 +139,11 @@ class OnePass:
         elif self._stop is not None or self._save is not None:
             digester = make_carried(names)
         self._digester = digester or make_digester(names)
-        self._feed = Feed(self._digester, self._executor)
+        self._feed = DigestThread(self._digester, self._executor)
         left = self._task.size - self._digester.count
         self._tuner = make_tuner(self._streams, left, time.monotonic())
 
-    async def _hash(self, reader: Reader) -> Result:
+    async def _hash(self, reader: ResumingReader) -> Result:
         try:
             await self._until_stop(self._read(reader))
             await self._feed.empty()
@@ -185,7 +185,7 @@ class OnePass:
             if stop():
                 raise _Stopping
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: ResumingReader) -> None:
         """Feed every byte that is left, now by one stream, now by several."""
         size = self._task.size
         while True:
@@ -197,9 +197,9 @@ class OnePass:
                 position = await self._several(reader)
             if position == size:
                 return
-            reader = Reader(self._source, position, size)
+            reader = ResumingReader(self._source, position, size)
 
-    async def _one_stream(self, reader: Reader) -> None:
+    async def _one_stream(self, reader: ResumingReader) -> None:
         """Until the end, or until several streams are to be tried."""
         size = self._task.size
         length = min(self._chunk_size, size)
@@ -212,11 +212,11 @@ class OnePass:
             if reader.position < size:
                 await self._between()
 
-    async def _several(self, reader: Reader) -> int:
+    async def _several(self, reader: ResumingReader) -> int:
         """Until the end, or until one stream is as good; the position where it ended."""
         size = self._task.size
         async with task_group() as group:
-            blocks = Blocks(self._source, reader, size, group)
+            blocks = ParallelRanges(self._source, reader, size, group)
             try:
                 used = 0
                 while True:
@@ -248,7 +248,9 @@ class OnePass:
         if not isinstance(digester, CarriedDigester):
             return None
         stored = {name: digest for name, digest in source.stored.items() if name in digester.names}
-        progress = Progress(bytes=digester.count, states=digester.states(), stored=stored, bytes_read=source.bytes_read)
+        progress = HashProgress(
+            bytes=digester.count, states=digester.states(), stored=stored, bytes_read=source.bytes_read
+        )
         return sealed(self._binding, progress)
 
     def _wanted(self) -> int:

@@ -7,8 +7,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from auditor.hashing.digest.buffers import Room
-from auditor.hashing.digest.reader import Reader, Source
-from auditor.hashing.digest.streams import Layout
+from auditor.hashing.digest.reader import ObjectSource, ResumingReader
+from auditor.hashing.digest.streams import RangeLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Block:
     pieces: deque[Piece] = field(default_factory=deque)
 
 
-class Blocks:
+class ParallelRanges:
     """Reads from a reader's position to `end`. The reader itself reads the first block, as it is open already.
 
     group: where the streams run; a read that fails ends it. A stream asks for the next block as soon as it has read
@@ -38,10 +38,10 @@ class Blocks:
     never waits for a later one. position: of the first byte that no block was begun for.
     """
 
-    def __init__(self, source: Source, reader: Reader, end: int, group: asyncio.TaskGroup) -> None:
+    def __init__(self, source: ObjectSource, reader: ResumingReader, end: int, group: asyncio.TaskGroup) -> None:
         self.position = reader.position
         self._source = source
-        self._reader: Reader | None = reader
+        self._reader: ResumingReader | None = reader
         self._end = end
         self._group = group
         self._wanted = 0
@@ -51,7 +51,7 @@ class Blocks:
         self._order: deque[Block] = deque()
         self._news = asyncio.Event()
 
-    def use(self, streams: int, layout: Layout) -> None:
+    def use(self, streams: int, layout: RangeLayout) -> None:
         """Have so many streams from now on; with 0 no further block is begun."""
         self._wanted, self._block = streams, layout.block
         self._room.change(layout.memory, layout.buffer)
@@ -96,7 +96,7 @@ class Blocks:
         self._news.set()
 
     async def _read(self, block: Block) -> None:
-        reader, self._reader = self._reader or Reader(self._source, block.first, block.end), None
+        reader, self._reader = self._reader or ResumingReader(self._source, block.first, block.end), None
         # Memory first: who waits for it with a connection in hand could keep the first block from one, for ever.
         await block.granted
         async with reader:

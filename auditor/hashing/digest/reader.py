@@ -23,7 +23,7 @@ SHORT: Final = "ByteCount"
 
 
 @dataclass(slots=True)
-class Source:
+class ObjectSource:
     """One object version, and what was read of it by all readers. stored: what S3 told of it with the first answer.
 
     turn: awaited before each call. throttled: how often S3 asked for fewer calls.
@@ -47,7 +47,7 @@ class Source:
         return self.engine.get(task.key, task.version_id, task.etag, Span(first, end - 1))
 
 
-class Reader:
+class ResumingReader:
     """Reads the bytes from `first` to before `end`, in order. position: of the next byte.
 
     Used as an async context manager. Raises CallFailed: PreconditionFailed when the object is another one now,
@@ -55,7 +55,7 @@ class Reader:
     a row that brought no byte, or timed out after hardly any.
     """
 
-    def __init__(self, source: Source, first: int, end: int) -> None:
+    def __init__(self, source: ObjectSource, first: int, end: int) -> None:
         self.position = first
         self._source = source
         self._end = end

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.aws.failures import doom, is_gone, is_transient
-from auditor.dates import now_in_utc
 from auditor.errors import BucketError, CallFailed
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Entry
+from auditor.model.dates import now_in_utc
 
 
 @dataclass(frozen=True, slots=True)

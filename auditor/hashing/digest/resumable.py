@@ -65,7 +65,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 CARRIED: Final = tuple(_KINDS)
 
 
-class Carried:
+class ResumableDigest:
     """A digest in the making. state: as `state` gave it, in this process or in another one, after `count` bytes."""
 
     __slots__ = ("_context", "_final", "_kind", "_update", "name")
@@ -135,18 +135,18 @@ def refusal() -> str | None:
 
 
 def _test(name: str) -> None:
-    plain = Carried(name)
+    plain = ResumableDigest(name)
     plain.update(memoryview(b"abc"))
     _same(name, plain.hexdigest(), _KINDS[name].abc)
     data = bytes(range(251)) * 5
     whole = hashlib.new(name, data, usedforsecurity=False).hexdigest()
     for count in (0, BLOCK, 2 * BLOCK, 16 * BLOCK):
-        first = Carried(name)
+        first = ResumableDigest(name)
         first.update(memoryview(bytearray(data[:count])))
-        then = Carried(name, first.state(), count)
+        then = ResumableDigest(name, first.state(), count)
         then.update(memoryview(bytearray(data[count:])))
         _same(name, then.hexdigest(), whole)
-    far = Carried(name, Carried(name).state(), 2**40)  # the count has two halves
+    far = ResumableDigest(name, ResumableDigest(name).state(), 2**40)  # the count has two halves
     far.update(memoryview(bytearray(BLOCK)))
     _same(name, str(far.count), str(2**40 + BLOCK))
 

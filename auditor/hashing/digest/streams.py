@@ -55,7 +55,7 @@ def core_share(environ: Mapping[str, str] = os.environ) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RangeLayout:
     """block: bytes of one ranged GET, in buffers of `buffer` bytes. memory: bytes of all blocks that are read, or wait
     for being hashed.
     """
@@ -65,7 +65,7 @@ class Layout:
     memory: int
 
 
-def layout(streams: int, left: int) -> Layout:
+def layout(streams: int, left: int) -> RangeLayout:
     """For so many streams, MOST_USED at most, over the bytes that are left.
 
     Blocks are as large as the memory holds, one for each stream, since every block begins with a wait for S3; and there
@@ -77,7 +77,7 @@ def layout(streams: int, left: int) -> Layout:
     share = min(largest, max(MIB, -(-left // (turns * streams))))
     buffers = -(-share // BUFFER)
     buffer = min(largest // buffers // _STEP * _STEP, _rounded(-(-share // buffers)))
-    return Layout(buffer * buffers, buffer, largest * streams)
+    return RangeLayout(buffer * buffers, buffer, largest * streams)
 
 
 def _rounded(size: int) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from auditor.dates import seconds_in_utc
 from auditor.errors import MessageError
 from auditor.hashing.queue.message import HashMessage, HashTask, decode_document, pack, parse
 from auditor.hashing.queue.s3_event import ObjectEvent, from_event_bridge, from_records
 from auditor.ledger.base import Event, Notice
+from auditor.model.dates import seconds_in_utc
 from auditor.model.digest import ALGORITHMS
 from auditor.s3.sequencer import sort_key
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 from urllib.parse import unquote_plus
 
-from auditor.dates import iso_date, seconds_in_utc
 from auditor.errors import MessageError
 from auditor.hashing.queue.message import (
     MAX_OBJECTS,
@@ -22,6 +21,7 @@ from auditor.hashing.queue.message import (
     text,
     whole_number,
 )
+from auditor.model.dates import iso_date, seconds_in_utc
 from auditor.text import visible
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from auditor.aio.backoff import backoff
-from auditor.aws.sqs import BATCH, Outgoing, Queue, Refused
+from auditor.aws.sqs import BATCH, Outgoing, Queue, RefusedEntry
 from auditor.errors import QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, Packer, encode
 from auditor.model.object import ObjectRef
@@ -85,7 +85,7 @@ async def deliver(
         await sleep(backoff(attempt, 0.1, 20.0))
 
 
-def _gave_up(refused: Sequence[Refused], entries: int, attempts: int) -> QueueError:
+def _gave_up(refused: Sequence[RefusedEntry], entries: int, attempts: int) -> QueueError:
     codes = ", ".join(sorted({one.code for one in refused}))
     times = "once" if attempts == 1 else f"{attempts} times"
     return QueueError(

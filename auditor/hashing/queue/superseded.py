@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from auditor.dates import now_in_utc
 from auditor.hashing.queue.message import HashMessage, HashTask
 from auditor.hashing.queue.notification import Noticed, Notification
-from auditor.ledger.base import Evidence, Notice
+from auditor.ledger.base import KeyHistory, Notice
+from auditor.model.dates import now_in_utc
 
 
-async def arrive(ledger: Evidence, notification: Notification) -> Notification:
+async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
     """Tell the ledger of all that it says; returns it without the objects that a newer event has superseded.
 
     An object that was sent again is asked for once more: its newer one may have come meanwhile. Raises LedgerError.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import Hashed
-from auditor.ledger.base import Digests, Entry
+from auditor.ledger.base import DigestStore, Entry
 
 
 @dataclass(slots=True, eq=False)
@@ -18,10 +18,10 @@ class _Pending:
     written: bool | DigestConflict | None = None
 
 
-class Recording:
+class BatchWriter:
     """One for all that is hashed at once: a write is one round trip, or one sync of a disk, however many it holds."""
 
-    def __init__(self, ledger: Digests) -> None:
+    def __init__(self, ledger: DigestStore) -> None:
         self._ledger = ledger
         self._pending: list[_Pending] = []
         self._turn = asyncio.Lock()

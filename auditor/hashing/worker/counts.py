@@ -37,12 +37,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """What a message came to. hide: None when it can be deleted, else the seconds after which it shall come again.
+    """The result of one message. retry_after: None to delete it, else the seconds after which it comes again.
 
     due: seconds after which what is ours to see through can be received. doom: why no message at all can be worked on.
     """
 
     counts: Counts
-    hide: int | None = None
+    retry_after: int | None = None
     due: int = 0
     doom: AuditorError | None = None

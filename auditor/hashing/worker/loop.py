@@ -25,7 +25,7 @@ from auditor.hashing.worker.processor import Processor, leave
 from auditor.ledger import open_ledger
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool, OpenEngine
-from auditor.s3.open import open_at_home
+from auditor.s3.open import open_in_its_region
 
 log = logging.getLogger(__name__)
 IDLE: Final = 20.0
@@ -144,8 +144,8 @@ class Worker:
     async def _finish(self, received: Received, processed: Processed) -> None:
         # Quiet begins when what was sent again can be received: it is ours to see through.
         self._quiet_since = max(self._quiet_since, self._clock() + processed.due)
-        if processed.hide is not None:
-            await leave(self._queue, received, processed.hide)
+        if processed.retry_after is not None:
+            await leave(self._queue, received, processed.retry_after)
             return
         try:
             await self._queue.delete([received.receipt])
@@ -157,15 +157,15 @@ class Worker:
         self.stop()
 
 
-def processor_of(settings: Settings, *, limited: bool = False) -> AbstractAsyncContextManager[Processor]:
+def processor_of(settings: Settings, *, has_deadline: bool = False) -> AbstractAsyncContextManager[Processor]:
     """A processor to be entered, with all that the settings say; a queue and a ledger must be among it.
 
-    limited: it works in invocations that have a deadline.
+    has_deadline: it works in invocations that have a deadline.
     """
-    hashing = hash_settings(settings, limited=limited)
+    hashing = hash_settings(settings, has_deadline=has_deadline)
 
     def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
-        return open_at_home(
+        return open_in_its_region(
             settings.engine, connection_to(bucket, settings, hashing.concurrency + (settings.streams or MOST))
         )
 

@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any, Final, Unpack
 from uuid import uuid4
 
-from auditor.aio.budget import Permits
-from auditor.aio.stop import Cutoff, Stop
+from auditor.aio.budget import InFlightBudget
+from auditor.aio.stop import CutOff, Stop
 from auditor.errors import BucketError, CallFailed
 from auditor.hashing.digest.object import Options, Save, hash_many, hash_patiently
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable, classify
 from auditor.hashing.queue.message import HashMessage, HashTask
 from auditor.hashing.queue.notification import EVENT_RUN
-from auditor.hashing.worker.batch_writer import Recording
+from auditor.hashing.worker.batch_writer import BatchWriter
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.dead_letters import log_mismatch
 from auditor.hashing.worker.lease import LeasedHasher, Waiting
@@ -41,7 +41,7 @@ OUT_OF_TIME: Final = "OutOfTime"
 
 
 @dataclass(slots=True)
-class Worked:
+class MessageResult:
     """What became of a message's objects. continued: to be sent on at once. waiting: another worker is at them."""
 
     message: HashMessage
@@ -50,7 +50,7 @@ class Worked:
     continued: list[HashTask] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         counts, tasks = self.counts, len(self.message.tasks)
         return (
             f"{tasks} objects of a message: {counts.hashed} hashed, {counts.known} known,"
@@ -81,20 +81,20 @@ class MessageHasher:
         self._settings = settings
         self._executor = executor
         self._sleep = sleep
-        self._permits = Permits(settings.concurrency, settings.bytes_in_flight)
-        self._recording = Recording(ledger)
+        self._permits = InFlightBudget(settings.concurrency, settings.bytes_in_flight)
+        self._recording = BatchWriter(ledger)
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
         self._leased = LeasedHasher(ledger, owner, lease_seconds=settings.lease_seconds, clock=clock)
 
-    async def hash(self, message: HashMessage, stop: Stop) -> Worked:
+    async def hash(self, message: HashMessage, stop: Stop) -> MessageResult:
         """Raises LedgerError, CredentialsError: what every message would meet."""
-        worked = Worked(message)
+        worked = MessageResult(message)
         todo = await self._unknown(worked)
         if todo:
             await self._hash_unknown(worked, todo, stop)
         return worked
 
-    async def _unknown(self, worked: Worked) -> list[HashTask]:
+    async def _unknown(self, worked: MessageResult) -> list[HashTask]:
         message, settings = worked.message, self._settings
         refs = [ObjectRef(task.key, task.etag, task.size, "", task.version_id) for task in message.tasks]
         known = await self._ledger.known(message.bucket, refs, message.algorithms)
@@ -110,8 +110,8 @@ class MessageHasher:
                 todo.append(task)
         return todo
 
-    async def _hash_unknown(self, worked: Worked, todo: Sequence[HashTask], stop: Stop) -> None:
-        cutoff = Cutoff(stop if self._settings.limited else None)  # without a deadline there is time to finish
+    async def _hash_unknown(self, worked: MessageResult, todo: Sequence[HashTask], stop: Stop) -> None:
+        cutoff = CutOff(stop if self._settings.has_deadline else None)  # without a deadline there is time to finish
         try:
             async with self._engines.lend(worked.message.bucket) as engine, cutoff:
                 hash_one = partial(self._hash_one, worked, engine, stop, cutoff)
@@ -122,8 +122,10 @@ class MessageHasher:
             log.warning("run %s: %s", worked.message.run, harmless(str(error)))
             worked.failed += [Failed(task, code, retryable=False) for task in todo]
 
-    async def _hash_one(self, worked: Worked, engine: Engine, stop: Stop, cutoff: Cutoff, task: HashTask) -> None:
-        if stop and self._settings.limited:
+    async def _hash_one(
+        self, worked: MessageResult, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
+    ) -> None:
+        if stop and self._settings.has_deadline:
             worked.continued.append(replace(task, hops=task.hops + 1))
         elif (
             not self._settings.accept_cost
@@ -136,7 +138,7 @@ class MessageHasher:
         else:
             await self._keep(worked, await self._hash_small(worked.message, engine, cutoff, task))
 
-    async def _left(self, worked: Worked, engine: Engine, cutoff: Cutoff, task: HashTask) -> bool:
+    async def _left(self, worked: MessageResult, engine: Engine, cutoff: CutOff, task: HashTask) -> bool:
         """True when it is not to be read. An event tells no storage class, so S3 is asked for it.
 
         In Intelligent-Tiering a new object lies in the frequent tier, where reading it changes nothing.
@@ -156,7 +158,7 @@ class MessageHasher:
         worked.counts += Counts(left_for_cost=1)
         return True
 
-    async def _hash_small(self, message: HashMessage, engine: Engine, cutoff: Cutoff, task: HashTask) -> Result:
+    async def _hash_small(self, message: HashMessage, engine: Engine, cutoff: CutOff, task: HashTask) -> Result:
         result = await cutoff.of(self._read(message, engine, task))
         if result is None:  # it begins anew: what stalls each time must come to an end
             return Failed(task, OUT_OF_TIME, retryable=False)
@@ -175,7 +177,7 @@ class MessageHasher:
                 save=save,
                 save_seconds=settings.save_seconds,
             )
-            if isinstance(result, Paused) and settings.limited and not result.gained:
+            if isinstance(result, Paused) and settings.has_deadline and not result.gained:
                 return Failed(task, OUT_OF_TIME, retryable=False)
             return result
 
@@ -205,7 +207,7 @@ class MessageHasher:
         conflict = await self._recording.record(bucket, hashed)
         return hashed if conflict is None else Failed(hashed.task, "DigestConflict", retryable=False)
 
-    async def _keep(self, worked: Worked, result: Result | Waiting) -> None:
+    async def _keep(self, worked: MessageResult, result: Result | Waiting) -> None:
         match result:
             case Hashed():
                 worked.counts += Counts(hashed=1)
@@ -226,7 +228,7 @@ class MessageHasher:
                 else:
                     worked.continued.append(after)
 
-    async def _denounce(self, worked: Worked, found: Mismatch) -> None:
+    async def _denounce(self, worked: MessageResult, found: Mismatch) -> None:
         """S3's own checksum is of other bytes than those it gave us."""
         message, task = worked.message, found.task
         log_mismatch(message, found)
@@ -242,7 +244,7 @@ def after_pause(paused: Paused, settings: HashSettings) -> HashTask | Failed:
     following = replace(task, hops=task.hops + 1)
     if paused.checkpoint is not None:
         return replace(following, attempts=0)
-    if not settings.limited:
+    if not settings.has_deadline:
         return task
     if task.hops == 0:  # it may have come late in its invocation: the next one is wholly its own
         return following

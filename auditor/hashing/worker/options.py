@@ -23,7 +23,7 @@ class HashSettings:
     max_attempts: failures after which an object goes to the dead-letter queue; max_hops: workers that may leave it
     unfinished. retry_base: seconds, the first delay of a message that is sent again; it doubles up to 900. large: bytes
     from which an object is hashed under a lease, which lasts lease_seconds and is renewed, with a checkpoint, every
-    save_seconds. limited: there is a deadline, at which everything is left to another invocation. accept_cost: new
+    save_seconds. has_deadline: there is a deadline, at which everything is left to another invocation. accept_cost: new
     objects are read whatever their storage class is charged for it; an audit queues only what it may.
     """
 
@@ -39,14 +39,14 @@ class HashSettings:
     large: int = LARGE
     lease_seconds: float = LEASE_SECONDS
     save_seconds: float = SAVE_SECONDS
-    limited: bool = False
+    has_deadline: bool = False
     accept_cost: bool = True
 
 
 CONCURRENCY: Final = 16
 
 
-def hash_settings(settings: Settings, *, limited: bool = False) -> HashSettings:
+def hash_settings(settings: Settings, *, has_deadline: bool = False) -> HashSettings:
     """What of the settings the hashing of one message needs."""
     return HashSettings(
         algorithms=settings.algorithms,
@@ -54,6 +54,6 @@ def hash_settings(settings: Settings, *, limited: bool = False) -> HashSettings:
         chunk_size=settings.chunk_mib * MIB,
         streams=settings.streams,
         max_hops=settings.max_hops,
-        limited=limited,
+        has_deadline=has_deadline,
         accept_cost=settings.accept_cost,
     )

@@ -18,11 +18,11 @@ from auditor.hashing.digest.result import Failed
 from auditor.hashing.queue.message import HashMessage, HashTask, encode, pack
 from auditor.hashing.queue.notification import decode_notification
 from auditor.hashing.queue.send import deliver
-from auditor.hashing.queue.superseded import arrive
+from auditor.hashing.queue.superseded import drop_superseded
 from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.dead_letters import dead_letters, log_failures, malformed
 from auditor.hashing.worker.lease import Waiting
-from auditor.hashing.worker.message_hasher import MessageHasher, Worked
+from auditor.hashing.worker.message_hasher import MessageHasher, MessageResult
 from auditor.hashing.worker.options import HashSettings
 from auditor.ledger.base import Ledger
 from auditor.logs import bound
@@ -72,22 +72,22 @@ class Processor:
             return await self._process(received, Stop() if stop is None else stop)
         except AuditorError as error:  # ledger, credentials, settings: every message would meet the same
             log.error("message %s is left on the queue: %s", received.id, error)
-            return Processed(Counts(messages=1), hide=self.backoff(received.receive_count), doom=error)
+            return Processed(Counts(messages=1), retry_after=self.backoff(received.receive_count), doom=error)
         except Exception:
             log.exception("message %s is left on the queue: a fault of the worker", received.id)
-            return Processed(Counts(messages=1, failed=1), hide=self.backoff(received.receive_count))
+            return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     async def _process(self, received: Received, stop: Stop) -> Processed:
         try:
             notification = decode_notification(received.body, self._settings.algorithms)
         except MessageError as error:
             return await self._malformed(received, str(error))
-        notification = await arrive(self._ledger, notification)
-        works: list[Worked] = []
+        notification = await drop_superseded(self._ledger, notification)
+        works: list[MessageResult] = []
         for message in notification.messages:
             with bound(run=message.run, bucket=message.bucket):
                 worked = await self._hasher.hash(message, stop)
-                log.info("%s", worked.told())
+                log.info("%s", worked.sentence())
             works.append(worked)
         return await self._settle(received, works, Counts(messages=1, superseded=notification.superseded))
 
@@ -95,14 +95,14 @@ class Processor:
         """Seconds until the next attempt after so many failures: jittered, doubling, 900 at most."""
         return round(backoff(failures - 1, self._settings.retry_base, MAX_DELAY))
 
-    async def _settle(self, received: Received, works: Sequence[Worked], counts: Counts) -> Processed:
+    async def _settle(self, received: Received, works: Sequence[MessageResult], counts: Counts) -> Processed:
         """Dead letters first, then what is sent again: what cannot be put away must not be multiplied."""
         counts = sum((work.counts for work in works), counts)
         waiting = [one for work in works for one in work.waiting]
         if waiting and received.receive_count == 1 and sum(len(work.message.tasks) for work in works) == 1:
             # Not a second time: the queue's own count of receipts would end with a dead letter.
             seconds = waiting[0].seconds
-            return Processed(counts + Counts(waiting=1), hide=seconds, due=seconds)
+            return Processed(counts + Counts(waiting=1), retry_after=seconds, due=seconds)
         lost: list[Outgoing] = []
         again: list[Outgoing] = []
         given_up = resent = 0
@@ -122,7 +122,7 @@ class Processor:
             counts += Counts(continued=continued, waiting=len(waiting))
             return Processed(counts, due=max((one.delay for one in again), default=0))
         counts += Counts(failed=given_up + resent)
-        return Processed(counts, hide=self.backoff(received.receive_count))
+        return Processed(counts, retry_after=self.backoff(received.receive_count))
 
     async def _put_away(self, received: Received, lost: Sequence[Outgoing], again: Sequence[Outgoing]) -> bool:
         """True when every failed object is on a queue, so that the message can be deleted."""
@@ -142,7 +142,7 @@ class Processor:
         log.warning("message %s is malformed: %s", received.id, reason)
         if await self._put_away(received, [malformed(received, reason)], []):
             return Processed(Counts(messages=1, failed=1, dead_lettered=1))
-        return Processed(Counts(messages=1, failed=1), hide=self.backoff(received.receive_count))
+        return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_final(self, failed: Failed) -> bool:
         return failed.code in FINAL or failed.task.attempts + 1 >= self._settings.max_attempts

@@ -9,9 +9,9 @@ from auditor.errors import DigestConflict, LedgerError
 from auditor.ledger.base import AUDITOR, S3, Entry
 from auditor.ledger.dynamodb.changes import Change, line
 from auditor.ledger.dynamodb.items import DIGESTS, Item, Name, entry_name, identity, number, partition, row, text
-from auditor.ledger.dynamodb.table import Refused, Table, in_order
+from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import conflicted
-from auditor.ledger.matching import NULL, Row, conflict, match
+from auditor.ledger.matching import NULL, LedgerRow, conflict, match
 from auditor.model.object import ObjectRef
 
 _TRIES: Final = 10
@@ -46,7 +46,7 @@ def _names(bucket: str, ref: ObjectRef) -> list[Name]:
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
 
-async def _under_key(table: Table, bucket: str, ref: ObjectRef) -> list[Row]:
+async def _under_key(table: Table, bucket: str, ref: ObjectRef) -> list[LedgerRow]:
     items = await table.query(
         partition(bucket, ref.key),
         DIGESTS,
@@ -69,7 +69,7 @@ async def record(table: Table, entry: Entry) -> bool | DigestConflict:
             return False
         try:
             await table.update(_change(entry, stored, new, table))
-        except Refused:
+        except ConditionFailed:
             stored = await table.get(entry_name(entry)) or {}
         else:
             return True

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import Event, Expectation, Notice, Subject
+from auditor.ledger.base import Event, Expectation, KeyRecord, Notice
 from auditor.ledger.dynamodb.changes import Change, line
 from auditor.ledger.dynamodb.items import (
     DIGESTS,
@@ -26,9 +26,9 @@ from auditor.ledger.dynamodb.items import (
     text,
     told,
 )
-from auditor.ledger.dynamodb.table import Refused, Table, in_order
+from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import fingerprint, imported, noticed
-from auditor.ledger.key_record import Parts, Told, is_older, is_same, subject_of
+from auditor.ledger.key_record import KeyRows, NoticedVersion, is_older, is_same, subject_of
 from auditor.ledger.matching import NULL
 from auditor.s3.sequencer import newer
 
@@ -47,7 +47,7 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
         change = Change((partition(bucket, event.key), identity(event.version_id, event.etag)))
         verified = f"{algorithm}_verified_at"
         change.put(verified, event.at).when_there(algorithm).when_any((verified, "=", None), (verified, "<", event.at))
-        with suppress(Refused):  # there is no such digest, or it was verified later than that
+        with suppress(ConditionFailed):  # there is no such digest, or it was verified later than that
             await table.update(change)
 
 
@@ -94,13 +94,13 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
         try:
             for change in changes:
                 await table.update(change)
-        except Refused:
+        except ConditionFailed:
             continue  # another notification came meanwhile
         return not older
     raise LedgerError(f"the notifications of {notice.key[:100]!r} come too fast for the ledger table {table.name!r}")
 
 
-def _tell(change: Change, notice: Notice, stands: Told | None, place: int) -> list[Change]:
+def _tell(change: Change, notice: Notice, stands: NoticedVersion | None, place: int) -> list[Change]:
     """Keep with the version that a notification of it came, unless a newer one did."""
     if stands and (place < stands.place or newer(stands.sequencer, notice.sequencer)):
         return []
@@ -125,7 +125,7 @@ async def expect(table: Table, bucket: str, expectations: Sequence[Expectation])
             await table.update(line(bucket, imported(one), place))
             try:
                 await table.update(change)
-            except Refused:
+            except ConditionFailed:
                 stored.update(await table.get_many([name], consistent=True))
             else:
                 stored.pop(name, None)
@@ -135,11 +135,11 @@ async def expect(table: Table, bucket: str, expectations: Sequence[Expectation])
     return sum(await in_order(expectations, lambda one: one.key, keep))
 
 
-async def subject(table: Table, bucket: str, key: str) -> Subject | None:
+async def subject(table: Table, bucket: str, key: str) -> KeyRecord | None:
     items = await table.query(partition(bucket, key), STATE, ConsistentRead=True)
     if not items:
         return None
-    parts = Parts()
+    parts = KeyRows()
     for item in items:
         add(parts, key, item)
     return subject_of(key, parts)

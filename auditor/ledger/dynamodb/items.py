@@ -11,8 +11,8 @@ from typing import Any, Final
 from auditor.errors import LedgerError
 from auditor.ledger.base import S3, Entry, Event, Expectation, Known, Version
 from auditor.ledger.history import recorded
-from auditor.ledger.key_record import Latest, Parts, Told, source_of, version_of
-from auditor.ledger.matching import NULL, Row
+from auditor.ledger.key_record import KeyRows, Latest, NoticedVersion, source_of, version_of
+from auditor.ledger.matching import NULL, LedgerRow
 
 Item = Mapping[str, Mapping[str, Any]]
 Name = tuple[str, str]
@@ -80,10 +80,10 @@ def version_and_etag(item: Item) -> tuple[str, str]:
     return text(item, "version_id") or version, text(item, "etag") or etag
 
 
-def row(item: Item) -> Row:
+def row(item: Item) -> LedgerRow:
     version, etag = version_and_etag(item)
     digests = {name: value["S"] for name, value in item.items() if _is_digest(name) and "S" in value}
-    return Row(version, etag, number(item, "size") or 0, digests)
+    return LedgerRow(version, etag, number(item, "size") or 0, digests)
 
 
 def _is_digest(name: str) -> bool:
@@ -144,8 +144,8 @@ def latest(item: Item | None) -> Latest | None:
     )
 
 
-def told(item: Item | None) -> Told | None:
-    return None if item is None else Told(text(item, "sequencer") or "", number(item, "place") or 0)
+def told(item: Item | None) -> NoticedVersion | None:
+    return None if item is None else NoticedVersion(text(item, "sequencer") or "", number(item, "place") or 0)
 
 
 def expectation(key: str, item: Item) -> Expectation:
@@ -159,7 +159,7 @@ def expectation(key: str, item: Item) -> Expectation:
     )
 
 
-def add(parts: Parts, key: str, item: Item) -> None:
+def add(parts: KeyRows, key: str, item: Item) -> None:
     """Put one item of a key, of those from STATE on, where it belongs."""
     sk = item["sk"]["S"]
     if sk >= DIGESTS:

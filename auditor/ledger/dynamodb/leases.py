@@ -10,7 +10,7 @@ from auditor.errors import LedgerError
 from auditor.ledger.base import Held, Lease, Work
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import CLAIM, Name, number, partition, text
-from auditor.ledger.dynamodb.table import Refused, Table
+from auditor.ledger.dynamodb.table import ConditionFailed, Table
 from auditor.ledger.leases import lost, read_checkpoint, work_name, write_checkpoint
 
 _TRIES: Final = 10
@@ -23,7 +23,7 @@ async def claim(table: Table, work: Work, owner: str, clock: Callable[[], float]
         change.when_any(("owner", "=", None), ("owner", "=", owner), ("until", "<=", now))
         try:
             item = await table.update(change, returned="ALL_NEW")
-        except Refused:
+        except ConditionFailed:
             found = await table.get(_name(work)) or {}
             if (holder := text(found, "owner")) is not None and (until := float(found["until"]["N"])) > now:
                 return Held(holder, until)
@@ -45,7 +45,7 @@ async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[st
         change.put("checkpoint", write_checkpoint(checkpoint))
     try:
         await table.update(change)
-    except Refused as refused:
+    except ConditionFailed as refused:
         raise lost(lease) from refused
     return replace(lease, until=until, checkpoint=lease.checkpoint if checkpoint is None else checkpoint)
 
@@ -57,7 +57,7 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
         change.put("checkpoint", None).put("hops", 0)
     try:
         await table.update(change)
-    except Refused:
+    except ConditionFailed:
         return False
     return True
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, DigestConflict
-from auditor.ledger.base import Entry, Event, Expectation, Held, Lease, Ledger, Notice, Subject, Work
+from auditor.ledger.base import Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.items import entry_name
 from auditor.ledger.dynamodb.table import THREADS, Table, explain, in_order
@@ -69,10 +69,10 @@ class DynamoLedger:
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
         return await evidence.expect(self._table, bucket, expectations)
 
-    async def subject(self, bucket: str, key: str) -> Subject | None:
+    async def subject(self, bucket: str, key: str) -> KeyRecord | None:
         return await evidence.subject(self._table, bucket, key)
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         return scanning.subjects(self._table, bucket, prefix)
 
 

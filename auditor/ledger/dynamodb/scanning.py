@@ -15,10 +15,10 @@ from typing import Final, TypeVar
 
 from auditor.aio.groups import together
 from auditor.errors import LedgerError
-from auditor.ledger.base import Subject
+from auditor.ledger.base import KeyRecord
 from auditor.ledger.dynamodb.items import STATE, Item, add, partition
 from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.key_record import Parts, subject_of
+from auditor.ledger.key_record import KeyRows, subject_of
 
 SEGMENTS: Final = 4
 """Parts of the table that are scanned at once; a page of each, 1 MB at most, is in memory."""
@@ -27,7 +27,7 @@ _FETCHED: Final = 500
 T = TypeVar("T")
 
 
-async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[Subject, None]:
+async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[KeyRecord, None]:
     """The whole table is read, whatever the prefix: DynamoDB has no order between keys."""
     async with _spool() as spool:
         await together(_scan(table, bucket, prefix, segment, spool) for segment in range(SEGMENTS))
@@ -52,10 +52,10 @@ async def _scan(table: Table, bucket: str, prefix: str, segment: int, spool: _Sp
 _Group = tuple[str, list[Item]]
 
 
-def _next_subjects(groups: Iterator[_Group]) -> list[Subject]:
+def _next_subjects(groups: Iterator[_Group]) -> list[KeyRecord]:
     found = []
     for key, items in groups:
-        parts = Parts()
+        parts = KeyRows()
         for item in items:
             add(parts, key, item)
         found.append(subject_of(key, parts))

@@ -28,7 +28,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Refused(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
+class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
     """What was to be changed is not as it was thought to be."""
 
 
@@ -113,7 +113,7 @@ class Table:
                     return await self._client.call(operation, **arguments)
             except CallFailed as failure:
                 if failure.code == _REFUSED:
-                    raise Refused from failure
+                    raise ConditionFailed from failure
                 if attempt == ATTEMPTS or not _passing(failure):
                     raise explain(self.name, self._client.region, failure) from failure
             await self._pause(attempt)

@@ -7,14 +7,14 @@ from typing import Final
 from auditor.ledger.manifests.bagit import BAGIT, is_bagit
 from auditor.ledger.manifests.base import Form
 from auditor.ledger.manifests.csv_table import TABLE, is_header
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 from auditor.ledger.manifests.sums import SUMS, is_line
 
 FORMS: Final[dict[str, Form]] = {form.name: form for form in (SUMS, BAGIT, TABLE)}
 AUTO: Final = "auto"
 
 
-def form_of(source: Source) -> Form:
+def form_of(source: ManifestFile) -> Form:
     """By the file's name (BagIt's, .csv), else by its first line that says something; raises ManifestError."""
     if is_bagit(source.shown):
         return BAGIT

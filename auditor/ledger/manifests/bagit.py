@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from auditor.ledger.base import Subject
+from auditor.ledger.base import KeyRecord
 from auditor.ledger.manifests.base import OF_TOOLS, Form, Record, algorithm_of, checked, last_digest
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 
 _LINE: Final = re.compile(r"([0-9A-Fa-f]+)[ \t]+\*?(?:\./)?data/(.+)", re.DOTALL)
 _FILE: Final = re.compile(r"(tag)?manifest-([a-z0-9]+)\.txt", re.IGNORECASE)
@@ -33,7 +33,7 @@ def nameable(name: str) -> bool:
     return bool(name) and "\0" not in name and ".." not in name.split("/")
 
 
-def rows(name: str, subject: Subject, algorithms: tuple[str, ...]) -> Iterator[bytes]:
+def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator[bytes]:
     escaped = name.replace("%", "%25").replace("\n", "%0A").replace("\r", "%0D")
     for algorithm in algorithms:
         digest = last_digest(subject, algorithm)
@@ -41,7 +41,7 @@ def rows(name: str, subject: Subject, algorithms: tuple[str, ...]) -> Iterator[b
             yield f"{digest}  data/{escaped}\n".encode()
 
 
-def read(source: Source) -> Iterator[Record]:
+def read(source: ManifestFile) -> Iterator[Record]:
     named = _FILE.fullmatch(Path(source.shown).name)
     expected = named[2].lower() if named else None
     for number, line in source.lines():

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.ledger.base import Subject
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.base import KeyRecord
+from auditor.ledger.manifests.source import ManifestFile
 from auditor.model.digest import ALGORITHMS, SIZES, of_hex
 
 HEX_DIGITS: Final = {name: 2 * SIZES[name] for name in ALGORITHMS}
@@ -45,11 +45,11 @@ class Form:
     single: bool
     head: bytes
     nameable: Callable[[str], bool]
-    rows: Callable[[str, Subject, tuple[str, ...]], Iterable[bytes]]
-    read: Callable[[Source], Iterator[Record]]
+    rows: Callable[[str, KeyRecord, tuple[str, ...]], Iterable[bytes]]
+    read: Callable[[ManifestFile], Iterator[Record]]
 
 
-def algorithm_of(digest: str, source: Source, line: int) -> str:
+def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
     """Of OF_TOOLS, by the digest's length; raises ManifestError."""
     for name in OF_TOOLS:
         if len(digest) == HEX_DIGITS[name]:
@@ -60,7 +60,7 @@ def algorithm_of(digest: str, source: Source, line: int) -> str:
     )
 
 
-def checked(digest: str, algorithm: str, source: Source, line: int) -> str:
+def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str:
     """The digest in lower case; raises ManifestError when the algorithm has no such digest."""
     found = of_hex(digest, algorithm)
     if found is None:
@@ -70,7 +70,7 @@ def checked(digest: str, algorithm: str, source: Source, line: int) -> str:
     return found
 
 
-def last_digest(subject: Subject, algorithm: str) -> str | None:
+def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
     """Of the version that was recorded last; an older version's digest would not be the key's."""
     if not subject.versions:
         return None

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from auditor.ledger.base import Subject, Version
+from auditor.ledger.base import KeyRecord, Version
 from auditor.ledger.manifests.base import HEX_DIGITS, Form, Record, algorithm_of, checked
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 
 COLUMNS: Final = (
     "key",
@@ -49,7 +49,7 @@ def nameable(name: str) -> bool:
     return True
 
 
-def rows(name: str, subject: Subject, algorithms: tuple[str, ...]) -> Iterator[bytes]:
+def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator[bytes]:
     for version in subject.versions:
         for algorithm in algorithms:
             if algorithm in version.digests:
@@ -91,7 +91,7 @@ class _Layout:
     size: int | None
 
 
-def read(source: Source) -> Iterator[Record]:
+def read(source: ManifestFile) -> Iterator[Record]:
     table = _table(source)
     number, head = next(table, (1, []))
     layout = _layout(head, source, number)
@@ -103,7 +103,7 @@ def read(source: Source) -> Iterator[Record]:
         yield from _records(list(map(original, cells)) if layout.ours else cells, layout, source, number)
 
 
-def _table(source: Source) -> Iterator[tuple[int, list[str]]]:
+def _table(source: ManifestFile) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
     lines = source.lines()
     head = next(lines, (1, ""))
@@ -128,7 +128,7 @@ def _separator(head: str) -> str:
     return max(",;\t", key=head.count)
 
 
-def _layout(head: Sequence[str], source: Source, line: int) -> _Layout:
+def _layout(head: Sequence[str], source: ManifestFile, line: int) -> _Layout:
     if tuple(head) == COLUMNS:
         return _Layout(True, len(COLUMNS), 0, {5: None}, 4, 3)
     titles = [title.strip().lower() for title in head]
@@ -155,7 +155,7 @@ def _named(title: str) -> str | None:
     return algorithm if algorithm in HEX_DIGITS else None
 
 
-def _records(cells: Sequence[str], layout: _Layout, source: Source, line: int) -> Iterator[Record]:
+def _records(cells: Sequence[str], layout: _Layout, source: ManifestFile, line: int) -> Iterator[Record]:
     name = cells[layout.name]
     size = _size(cells[layout.size].strip(), source, line) if layout.size is not None else None
     found = False
@@ -179,7 +179,7 @@ def _records(cells: Sequence[str], layout: _Layout, source: Source, line: int) -
         raise source.error(line, "the row has no digest: complete it, or take it out")
 
 
-def _stated(cells: Sequence[str], layout: _Layout, digest: str, source: Source, line: int) -> str:
+def _stated(cells: Sequence[str], layout: _Layout, digest: str, source: ManifestFile, line: int) -> str:
     if layout.algorithm is None:
         return algorithm_of(digest, source, line)
     stated = cells[layout.algorithm]
@@ -189,7 +189,7 @@ def _stated(cells: Sequence[str], layout: _Layout, digest: str, source: Source, 
     return algorithm
 
 
-def _size(text: str, source: Source, line: int) -> int | None:
+def _size(text: str, source: ManifestFile, line: int) -> int | None:
     if not text:
         return None
     if not _WHOLE.fullmatch(text):

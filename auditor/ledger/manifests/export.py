@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from auditor.ledger.base import Evidence
+from auditor.ledger.base import KeyHistory
 from auditor.ledger.manifests.base import Form
 from auditor.model.target import Target
 
@@ -25,7 +25,7 @@ class Exported:
 
 
 async def export(
-    ledger: Evidence,
+    ledger: KeyHistory,
     target: Target,
     form: Form,
     algorithms: tuple[str, ...],

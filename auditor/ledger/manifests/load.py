@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.ledger.base import Evidence
+from auditor.ledger.base import KeyHistory
 from auditor.ledger.manifests import AUTO, FORMS, form_of
 from auditor.ledger.manifests.bagit import is_tag_manifest
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 from auditor.ledger.manifests.spool import Spool
 from auditor.model.target import Target
 
@@ -30,7 +30,7 @@ class Read:
 
 
 def read_all(
-    sources: Sequence[Source], spool: Spool, prefix: str, form: str = AUTO, algorithms: Sequence[str] = ()
+    sources: Sequence[ManifestFile], spool: Spool, prefix: str, form: str = AUTO, algorithms: Sequence[str] = ()
 ) -> list[Read]:
     """Put every digest of every file into the spool, names joined to the prefix to the letter.
 
@@ -39,7 +39,7 @@ def read_all(
     return [_read(source, file, spool, prefix, form, algorithms) for file, source in enumerate(sources)]
 
 
-def _read(source: Source, file: int, spool: Spool, prefix: str, form: str, algorithms: Sequence[str]) -> Read:
+def _read(source: ManifestFile, file: int, spool: Spool, prefix: str, form: str, algorithms: Sequence[str]) -> Read:
     if form != "csv" and is_tag_manifest(source.shown):
         return Read(file=source.shown, form="", digests=0, other=0)
     chosen = form_of(source) if form == AUTO else FORMS[form]
@@ -67,7 +67,7 @@ class Imported:
 
 
 async def import_all(
-    spool: Spool, ledger: Evidence, target: Target, imported_at: str, go_on: Callable[[int], bool]
+    spool: Spool, ledger: KeyHistory, target: Target, imported_at: str, go_on: Callable[[int], bool]
 ) -> Imported:
     """Write all of the spool; again is harmless. Raises LedgerError.
 

@@ -17,7 +17,7 @@ LONGEST: Final = 16 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 
 
-class Source:
+class ManifestFile:
     """One file, or a pipe, which is kept as a temporary file from its first reading on until close().
 
     shown: as the user named it. origin: its own name, which goes into the ledger.

@@ -10,7 +10,7 @@ from typing import Final, Self
 from auditor.errors import OutputError
 from auditor.ledger.base import Expectation
 from auditor.ledger.manifests.base import Record
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 
 BATCH: Final = 500
 _TABLE: Final = """
@@ -24,7 +24,7 @@ CREATE TABLE digest (
 class Spool:
     """Digests by the manifest's name, key and algorithm. Text is kept as bytes: SQLite's ends at a NUL."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[ManifestFile]) -> None:
         self._sources = sources
         # A database without a name is SQLite's own temporary file: it spills to disk, and is gone when it is closed.
         self._db = sqlite3.connect("", isolation_level=None)

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from auditor.ledger.base import Subject
+from auditor.ledger.base import KeyRecord
 from auditor.ledger.manifests.base import OF_TOOLS, Form, Record, algorithm_of, checked, last_digest
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 
 _LINE: Final = re.compile(r"[ \t]*(\\?)([0-9A-Fa-f]{8,})[ \t](.+)", re.DOTALL)
 _TAGGED: Final = re.compile(
@@ -27,7 +27,7 @@ def nameable(name: str) -> bool:
     return bool(name) and "\0" not in name
 
 
-def rows(name: str, subject: Subject, algorithms: tuple[str, ...]) -> Iterator[bytes]:
+def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator[bytes]:
     for algorithm in algorithms:
         digest = last_digest(subject, algorithm)
         if digest is not None:
@@ -42,7 +42,7 @@ def _line(digest: str, name: str) -> bytes:
     return f"{'' if escaped == name else chr(92)}{digest}  {escaped}\n".encode()
 
 
-def read(source: Source) -> Iterator[Record]:
+def read(source: ManifestFile) -> Iterator[Record]:
     spacing = _Spacing(source)
     for number, line in source.lines():
         text = line.removesuffix("\n").removesuffix("\r")
@@ -70,7 +70,7 @@ class _Spacing:
     ways. coreutils does the same.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ManifestFile) -> None:
         self._source = source
         self._reversed: bool | None = None
 
@@ -87,14 +87,14 @@ class _Spacing:
         return rest[1:]
 
 
-def _tag(tag: str, source: Source, line: int) -> str:
+def _tag(tag: str, source: ManifestFile, line: int) -> str:
     algorithm = tag.lower().replace("-", "")
     if algorithm not in OF_TOOLS:
         raise source.error(line, f"{tag[:40]} is none of {', '.join(OF_TOOLS)}: the ledger keeps these")
     return algorithm
 
 
-def _unescaped(name: str, source: Source, line: int) -> str:
+def _unescaped(name: str, source: ManifestFile, line: int) -> str:
     def character(match: re.Match[str]) -> str:
         if match[1] not in _CHARACTERS:
             raise source.error(line, r"a backslash in the name stands before neither \ nor n nor r: write it as \\")

@@ -10,14 +10,14 @@ from typing import Final
 from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, S3, Entry, Event
 from auditor.ledger.history import bounded, conflicted, fingerprint, recorded, write_detail
-from auditor.ledger.matching import NULL, Row, conflict
+from auditor.ledger.matching import NULL, LedgerRow, conflict
 from auditor.ledger.sqlite.connection import blob, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
 """Refs a query: two variables each, and the oldest SQLite allows 999."""
 
-Found = dict[tuple[bytes, str], list[Row]]
+Found = dict[tuple[bytes, str], list[LedgerRow]]
 
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
@@ -30,7 +30,7 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
             digests[key, etag, version, size][algorithm] = digest
     found: Found = defaultdict(list)
     for (key, etag, version, size), values in digests.items():
-        found[key, etag].append(Row(version, etag, size, values))
+        found[key, etag].append(LedgerRow(version, etag, size, values))
     return found
 
 

@@ -7,9 +7,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.ledger.base import Event, Expectation, Known, Notice, Subject
+from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Notice
 from auditor.ledger.history import imported, noticed, read_detail
-from auditor.ledger.key_record import Latest, Parts, Told, is_older, is_same, source_of, subject_of, version_of
+from auditor.ledger.key_record import (
+    KeyRows,
+    Latest,
+    NoticedVersion,
+    is_older,
+    is_same,
+    source_of,
+    subject_of,
+    version_of,
+)
 from auditor.ledger.matching import NULL
 from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.digests import add_lines
@@ -105,12 +114,12 @@ def expect(connection: sqlite3.Connection, bucket: str, expectations: Sequence[E
     return changed
 
 
-def subject(connection: sqlite3.Connection, bucket: str, key: str) -> Subject | None:
+def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord | None:
     found = _parts(connection, bucket, blob(key), blob(key))
     return subject_of(key, found[blob(key)]) if found else None
 
 
-def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[Subject]:
+def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
     """The next keys below a prefix, in order."""
     first = blob(prefix) if after is None else blob(after) + b"\0"
     end = blob(prefix) + _AFTER_ALL
@@ -127,9 +136,9 @@ def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | 
     return [subject_of(text(key), found[key]) for key in keys]
 
 
-def _parts(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, Parts]:
+def _parts(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, KeyRows]:
     """What there is of the keys from `first` to `last`."""
-    found: dict[bytes, Parts] = defaultdict(Parts)
+    found: dict[bytes, KeyRows] = defaultdict(KeyRows)
     wanted = (bucket, first, last)
     known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)
     for key, etag, version, algorithm, size, digest, hashed_at, source, verified_at, bytes_read in connection.execute(
@@ -152,7 +161,7 @@ def _parts(connection: sqlite3.Connection, bucket: str, first: bytes, last: byte
     ):
         seen[key, etag, version] = (first_seen, recorded_place)
         if told_place is not None:
-            found[key].told[version, etag] = Told(sequencer, told_place)
+            found[key].told[version, etag] = NoticedVersion(sequencer, told_place)
     for (key, etag, version, size), digests in known.items():
         first_seen, place = seen.get((key, etag, version), (None, None))
         found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Entry, Event, Expectation, Held, Lease, Ledger, Notice, Subject, Work
+from auditor.ledger.base import Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
 from auditor.ledger.matching import match
 from auditor.ledger.sqlite import digests, evidence, leases
 from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded
@@ -71,17 +71,17 @@ class SqliteLedger:
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
         return await self._run(lambda: evidence.expect(self._connection, bucket, expectations))
 
-    async def subject(self, bucket: str, key: str) -> Subject | None:
+    async def subject(self, bucket: str, key: str) -> KeyRecord | None:
         return await self._run(lambda: evidence.subject(self._connection, bucket, key))
 
-    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         page = await self._page(bucket, prefix, None)
         while page:
             for subject in page:
                 yield subject
             page = await self._page(bucket, prefix, page[-1].key)
 
-    async def _page(self, bucket: str, prefix: str, after: str | None) -> list[Subject]:
+    async def _page(self, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
         return await self._run(lambda: evidence.page(self._connection, bucket, prefix, after))
 
     async def _run(self, work: Callable[[], T]) -> T:

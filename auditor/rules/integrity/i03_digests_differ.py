@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.model.finding import Severity
-from auditor.model.object import Digests, Head
+from auditor.model.object import DigestSources, Head
 from auditor.rules.base import Hit, rule
 
 
 @rule("I03", "digests-differ", Severity.CRITICAL, reads=("head", "digests"))
-def check(head: Head, digests: Digests) -> Iterator[Hit]:
+def check(head: Head, digests: DigestSources) -> Iterator[Hit]:
     """
     Why: the key, the version and the ETag are the same and the bytes are not: the object was damaged, or replaced in a
         way that its ETag does not show.

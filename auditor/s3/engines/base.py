@@ -87,7 +87,7 @@ class Engine(Protocol):
         """That stand open for ACLs and HEADs, and need no handshake; 0 where that cannot be told."""
         ...
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         """Leave at most so many of them open for the next run, where that can be said."""
         ...
 

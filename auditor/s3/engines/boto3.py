@@ -66,7 +66,7 @@ class Boto3Engine:
     def open_connections(self) -> int:
         return 0  # the SDK does not tell
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         pass  # the SDK's pool is its own
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:

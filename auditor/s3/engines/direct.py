@@ -15,7 +15,7 @@ from typing import Final
 from auditor import __version__
 from auditor.aws.connection import Connection
 from auditor.aws.credentials import CredentialSource
-from auditor.aws.endpoint import Origin, proxy_for, resolve_origin, tls_context
+from auditor.aws.endpoint import Origin, proxy_for, resolve_endpoint, tls_context
 from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
 from auditor.aws.sigv4 import Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.errors import CallFailed
@@ -27,8 +27,8 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.parse_reply import check_span
 from auditor.s3.engines.requests import listing_query
 from auditor.s3.http.base import (
-    Answer,
     Request,
+    Response,
     Server,
     Stream,
     StreamingTransport,
@@ -36,7 +36,7 @@ from auditor.s3.http.base import (
     TransportError,
     TransportTimeoutError,
 )
-from auditor.s3.http.transport import ThinStreams, ThinTransport
+from auditor.s3.http.transport import HttpTransport, ThinStreams
 
 SKEW_SECONDS: Final = 240.0
 """S3 refuses a request that is more than fifteen minutes off; a clock that is off by so many seconds is set right."""
@@ -105,8 +105,8 @@ class DirectEngine:
     def open_connections(self) -> int:
         return self._small.open_connections
 
-    def keep(self, connections: int) -> None:
-        self._small.keep(connections)
+    def keep_idle(self, connections: int) -> None:
+        self._small.keep_idle(connections)
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         action = "ListObjectVersions" if query.versions else "ListObjectsV2"
@@ -148,7 +148,7 @@ class DirectEngine:
 
     async def _send(
         self, action: str, method: str, key: str, query: str, extra: Pairs, transport: Transport | None = None
-    ) -> Answer:
+    ) -> Response:
         credentials = self._credentials.at_hand() or await self._credentials.current()
         request, behind = self._signed(credentials, action, method, key, query, extra)
         try:
@@ -175,7 +175,7 @@ class DirectEngine:
         buffer = memoryview(bytearray(_LARGEST_ERROR))
         with transport_errors("GetObject"):
             count = await stream.readinto(buffer)
-        answer = Answer(stream.status, stream.reason, stream.headers, bytes(buffer[:count]))
+        answer = Response(stream.status, stream.reason, stream.headers, bytes(buffer[:count]))
         return await self._set_right(_failure("GetObject", answer), behind)
 
     async def _set_right(self, failure: CallFailed, signed_behind: float) -> CallFailed:
@@ -208,7 +208,7 @@ def _unsignable(action: str, error: UnsignableError) -> CallFailed:
     return CallFailed(action, "Unsignable", message=str(error))
 
 
-def _failure(action: str, answer: Answer) -> CallFailed:
+def _failure(action: str, answer: Response) -> CallFailed:
     """A HEAD's answer has no body: its code is the status."""
     code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
     return CallFailed(
@@ -255,9 +255,9 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
         small = pages = large = AiohttpTransport(server)
     else:
         # Many at once: an ACL is no larger, and a server that says otherwise shall not fill the memory.
-        small = ThinTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
+        small = HttpTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
         # A connection's buffers keep the size of what went through: pages of half a megabyte shall not go through all.
-        pages = ThinTransport(replace(server, connections=PAGES_AT_ONCE))
+        pages = HttpTransport(replace(server, connections=PAGES_AT_ONCE))
         large = ThinStreams(server)
     try:
         yield DirectEngine(connection, origin, credentials, small=small, pages=pages, large=large)
@@ -275,7 +275,7 @@ def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
 @lru_cache(maxsize=32)
 def _place(connection: Connection, surroundings: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
     """Found once for all runs of a process, for it costs as much CPU as hundreds of calls."""
-    origin = resolve_origin(connection)
+    origin = resolve_endpoint(connection)
     return origin, Server(
         host=origin.host,
         port=origin.port,

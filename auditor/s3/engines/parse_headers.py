@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from auditor.dates import http_date_in_utc, iso_date, seconds_in_utc
 from auditor.errors import CallFailed
+from auditor.model.dates import http_date_in_utc, iso_date, seconds_in_utc
 from auditor.model.object import Head
 
 Headers = Mapping[bytes, bytes]

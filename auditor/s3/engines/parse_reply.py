@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from auditor.dates import seconds_in_utc
 from auditor.errors import CallFailed
+from auditor.model.dates import seconds_in_utc
 from auditor.model.object import Acl, Grant, Head, ObjectRef
 from auditor.s3.engines.base import ListQuery, Page, Position, Span
 

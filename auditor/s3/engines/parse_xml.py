@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any, Final
 from xml.etree.ElementTree import XML, Element, ParseError
 
-from auditor.dates import iso_date, seconds_in_utc
 from auditor.errors import CallFailed
+from auditor.model.dates import iso_date, seconds_in_utc
 from auditor.model.object import Acl
 from auditor.s3.engines import parse_reply as replies
 from auditor.s3.engines.base import ListQuery, Page

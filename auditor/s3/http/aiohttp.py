@@ -17,10 +17,10 @@ from auditor.s3.http.base import (
     LARGEST_BODY,
     LARGEST_HEAD,
     MOST_HEADERS,
-    Answer,
     BrokenAnswerError,
     ConnectionLostError,
     Request,
+    Response,
     Server,
     TransportError,
     TransportTimeoutError,
@@ -76,16 +76,16 @@ class AiohttpTransport:
     def open_connections(self) -> int:
         return 0  # aiohttp does not tell
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         pass  # it closes them itself when they were idle for a time
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
         async with self.stream(request) as stream:
             with _errors():
                 async with asyncio.timeout(self._limit):
                     body = await stream.whole() if request.method == "GET" else b""
-            return Answer(stream.status, stream.reason, stream.headers, body)
+            return Response(stream.status, stream.reason, stream.headers, body)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:

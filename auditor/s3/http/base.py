@@ -92,7 +92,7 @@ class Request:
 
 
 @record()
-class Answer:
+class Response:
     """An answer, whole. headers: lower-case names; each value without blanks around it, those of a repeated name joined
     with ", ". reason: its phrase. body: b"" for a HEAD.
     """
@@ -106,7 +106,7 @@ class Answer:
 class Transport(Protocol):
     """Sends one request at a time on each of its connections, and keeps those open. No redirect is followed."""
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """Raises TransportError."""
         ...
 
@@ -115,7 +115,7 @@ class Transport(Protocol):
         """That can take a request at once; 0 where that cannot be told."""
         ...
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         """Close idle connections beyond so many, where that can be done."""
         ...
 

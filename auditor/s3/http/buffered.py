@@ -6,14 +6,14 @@ import asyncio
 from typing import Final, Self
 
 from auditor.s3.http.base import BrokenAnswerError, Server
-from auditor.s3.http.connection import CLOSED_EARLY, KeptConnection, Owner
-from auditor.s3.http.tls import emptied
+from auditor.s3.http.connection import CLOSED_EARLY, ConnectionOwner, HttpConnection
+from auditor.s3.http.tls import drain_tls
 
 RECEIVED: Final = 64 * 1024
 """Bytes that are taken from the socket at once."""
 
 
-class Connection(KeptConnection, asyncio.BufferedProtocol):
+class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
     """Reading is never paused: an answer has a limit.
 
     All connections of a transport receive into one buffer, for what came is read before anything else happens. Without
@@ -23,7 +23,7 @@ class Connection(KeptConnection, asyncio.BufferedProtocol):
 
     __slots__ = ("_received",)
 
-    def __init__(self, owner: Owner[Self], server: Server, received: memoryview | None = None) -> None:
+    def __init__(self, owner: ConnectionOwner[Self], server: Server, received: memoryview | None = None) -> None:
         super().__init__(owner, server)
         self._received = memoryview(bytearray(RECEIVED)) if received is None else received
 
@@ -68,5 +68,5 @@ class Connection(KeptConnection, asyncio.BufferedProtocol):
         tls = self._tls()
         if tls is None:
             return True
-        pieces, farewell = emptied(tls, 1)
+        pieces, farewell = drain_tls(tls, 1)
         return farewell and not pieces

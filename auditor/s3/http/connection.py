@@ -8,8 +8,8 @@ import ssl
 from collections.abc import Callable
 from typing import Final, Protocol, Self, TypeVar, cast
 
-from auditor.s3.http.base import Answer, ConnectionLostError, Server, TransportError, TransportTimeoutError
-from auditor.s3.http.response import AnswerReader
+from auditor.s3.http.base import ConnectionLostError, Response, Server, TransportError, TransportTimeoutError
+from auditor.s3.http.response import ResponseReader
 
 CLOSED_EARLY: Final = "the server closed the connection before its answer was whole"
 
@@ -20,7 +20,7 @@ class StaleConnectionError(ConnectionLostError):
     """A connection that had served before was gone before a byte of this answer came: it may be sent again."""
 
 
-class Owner(Protocol[K_contra]):
+class ConnectionOwner(Protocol[K_contra]):
     """Who keeps connections, and is told of each once when it is `gone`, and once when it is `closed`."""
 
     def closed(self) -> None:
@@ -36,7 +36,7 @@ class Owner(Protocol[K_contra]):
         ...
 
 
-class KeptConnection(asyncio.BaseProtocol):
+class HttpConnection(asyncio.BaseProtocol):
     """From `connect` to `gone`, one request after another.
 
     Pauses in writing are not heeded: one request of some kilobytes is in the transport's buffer at most, which holds
@@ -61,13 +61,13 @@ class KeptConnection(asyncio.BaseProtocol):
         "connected",
     )
 
-    def __init__(self, owner: Owner[Self], server: Server) -> None:
+    def __init__(self, owner: ConnectionOwner[Self], server: Server) -> None:
         self._owner = owner
         self._read_timeout = min(server.read_timeout, server.answer_timeout)
         self._answer_timeout = server.answer_timeout
         self._loop = asyncio.get_running_loop()
-        self._reader = AnswerReader(server.largest_body)
-        self._future: asyncio.Future[Answer] | None = None
+        self._reader = ResponseReader(server.largest_body)
+        self._future: asyncio.Future[Response] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._write: Callable[[bytes], None] = _unwritable
@@ -88,7 +88,7 @@ class KeptConnection(asyncio.BaseProtocol):
         self.connected = True
         self._idle_since = self._loop.time()
 
-    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Answer]:
+    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
         """Send a request; the connection must be alive and idle. The future fails with TransportError."""
         loop = self._loop
         future = self._future = loop.create_future()
@@ -105,7 +105,7 @@ class KeptConnection(asyncio.BaseProtocol):
         """Seconds since its last answer."""
         return self._loop.time() - self._idle_since
 
-    def abandon(self, future: asyncio.Future[Answer]) -> None:
+    def abandon(self, future: asyncio.Future[Response]) -> None:
         """Nobody waits any longer: what is still on its way is thrown away, with the connection."""
         if self._future is future:
             self.close()

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from auditor.s3.http.base import Answer, ConnectionLostError, Server, TransportTimeoutError
-from auditor.s3.http.connection import KeptConnection, StaleConnectionError
+from auditor.s3.http.base import ConnectionLostError, Response, Server, TransportTimeoutError
+from auditor.s3.http.connection import HttpConnection, StaleConnectionError
 
 _LONGEST_CLOSE: Final = 1.0
 """Seconds to wait for sockets that were closed at once to be no more; a turn or two of the loop is the rule."""
 
-K = TypeVar("K", bound=KeptConnection)
+K = TypeVar("K", bound=HttpConnection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Pool(Generic[K]):
         self._opened = 0
         self._peak = 0
 
-    async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Answer]:
+    async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Response]:
         """Send a request; its answer, as far as the connection gives it, and the connection. Raises TransportError.
 
         A kept connection may turn out to be closed before a byte of the answer came; the request is then sent once
@@ -122,7 +122,7 @@ class Pool(Generic[K]):
         """Connections that are idle, and will not have been for too long when the next requests come."""
         return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
 
-    def keep(self, most: int) -> None:
+    def keep_idle(self, most: int) -> None:
         """Close the connections that were idle longest, but for so many."""
         for _ in range(len(self._idle) - most):
             self._idle[0].close()

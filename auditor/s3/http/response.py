@@ -6,7 +6,7 @@ from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from auditor.s3.http.base import LARGEST_BODY, LARGEST_HEAD, MOST_HEADERS, Answer, BrokenAnswerError
+from auditor.s3.http.base import LARGEST_BODY, LARGEST_HEAD, MOST_HEADERS, BrokenAnswerError, Response
 
 MOST_INTERIM: Final = 16
 """Interim (1xx) answers before the answer itself."""
@@ -16,7 +16,7 @@ _BEGINNING: Final = b"HTTP/1."
 _BODILESS: Final = (204, 304)
 
 
-class AnswerReader:
+class ResponseReader:
     """Reads one answer after another: `expect`, then `feed` until it gives the answer.
 
     started: a byte of the answer came. reusable: the answer before is whole, nothing came after it, and the server
@@ -48,7 +48,7 @@ class AnswerReader:
 
     def __init__(self, largest_body: int = LARGEST_BODY) -> None:
         self._largest = largest_body
-        self._answer: Answer | None = None
+        self._answer: Response | None = None
         self._headers: dict[bytes, bytes] = {}
         self._body: list[bytes] = []
         self._repeated = 0
@@ -72,7 +72,7 @@ class AnswerReader:
         self.reusable = False
         self._begin_head()
 
-    def feed(self, data: bytes | memoryview) -> Answer | None:
+    def feed(self, data: bytes | memoryview) -> Response | None:
         """The answer when these bytes end it; raises BrokenAnswerError."""
         if not self.started:
             self.started = True
@@ -101,7 +101,7 @@ class AnswerReader:
         body, self._body = self._body, []
         return body
 
-    def end(self) -> Answer | None:
+    def end(self) -> Response | None:
         """The answer when it is one that the end of the connection ends."""
         if self._until_close and self._answer is None:
             self._finish()
@@ -199,7 +199,7 @@ class AnswerReader:
 
     def _finish(self) -> None:
         body = self._body
-        self._answer = Answer(
+        self._answer = Response(
             self._status,
             self._reason.decode("latin-1"),
             self._headers,

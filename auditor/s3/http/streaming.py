@@ -7,11 +7,11 @@ import enum
 import sys
 from typing import Final, Self
 
-from auditor.s3.http.base import Answer, BrokenAnswerError, Server, TransportError, TransportTimeoutError
-from auditor.s3.http.connection import CLOSED_EARLY, KeptConnection, Owner
+from auditor.s3.http.base import BrokenAnswerError, Response, Server, TransportError, TransportTimeoutError
+from auditor.s3.http.connection import CLOSED_EARLY, ConnectionOwner, HttpConnection
 from auditor.s3.http.delivery import Delivery, Flow
-from auditor.s3.http.response import AnswerReader, EmptyLine
-from auditor.s3.http.tls import emptied
+from auditor.s3.http.response import EmptyLine, ResponseReader
+from auditor.s3.http.tls import drain_tls
 
 HEAD_SIZE: Final = 32 * 1024
 """Bytes that are read before anybody gave a buffer: an answer's head, and a small object with it."""
@@ -26,7 +26,7 @@ _NOBODYS: Final = memoryview(bytearray(DRAINED))
 """Where bytes go that nobody will look at."""
 
 
-class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
+class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
     """`begin` gives an answer's head; then `readinto` until it gives 0, and `release`.
 
     While nobody waits in `readinto`, reading is paused: what is held of a body is at most what came together with the
@@ -48,9 +48,9 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         "_waiting",
     )
 
-    def __init__(self, owner: Owner[Self], server: Server) -> None:
+    def __init__(self, owner: ConnectionOwner[Self], server: Server) -> None:
         super().__init__(owner, server)
-        self._reader = AnswerReader(sys.maxsize)
+        self._reader = ResponseReader(sys.maxsize)
         self._flow = Flow(server.least_rate, server.slow_seconds)
         self._head = bytearray(HEAD_SIZE)
         self._delivery = Delivery()
@@ -61,7 +61,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         self._bodiless = self._chunked = self._until_close = self._paused = False
         self._left = 0
 
-    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Answer]:
+    def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
         """The future gives status, reason and headers."""
         self._phase = Phase.HEAD
         self._empty_line.restart()
@@ -69,7 +69,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         # The parser is done with an answer at its head: a body is not its business, unless it comes in chunks.
         return super().begin(request, head_only=True)
 
-    def abandon(self, future: asyncio.Future[Answer]) -> None:
+    def abandon(self, future: asyncio.Future[Response]) -> None:
         super().abandon(future)
         if self._phase in (Phase.BODY, Phase.WHOLE):
             self.release()
@@ -176,7 +176,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
             return
         self._deadline = min(self._loop.time() + self._read_timeout, self._last)
 
-    def _begin_body(self, answer: Answer, rest: memoryview) -> None:
+    def _begin_body(self, answer: Response, rest: memoryview) -> None:
         bodiless = self._bodiless or answer.status in _BODILESS
         length = b"0" if bodiless else answer.headers.get(b"content-length")
         self._chunked = b"transfer-encoding" in answer.headers and not bodiless
@@ -254,7 +254,7 @@ class StreamingConnection(KeptConnection, asyncio.BufferedProtocol):
         if self._phase is not Phase.BODY or not self.alive:
             return
         tls = self._tls()
-        pieces, farewell = ([], plain) if tls is None else emptied(tls, self._left)
+        pieces, farewell = ([], plain) if tls is None else drain_tls(tls, self._left)
         for piece in pieces:
             self._arrived(memoryview(piece))
         if farewell and self._until_close:

@@ -8,7 +8,7 @@ from typing import Final
 _PIECE: Final = 64 * 1024
 
 
-def emptied(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:
+def drain_tls(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:
     """At most so many bytes, in pieces; and whether the server's farewell follows them."""
     pieces: list[bytes] = []
     try:

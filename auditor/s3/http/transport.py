@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 from types import TracebackType
 
-from auditor.s3.http.base import Answer, Request, Server
-from auditor.s3.http.buffered import RECEIVED, Connection
+from auditor.s3.http.base import Request, Response, Server
+from auditor.s3.http.buffered import RECEIVED, BufferedConnection
 from auditor.s3.http.pool import Pool, Statistics
 from auditor.s3.http.request import CommonLines, request_bytes
 from auditor.s3.http.streaming import StreamingConnection
 
 
-class ThinTransport:
+class HttpTransport:
     """One write and one future for each request; no task, and no timer of its own.
 
     It knows no proxy, decompresses nothing, and holds each body whole: ThinStreams and AiohttpTransport are for the
@@ -26,9 +26,11 @@ class ThinTransport:
         """Raises ValueError for a server behind a proxy."""
         _check(server)
         self._lines = CommonLines()
-        self._pool: Pool[Connection] = Pool(server, partial(Connection, received=memoryview(bytearray(RECEIVED))))
+        self._pool: Pool[BufferedConnection] = Pool(
+            server, partial(BufferedConnection, received=memoryview(bytearray(RECEIVED)))
+        )
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
         written = request_bytes(request, self._lines)
         _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
@@ -38,8 +40,8 @@ class ThinTransport:
     def open_connections(self) -> int:
         return self._pool.usable
 
-    def keep(self, connections: int) -> None:
-        self._pool.keep(connections)
+    def keep_idle(self, connections: int) -> None:
+        self._pool.keep_idle(connections)
 
     async def close(self) -> None:
         """Close every connection; requests under way and waiting fail with ConnectionLostError."""

@@ -19,11 +19,11 @@ from botocore.validate import ParamValidator
 from auditor.aio.stop import Stop
 from auditor.aws.connection import Connection
 from auditor.aws.session import make_client
-from auditor.config.resources import open_places
+from auditor.config.resources import open_resources
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.hashing.batch.job import ALGORITHMS, NO_BUCKET, NO_ROLE, row
-from auditor.hashing.batch.write_jobs import Owner, write_batch
+from auditor.hashing.batch.write_jobs import JobOwner, write_batch
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.digest import ALGORITHMS as OURS
@@ -50,7 +50,7 @@ def write(store: Any, objects: Any, **changes: Any) -> list[str]:
         "run_id": RUN,
         "versions": False,
         "algorithms": ("sha256",),
-        "owner": Owner(account="111122223333", role=ROLE),
+        "owner": JobOwner(account="111122223333", role=ROLE),
     }
     return write_batch(store, FOLDER, objects, **(told | changes))
 
@@ -133,7 +133,9 @@ def test_version_column_is_never_empty_where_there_is_one(tmp_path: Path) -> Non
 
 def test_each_algorithm_and_each_manifest_is_a_job_of_its_own(tmp_path: Path) -> None:
     names = tuple(ALGORITHMS)
-    jobs = write(LocalStore(tmp_path), lines(*"abcde"), algorithms=names, most_rows=2, owner=Owner(partition="aws-cn"))
+    jobs = write(
+        LocalStore(tmp_path), lines(*"abcde"), algorithms=names, most_rows=2, owner=JobOwner(partition="aws-cn")
+    )
     folder = tmp_path / FOLDER / "batch"
     rows = [(folder / name).read_text().split() for name in ("manifest.csv", "manifest-2.csv", "manifest-3.csv")]
     assert rows == [["audited,a", "audited,b"], ["audited,c", "audited,d"], ["audited,e"]]
@@ -231,10 +233,10 @@ async def test_run_that_goes_on_writes_one_manifest_of_all_its_objects(stub: Stu
 
 async def test_manifests_go_elsewhere_where_that_is_said_but_never_into_the_audited_bucket(tmp_path: Path) -> None:
     settings = Settings(out=str(tmp_path / "runs"), batch_manifest=str(tmp_path / "manifests"))
-    async with open_places(settings, [Target("audited")]) as places:
+    async with open_resources(settings, [Target("audited")]) as places:
         assert places.manifests is not None
         assert places.manifests.uri() == str(tmp_path / "manifests")
     settings = Settings(out=str(tmp_path / "runs"), batch_manifest="s3://audited/manifests")
     with pytest.raises(UsageError, match="--batch-manifest s3://audited/manifests lies in the audited bucket"):
-        async with open_places(settings, [Target("audited")]):
+        async with open_resources(settings, [Target("audited")]):
             pytest.fail("it was opened")

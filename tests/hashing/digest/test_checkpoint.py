@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from auditor.errors import CheckpointError
-from auditor.hashing.digest.checkpoint import Binding, Progress, _seal, opened, sealed
+from auditor.hashing.digest.checkpoint import Binding, HashProgress, _seal, opened, sealed
 
 BINDING = Binding(
     bucket="bucket", key="a\nkey/ü", version_id="v1", etag="etag", size=10**13, algorithms=("sha256", "md5")
 )
 STATES: dict[str, Any] = {"sha256": "ab" * 32, "md5": "cd" * 16, "crc64nvme": "ef" * 8}
-PROGRESS = Progress(
+PROGRESS = HashProgress(
     bytes=64_000,
     states=STATES,
     stored={"crc64nvme": "01" * 8},

@@ -13,7 +13,7 @@ import pytest
 
 from auditor.hashing.digest.buffers import Buffers, Room
 from auditor.hashing.digest.digester import Digester, make_digester
-from auditor.hashing.digest.digester_thread import Feed, OnTheLoop
+from auditor.hashing.digest.digester_thread import DigestThread, InlineExecutor
 
 
 class Noting(Digester):
@@ -35,7 +35,7 @@ def nothing() -> None:
 async def test_views_are_hashed_in_order_by_a_thread_while_buffers_come_back() -> None:
     digester, whole = make_digester(["sha256"]), hashlib.sha256()
     with ThreadPoolExecutor(1) as threads:
-        feed, buffers = Feed(digester, threads), Buffers(1000, 4)
+        feed, buffers = DigestThread(digester, threads), Buffers(1000, 4)
         taken: set[int] = set()
         for number in range(500):
             buffer = await buffers.take()
@@ -50,13 +50,13 @@ async def test_views_are_hashed_in_order_by_a_thread_while_buffers_come_back() -
 
 
 @pytest.mark.parametrize(
-    ("make", "elsewhere"), [(lambda: ThreadPoolExecutor(4), True), (OnTheLoop, False), (lambda: None, False)]
+    ("make", "elsewhere"), [(lambda: ThreadPoolExecutor(4), True), (InlineExecutor, False), (lambda: None, False)]
 )
 async def test_one_object_has_one_thread_or_none(
-    make: Callable[[], ThreadPoolExecutor | OnTheLoop | None], elsewhere: bool
+    make: Callable[[], ThreadPoolExecutor | InlineExecutor | None], elsewhere: bool
 ) -> None:
     digester, executor = Noting(), make()
-    feed = Feed(digester, executor)
+    feed = DigestThread(digester, executor)
     for _ in range(50):
         feed.put(memoryview(b"x"), nothing)
         await asyncio.sleep(0)
@@ -73,7 +73,7 @@ async def test_abandoned_feeds_let_go_of_their_thread_for_the_next() -> None:
     with ThreadPoolExecutor(1) as threads:
         for _ in range(3):
             digester = make_digester(["md5"])
-            feed = Feed(digester, threads)
+            feed = DigestThread(digester, threads)
             feed.put(memoryview(b"abc"), nothing)
             await asyncio.wait_for(feed.empty(), 30)
             assert digester.hexdigests() == {"md5": hashlib.md5(b"abc").hexdigest()}

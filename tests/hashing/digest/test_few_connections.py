@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from auditor.aio.budget import Permits
+from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed
 from auditor.hashing.digest.object import MIB, hash_object, hash_threads
 from auditor.hashing.digest.result import Hashed
@@ -68,7 +68,7 @@ class _Cutting(GetOnly):
 
 @pytest.mark.parametrize("connections", [1, 3])
 async def test_no_stream_keeps_a_connection_from_the_one_that_all_wait_for(connections: int) -> None:
-    engine, permits = _Cutting(connections, 7), Permits(16, 4 * SIZE)
+    engine, permits = _Cutting(connections, 7), InFlightBudget(16, 4 * SIZE)
 
     async def pause(_: float) -> None:
         await asyncio.sleep(0)

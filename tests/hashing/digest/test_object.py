@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from auditor.aio.budget import Permits
+from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed, CredentialsError
 from auditor.hashing.digest.object import MIB, hash_many, hash_object, hash_patiently, hash_threads
 from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable
@@ -186,34 +186,34 @@ async def stream(count: int, size: int, made: list[int] | None = None) -> AsyncI
 
 async def test_no_more_objects_in_flight_than_permits() -> None:
     gauge = Gauge()
-    permits = Permits(4, 10**9)
+    permits = InFlightBudget(4, 10**9)
     await hash_many(gauge.hash_one, stream(200, 1), permits)
     assert (gauge.done, gauge.most, permits.taken) == (200, 4, 0)
 
 
 async def test_no_more_bytes_in_flight_than_permits() -> None:
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(50, 10), Permits(100, 35))
+    await hash_many(gauge.hash_one, stream(50, 10), InFlightBudget(100, 35))
     assert (gauge.done, gauge.most_bytes) == (50, 30)
 
 
 async def test_object_larger_than_all_permits_passes_alone() -> None:
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(5, 100), Permits(100, 35))
+    await hash_many(gauge.hash_one, stream(5, 100), InFlightBudget(100, 35))
     assert (gauge.done, gauge.most) == (5, 1)
 
 
 async def test_large_object_weighs_the_buffers_of_one_stream() -> None:
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(6, 1000), Permits(100, 120), chunk_size=10)
+    await hash_many(gauge.hash_one, stream(6, 1000), InFlightBudget(100, 120), chunk_size=10)
     assert (gauge.done, gauge.most) == (6, 3)
     gauge = Gauge()
-    await hash_many(gauge.hash_one, stream(30, 10**9), Permits(100, 40 * MIB), chunk_size=50 * MIB)
+    await hash_many(gauge.hash_one, stream(30, 10**9), InFlightBudget(100, 40 * MIB), chunk_size=50 * MIB)
     assert (gauge.done, gauge.most) == (30, 10), "no buffer is larger than 1 MiB"
 
 
 async def test_borrowed_bytes_are_free_ones_only_and_keep_others_waiting() -> None:
-    permits = Permits(10, 100)
+    permits = InFlightBudget(10, 100)
     await permits.take(40)
     assert not permits.borrow(61)
     assert permits.borrow(60)
@@ -235,12 +235,12 @@ async def test_source_is_read_no_faster_than_permits_are_given_back() -> None:
         await gauge.hash_one(task)
         ahead.append(len(made) - gauge.done)
 
-    await hash_many(hash_one, stream(100, 1, made), Permits(4, 10**9))
+    await hash_many(hash_one, stream(100, 1, made), InFlightBudget(4, 10**9))
     assert max(ahead) <= 5
 
 
 async def test_error_ends_the_others_and_gives_every_permit_back() -> None:
-    permits = Permits(4, 10**9)
+    permits = InFlightBudget(4, 10**9)
 
     async def hash_one(task: HashTask) -> None:
         if task.key == "key-2":
@@ -254,7 +254,7 @@ async def test_error_ends_the_others_and_gives_every_permit_back() -> None:
 
 
 async def test_cancelled_in_mid_hash_gives_every_permit_back() -> None:
-    permits = Permits(4, 10**9)
+    permits = InFlightBudget(4, 10**9)
     started = asyncio.Event()
 
     async def hash_one(_: HashTask) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from auditor.aio.budget import Permits
+from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed, CredentialsError, LeaseLostError, UsageError
 from auditor.hashing.digest import digester as digesting
 from auditor.hashing.digest import one_pass as onepass
@@ -369,7 +369,7 @@ async def test_lost_lease_ends_the_hashing(streams: int, threads: ThreadPoolExec
         raise LeaseLostError("another has it")
 
     engine = Generated(16 * MIB)
-    permits = Permits(1, MEMORY)
+    permits = InFlightBudget(1, MEMORY)
     with pytest.raises(LeaseLostError):
         await hash_object(
             engine,
@@ -479,7 +479,7 @@ async def test_auto_adds_streams_where_each_brings_more_and_hashes_in_order(
 
 
 async def test_streams_are_as_many_as_there_is_memory_for(threads: ThreadPoolExecutor) -> None:
-    permits = Permits(1, layout(2, 64 * MIB).memory)
+    permits = InFlightBudget(1, layout(2, 64 * MIB).memory)
     engine = Generated(64 * MIB)
     result = await hash_object(engine, engine.task, ["sha1"], executor=threads, streams=8, memory=permits)
     hashed(result, engine, "sha1")
@@ -495,7 +495,7 @@ async def test_streams_are_as_many_as_there_is_memory_for(threads: ThreadPoolExe
 @pytest.mark.parametrize("streams", [1, 4])
 async def test_cancelled_in_mid_read_closes_every_body(streams: int, threads: ThreadPoolExecutor) -> None:
     engine = Generated(64 * MIB, pause=lambda: 0.001)
-    permits = Permits(1, MEMORY)
+    permits = InFlightBudget(1, MEMORY)
     work = asyncio.create_task(
         hash_object(engine, engine.task, ["sha1"], executor=threads, streams=streams, memory=permits)
     )

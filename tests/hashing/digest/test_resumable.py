@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auditor.hashing.digest import resumable as carried
-from auditor.hashing.digest.resumable import BLOCK, CARRIED, Carried, refusal
+from auditor.hashing.digest.resumable import BLOCK, CARRIED, ResumableDigest, refusal
 from tests.support.generated import content
 from tests.support.paths import ROOT
 
@@ -40,7 +40,7 @@ def test_this_machine_carries_states() -> None:
 def test_digest_of_any_length_is_hashlibs(name: str, length: int) -> None:
     data = content(7, 7 + length)
     for view in (memoryview(data), memoryview(bytearray(data))):
-        digest = Carried(name)
+        digest = ResumableDigest(name)
         digest.update(view)
         assert digest.hexdigest() == hashlib.new(name, data).hexdigest()
         assert digest.count == length
@@ -49,10 +49,10 @@ def test_digest_of_any_length_is_hashlibs(name: str, length: int) -> None:
 @pytest.mark.parametrize("name", CARRIED)
 def test_state_taken_after_every_block_goes_on_to_the_same_digest(name: str) -> None:
     data = content(0, 20 * BLOCK + 17)
-    digest = Carried(name)
+    digest = ResumableDigest(name)
     for start in range(0, 20 * BLOCK, BLOCK):
         digest.update(memoryview(bytearray(data[start : start + BLOCK])))
-        digest = Carried(name, digest.state(), start + BLOCK)
+        digest = ResumableDigest(name, digest.state(), start + BLOCK)
     digest.update(memoryview(data[20 * BLOCK :]))
     assert digest.hexdigest() == hashlib.new(name, data).hexdigest()
     assert digest.hexdigest() == hashlib.new(name, data).hexdigest(), "asking changes nothing"
@@ -60,13 +60,13 @@ def test_state_taken_after_every_block_goes_on_to_the_same_digest(name: str) -> 
 
 @pytest.mark.parametrize("name", CARRIED)
 def test_count_beyond_half_a_gigabyte_of_bits_is_kept(name: str) -> None:
-    digest = Carried(name, Carried(name).state(), 5 * 2**40)
+    digest = ResumableDigest(name, ResumableDigest(name).state(), 5 * 2**40)
     digest.update(memoryview(bytes(BLOCK)))
     assert digest.count == 5 * 2**40 + BLOCK
 
 
 def test_no_state_within_a_block() -> None:
-    digest = Carried("sha256")
+    digest = ResumableDigest("sha256")
     digest.update(memoryview(b"x"))
     with pytest.raises(ValueError, match="multiples of 64"):
         digest.state()
@@ -75,11 +75,11 @@ def test_no_state_within_a_block() -> None:
 @pytest.mark.parametrize(("state", "count"), [("00" * 31, 64), ("00" * 32, 63), ("zz" * 32, 64)])
 def test_state_that_is_none_is_refused(state: str, count: int) -> None:
     with pytest.raises(ValueError, match=r"no state|hexadecimal"):
-        Carried("sha256", state, count)
+        ResumableDigest("sha256", state, count)
 
 
 def test_library_that_hashes_wrongly_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong(Carried):
+    class Wrong(ResumableDigest):
         def hexdigest(self) -> str:
             return "0" * len(super().hexdigest())
 
@@ -119,7 +119,7 @@ def test_another_python_goes_on_and_back(other: str) -> None:
     first, more, last = content(0, 640), content(640, 1280), content(1280, 1300)
     states = {}
     for name in CARRIED:
-        digest = Carried(name)
+        digest = ResumableDigest(name)
         digest.update(memoryview(first))
         states[name] = digest.state()
     given = json.dumps({"states": states, "count": len(first), "more": more.hex()})
@@ -135,6 +135,6 @@ def test_another_python_goes_on_and_back(other: str) -> None:
     for name in CARRIED:
         state, digest_there = found[name]
         assert digest_there == hashlib.new(name, first + more).hexdigest()
-        back = Carried(name, state, len(first) + len(more))
+        back = ResumableDigest(name, state, len(first) + len(more))
         back.update(memoryview(last))
         assert back.hexdigest() == hashlib.new(name, first + more + last).hexdigest()

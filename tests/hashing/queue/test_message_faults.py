@@ -215,7 +215,7 @@ async def test_poison_among_good_messages_harms_none_of_them(tmp_path: Path, cap
         digests = await ledger.known("bucket", refs, ["sha256"])
     expected = [hashlib.sha256(data).hexdigest() for data in store.objects.values()]
     assert [found["sha256"] for found in digests] == expected
-    assert [one.hide for one in done] == [None] * len(done)
+    assert [one.retry_after for one in done] == [None] * len(done)
     assert {one.counts.hashed for one in done[::2]} == {1}
     assert {(one.counts.failed, one.counts.dead_lettered) for one in done[1::2]} == {(1, 1)}
     assert sorted(letter.body for letter in dead.sent) == sorted(poison)

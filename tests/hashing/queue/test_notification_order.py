@@ -16,7 +16,7 @@ from auditor.hashing.queue.notification import decode_notification
 from auditor.hashing.worker.options import HashSettings
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Subject
+from auditor.ledger.base import KeyRecord
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.pool import EnginePool
 from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
@@ -78,7 +78,7 @@ async def test_the_ledger_ends_where_the_bucket_did(seed: int, tmp_path: Path) -
         processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), HashSettings(), sleep=no_pause)
         for body in in_messages(records, randomness):
             done = await processor.process(queue.put(body))
-            assert (done.hide, done.doom, done.counts.failed, done.counts.resent) == (None, None, 0, 0)
+            assert (done.retry_after, done.doom, done.counts.failed, done.counts.resent) == (None, None, 0, 0)
         refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in objects.items()]
         digests = await ledger.known("bucket", refs, ["sha256"])
         subjects = {key: await ledger.subject("bucket", key) for key in KEYS}
@@ -87,7 +87,7 @@ async def test_the_ledger_ends_where_the_bucket_did(seed: int, tmp_path: Path) -
     assert dead.sent == queue.sent == []
 
 
-def gone(subject: Subject | None) -> bool:
+def gone(subject: KeyRecord | None) -> bool:
     assert subject is not None  # a notification told of it
     return subject.deleted_at is not None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from auditor.aws.sqs import Outgoing, Refused
+from auditor.aws.sqs import Outgoing, RefusedEntry
 from auditor.errors import QueueError
 from auditor.hashing.queue.message import LARGE, decode
 from auditor.hashing.queue.send import Dispatcher
@@ -19,9 +19,9 @@ def ref(number: int, size: int = 10) -> ObjectRef:
     return ObjectRef(f"key-{number}", "etag", size, "2026-01-01T00:00:00Z", version_id="v1")
 
 
-def refuse(*indexes: int, sender: bool = False) -> Callable[[Sequence[Outgoing]], Iterable[Refused]]:
-    def choose(entries: Sequence[Outgoing]) -> list[Refused]:
-        return [Refused(entries[index], "Trouble", sender) for index in indexes]
+def refuse(*indexes: int, sender: bool = False) -> Callable[[Sequence[Outgoing]], Iterable[RefusedEntry]]:
+    def choose(entries: Sequence[Outgoing]) -> list[RefusedEntry]:
+        return [RefusedEntry(entries[index], "Trouble", sender) for index in indexes]
 
     return choose
 

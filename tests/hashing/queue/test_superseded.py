@@ -85,7 +85,7 @@ async def test_older_event_of_a_key_reads_nothing(processor: Processor, queue: M
     await processor.process(queue.put(body(NEWEST)))
     store.reads.clear()
     done = await processor.process(queue.put(body(OLDEST)))
-    assert (done.counts, done.hide, store.reads) == (Counts(messages=1, superseded=1), None, [])
+    assert (done.counts, done.retry_after, store.reads) == (Counts(messages=1, superseded=1), None, [])
 
 
 async def test_same_event_twice_is_known(processor: Processor, queue: MemoryQueue) -> None:

@@ -11,7 +11,7 @@ import pytest
 from auditor.errors import DigestConflict, LedgerError
 from auditor.hashing.digest.result import Hashed
 from auditor.hashing.queue.message import HashTask
-from auditor.hashing.worker.batch_writer import Recording
+from auditor.hashing.worker.batch_writer import BatchWriter
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import ObjectRef
@@ -50,7 +50,7 @@ async def known(ledger: Ledger, count: int) -> list[str]:
 
 async def test_what_comes_while_one_is_written_is_written_together(ledger: Ledger) -> None:
     slow = Slow(ledger)
-    recording = Recording(slow)
+    recording = BatchWriter(slow)
     async with asyncio.TaskGroup() as group:
         writes = [group.create_task(recording.record("bucket", hashed(number))) for number in range(50)]
         await until(lambda: len(slow.batches) == 1)
@@ -61,7 +61,7 @@ async def test_what_comes_while_one_is_written_is_written_together(ledger: Ledge
 
 
 async def test_conflict_is_told_to_its_own_object_alone(ledger: Ledger) -> None:
-    recording = Recording(ledger)
+    recording = BatchWriter(ledger)
     await recording.record("bucket", hashed(1))
     found = await asyncio.gather(*(recording.record("bucket", hashed(number, "ff" * 32)) for number in range(3)))
     assert [type(one).__name__ for one in found] == ["NoneType", "DigestConflict", "NoneType"]
@@ -75,7 +75,7 @@ async def test_failed_write_is_everybodys_who_waits_and_nobodys_after(ledger: Le
         if broken:
             raise broken.pop()
 
-    recording = Recording(Hooked(ledger, hook))
+    recording = BatchWriter(Hooked(ledger, hook))
     found = await asyncio.gather(
         *(recording.record("bucket", hashed(number)) for number in range(3)), return_exceptions=True
     )
@@ -86,7 +86,7 @@ async def test_failed_write_is_everybodys_who_waits_and_nobodys_after(ledger: Le
 
 async def test_cancelled_while_others_wait_leaves_their_entries_to_them(ledger: Ledger) -> None:
     slow = Slow(ledger)
-    recording = Recording(slow)
+    recording = BatchWriter(slow)
     first = asyncio.create_task(recording.record("bucket", hashed(0)))
     await until(lambda: len(slow.batches) == 1)
     others = [asyncio.create_task(recording.record("bucket", hashed(number))) for number in (1, 2)]

@@ -104,7 +104,7 @@ async def digests(ledger: Ledger, store: Classed) -> dict[str, str]:
 async def test_new_object_that_is_charged_for_reading_is_left_unread(store: Classed, ledger: Ledger) -> None:
     done = await processor_of(store, ledger, accept_cost=False).process(events(store, *CLASSES))
     assert done.counts == Counts(messages=1, hashed=2, left_for_cost=3)
-    assert done.hide is None
+    assert done.retry_after is None
     assert sorted(store.reads) == ["plain", "tiered"]
     assert sorted(store.heads) == sorted(CLASSES)
     assert await digests(ledger, store) == {

@@ -37,7 +37,7 @@ SIZE = 8 * 1024 * KIB + 77
 DATA = random.Random(5).randbytes(SIZE)
 ETAG = etag_of(DATA)
 ALGORITHMS = ("sha256", "sha1", "md5", "crc64nvme")
-SETTINGS = HashSettings(large=512 * KIB, chunk_size=64 * KIB, limited=True, max_hops=60, retry_base=8.0)
+SETTINGS = HashSettings(large=512 * KIB, chunk_size=64 * KIB, has_deadline=True, max_hops=60, retry_base=8.0)
 WORK = Work(bucket="bucket", key="big", version_id=None, etag=ETAG, algorithms=("sha256",))
 
 
@@ -112,10 +112,10 @@ async def drained(queue: MemoryQueue, processor: Processor, stop: Callable[[], S
         for received in await queue.receive(1, wait=900, visibility=5400):
             done = await processor.process(received, stop())
             counts += done.counts
-            if done.hide is None:
+            if done.retry_after is None:
                 await queue.delete([received.receipt])
             else:
-                await queue.hide(received.receipt, done.hide)
+                await queue.hide(received.receipt, done.retry_after)
     return counts
 
 
@@ -144,7 +144,7 @@ async def test_no_byte_is_hashed_twice(make: Make, queue: MemoryQueue, ledger: L
 
 async def test_continuation_starts_with_no_attempts_and_at_once(make: Make, queue: MemoryQueue) -> None:
     done = await make(SETTINGS).process(queue.put(message(big(attempts=3, hops=7))), StopAfter(8))
-    assert (done.counts, done.hide) == (Counts(messages=1, continued=1), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1, continued=1), None)
     (sent,) = queue.sent
     (task,) = decode(sent.body).tasks
     assert (task, sent.delay) == (big(hops=8), 0)
@@ -177,7 +177,7 @@ async def test_small_objects_in_hand_are_finished_where_there_is_no_deadline(
 async def test_hops_end_on_the_dead_letter_queue_and_begin_anew_from_there(
     make: Make, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
-    settings = HashSettings(large=512 * KIB, chunk_size=64 * KIB, limited=True, max_hops=3)
+    settings = HashSettings(large=512 * KIB, chunk_size=64 * KIB, has_deadline=True, max_hops=3)
     queue.put(message(big()))
     counts = await drained(queue, make(settings), lambda: StopAfter(12))
     assert counts == Counts(messages=5, continued=4, failed=1, dead_lettered=1)
@@ -199,9 +199,9 @@ async def test_object_that_another_worker_has_is_hidden_until_that_lease_ends(
     (received,) = await queue.receive(1, wait=0, visibility=5400)
     done = await make(SETTINGS).process(received)
     assert done.counts == Counts(messages=1, waiting=1)
-    assert done.hide is not None
-    assert 240 <= done.hide <= 250
-    assert done.due == done.hide
+    assert done.retry_after is not None
+    assert 240 <= done.retry_after <= 250
+    assert done.due == done.retry_after
     assert (queue.sent, store.reads) == ([], [])
 
 
@@ -213,7 +213,7 @@ async def test_object_that_is_waited_for_a_second_time_travels_in_a_new_message(
     (received,) = await queue.receive(1, wait=0, visibility=0)
     (received,) = await queue.receive(1, wait=0, visibility=5400)
     done = await make(SETTINGS).process(received)
-    assert (done.counts, done.hide) == (Counts(messages=1, waiting=1), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1, waiting=1), None)
     (sent,) = queue.sent
     assert decode(sent.body).tasks == (big(attempts=1, hops=2),)
     assert 240 <= sent.delay <= 250
@@ -225,7 +225,7 @@ async def test_neighbours_of_an_object_that_is_waited_for_do_not_wait(
     await ledger.claim(WORK, "other", 250)
     small = HashTask("small", None, etag_of(b"small"), 5)
     done = await make(SETTINGS).process(queue.put(message(big(), small)))
-    assert (done.counts, done.hide) == (Counts(messages=1, hashed=1, waiting=1), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1, hashed=1, waiting=1), None)
     assert [decode(one.body).tasks for one in queue.sent] == [(big(),)]
 
 
@@ -352,7 +352,7 @@ async def test_large_object_whose_bucket_is_throttled_is_tried_again_in_place(
 
 
 PLAIN = HashSettings(large=1000)
-LIMITED = HashSettings(large=1000, limited=True)
+LIMITED = HashSettings(large=1000, has_deadline=True)
 
 
 @pytest.mark.parametrize(

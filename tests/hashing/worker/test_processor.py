@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.aws.sqs import Outgoing, Refused
+from auditor.aws.sqs import Outgoing, RefusedEntry
 from auditor.errors import CallFailed, LedgerError, QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
 from auditor.hashing.worker.counts import Counts
@@ -26,8 +26,8 @@ from tests.support.fakes.ledger import Hooked, failing
 SETTINGS = HashSettings(retry_base=8.0)
 
 
-def refuse_all(entries: Sequence[Outgoing]) -> list[Refused]:
-    return [Refused(entry, "Trouble", sender_fault=True) for entry in entries]
+def refuse_all(entries: Sequence[Outgoing]) -> list[RefusedEntry]:
+    return [RefusedEntry(entry, "Trouble", sender_fault=True) for entry in entries]
 
 
 def denied(times: int = 99) -> list[CallFailed]:
@@ -70,7 +70,7 @@ async def test_objects_are_hashed_and_recorded(
     processor: Processor, queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     done = await processor.process(queue.put(message_of(store, "key-1", "key-2")))
-    assert (done.counts, done.hide, done.doom) == (Counts(messages=1, hashed=2), None, None)
+    assert (done.counts, done.retry_after, done.doom) == (Counts(messages=1, hashed=2), None, None)
     for key in ("key-1", "key-2"):
         assert await digest_in(ledger, store, key) == hashlib.sha256(store.objects[key]).hexdigest()
 
@@ -102,7 +102,7 @@ async def test_overwritten_and_vanished_are_superseded_not_failed(
     store.objects["key-1"] = b"newer"
     del store.objects["key-2"]
     done = await processor.process(queue.put(body))
-    assert (done.counts, done.hide) == (Counts(messages=1, hashed=1, superseded=2), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1, hashed=1, superseded=2), None)
     assert queue.sent == []
 
 
@@ -111,7 +111,7 @@ async def test_archived_object_is_unhashable_and_not_sent_again(
 ) -> None:
     store.failures["key-1"] = [CallFailed("GetObject", "InvalidObjectState", 403)]
     done = await processor.process(queue.put(message_of(store, "key-1")))
-    assert (done.counts, done.hide, queue.sent) == (Counts(messages=1, unhashable=1), None, [])
+    assert (done.counts, done.retry_after, queue.sent) == (Counts(messages=1, unhashable=1), None, [])
 
 
 async def test_passing_failure_is_tried_again_in_place(processor: Processor, queue: MemoryQueue, store: Store) -> None:
@@ -125,7 +125,7 @@ async def test_only_the_failed_entry_is_sent_again_with_one_attempt_more(
 ) -> None:
     store.failures["key-2"] = denied()
     done = await processor.process(queue.put(message_of(store, "key-1", "key-2", "key-3", attempts=1)))
-    assert (done.counts, done.hide) == (Counts(messages=1, hashed=2, resent=1), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1, hashed=2, resent=1), None)
     (again,) = queue.sent
     assert [(task.key, task.attempts) for task in decode(again.body).tasks] == [("key-2", 2)]
     assert decode(again.body).run == "run"
@@ -148,7 +148,7 @@ async def test_entry_past_its_attempts_goes_to_the_dead_letter_queue_with_its_re
     store.failures["key-2"] = denied()
     received = queue.put(message_of(store, "key-1", "key-2", attempts=4))
     done = await processor.process(received)
-    assert (done.counts, done.hide) == (Counts(messages=1, hashed=1, failed=1, dead_lettered=1), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1, hashed=1, failed=1, dead_lettered=1), None)
     (letter,) = dead.sent
     assert letter.attributes == {"reason": "AccessDenied", "message_id": received.id, "run": "run"}
     assert [(task.key, task.attempts) for task in decode(letter.body).tasks] == [("key-2", 0)]
@@ -214,7 +214,7 @@ async def test_malformed_message_is_put_away_as_it_came(
 ) -> None:
     received = queue.put(body)
     done = await processor.process(received)
-    assert (done.counts, done.hide) == (Counts(messages=1, failed=1, dead_lettered=1), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1, failed=1, dead_lettered=1), None)
     (letter,) = dead.sent
     assert letter.body == body
     assert letter.attributes["message_id"] == received.id
@@ -231,10 +231,10 @@ async def test_without_a_dead_letter_queue_the_message_is_left_for_later(
     young = HashTask("key-2", None, etag_of(store.objects["key-2"]), len(store.objects["key-2"]), 0)
     done = await processor.process(queue.put(encode(HashMessage("run", "bucket", ("sha256",), (given_up, young)))))
     assert done.counts == Counts(messages=1, failed=2)
-    assert done.hide is not None
+    assert done.retry_after is not None
     assert queue.sent == []  # else each return of the message would make one more copy of key-2
     done = await processor.process(queue.put("malformed"))
-    assert (done.counts, done.hide is None) == (Counts(messages=1, failed=1), False)
+    assert (done.counts, done.retry_after is None) == (Counts(messages=1, failed=1), False)
 
 
 async def test_refused_resend_leaves_the_message_for_later(
@@ -244,8 +244,8 @@ async def test_refused_resend_leaves_the_message_for_later(
     store.failures["key-1"] = denied()
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert done.counts == Counts(messages=1, failed=1)
-    assert done.hide is not None
-    assert 0 <= done.hide <= 8
+    assert done.retry_after is not None
+    assert 0 <= done.retry_after <= 8
 
 
 async def test_dead_letter_queue_that_refuses_leaves_the_message_and_resends_nothing(
@@ -254,7 +254,7 @@ async def test_dead_letter_queue_that_refuses_leaves_the_message_and_resends_not
     dead.broken = QueueError("the queue cannot be reached")
     store.failures["key-1"] = denied()
     done = await processor.process(queue.put(message_of(store, "key-1", attempts=4)))
-    assert (done.counts, done.hide is None, queue.sent) == (Counts(messages=1, failed=1), False, [])
+    assert (done.counts, done.retry_after is None, queue.sent) == (Counts(messages=1, failed=1), False, [])
 
 
 async def test_bucket_that_does_not_exist_fails_its_own_objects_only(
@@ -284,7 +284,7 @@ async def test_s3_notification_is_hashed_with_the_default_algorithms(
 
 async def test_test_event_is_done_without_a_word(processor: Processor, queue: MemoryQueue) -> None:
     done = await processor.process(queue.put('{"Service":"Amazon S3","Event":"s3:TestEvent"}'))
-    assert (done.counts, done.hide) == (Counts(messages=1), None)
+    assert (done.counts, done.retry_after) == (Counts(messages=1), None)
 
 
 async def test_log_names_message_run_and_code_and_cuts_the_key(
@@ -310,14 +310,14 @@ async def test_ledger_that_fails_dooms_all_work_and_leaves_the_message(
     processor = Processor(queue, None, Hooked(ledger, failing(error)), EnginePool(Buckets(bucket=store)), SETTINGS)
     done = await processor.process(queue.put(message_of(store, "key-1")))
     assert done.doom is error
-    assert done.hide is not None
+    assert done.retry_after is not None
 
 
 async def test_expired_credentials_doom_all_work(processor: Processor, queue: MemoryQueue, store: Store) -> None:
     store.failures["key-1"] = [CallFailed("GetObject", "ExpiredToken", 400)]
     done = await processor.process(queue.put(message_of(store, "key-1", "key-2")))
     assert "expired" in str(done.doom)
-    assert done.hide is not None
+    assert done.retry_after is not None
     assert queue.sent == []
 
 
@@ -327,5 +327,5 @@ async def test_fault_of_ours_leaves_the_message_and_is_logged(
     buggy = Hooked(ledger, failing(ZeroDivisionError("a bug")))
     processor = Processor(queue, None, buggy, EnginePool(Buckets(bucket=store)), SETTINGS)
     done = await processor.process(queue.put(message_of(store, "key-1")))
-    assert (done.counts.failed, done.doom, done.hide is None) == (1, None, False)
+    assert (done.counts.failed, done.doom, done.retry_after is None) == (1, None, False)
     assert "a fault of the worker" in caplog.text

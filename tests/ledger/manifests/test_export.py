@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor.ledger.base import S3, Expectation, Subject
+from auditor.ledger.base import S3, Expectation, KeyRecord
 from auditor.ledger.manifests import FORMS
 from auditor.ledger.manifests.export import Exported, export
 from auditor.ledger.manifests.load import import_all, read_all
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 from auditor.ledger.manifests.spool import Spool
 from auditor.model.target import Target
 from tests.support.fakes.manifests import THEN, MemoryLedger, ledger_with, version
@@ -55,7 +55,7 @@ async def exported(
 
 async def imported(path: Path, prefix: str = "") -> dict[tuple[str, str], Expectation]:
     ledger = MemoryLedger()
-    sources = [Source(str(path))]
+    sources = [ManifestFile(str(path))]
     with Spool(sources) as spool:
         read_all(sources, spool, prefix)
         await import_all(spool, ledger, Target("b", prefix), THEN, lambda done: True)
@@ -137,7 +137,7 @@ async def test_round_trip_gives_equal_expectations(tmp_path: Path, form: str, re
 async def test_every_form_says_the_same_of_a_key_with_versions(tmp_path: Path) -> None:
     ledger = MemoryLedger(
         {
-            "k": Subject(
+            "k": KeyRecord(
                 key="k",
                 versions=(
                     version(b"old", "sha256", "md5", version_id="v1"),
@@ -156,14 +156,16 @@ async def test_every_form_says_the_same_of_a_key_with_versions(tmp_path: Path) -
 
 async def test_older_versions_digest_does_not_stand_for_the_key() -> None:
     old, latest = version(b"old", "md5", version_id="v1"), version(b"new", "sha256", version_id="v2")
-    manifest, counts = await exported(MemoryLedger({"k": Subject(key="k", versions=(old, latest))}), "sha256sum", "md5")
+    manifest, counts = await exported(
+        MemoryLedger({"k": KeyRecord(key="k", versions=(old, latest))}), "sha256sum", "md5"
+    )
     assert (manifest, counts.keys, counts.without) == (b"", 0, 1)
 
 
 async def test_what_is_left_out_is_counted() -> None:
     ledger = ledger_with({"a": b"a", "nul\0": b"b", "p/": b"c", "gone": b"d", "expected": b""})
     ledger.held["gone"] = replace(ledger.held["gone"], deleted_at=THEN)
-    ledger.held["expected"] = Subject(key="expected", versions=())
+    ledger.held["expected"] = KeyRecord(key="expected", versions=())
     manifest, counts = await exported(ledger)
     assert manifest.count(b"\n") == 2
     assert counts == Exported(keys=2, deleted=1, without=1, unnameable=1, complete=True)
@@ -186,7 +188,7 @@ async def test_table_holds_all_evidence_of_every_version(tmp_path: Path) -> None
     first, second = version(b"old", "sha256", "md5", version_id="v1"), version(b"new", version_id="v2")
     theirs = replace(second.digests["sha256"], source=S3, bytes_read=0, verified_at="2026-02-02T00:00:00Z")
     second = replace(second, digests={"sha256": theirs})
-    manifest, _ = await exported(MemoryLedger({"a,b": Subject(key="a,b", versions=(first, second))}), "csv")
+    manifest, _ = await exported(MemoryLedger({"a,b": KeyRecord(key="a,b", versions=(first, second))}), "csv")
     (tmp_path / "all.csv").write_bytes(manifest)
     with (tmp_path / "all.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

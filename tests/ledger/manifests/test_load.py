@@ -10,7 +10,7 @@ import pytest
 from auditor.errors import ManifestError
 from auditor.ledger.base import Expectation
 from auditor.ledger.manifests.load import Imported, Read, import_all, read_all
-from auditor.ledger.manifests.source import Source
+from auditor.ledger.manifests.source import ManifestFile
 from auditor.ledger.manifests.spool import BATCH, Spool
 from auditor.model.target import Target
 from tests.support.fakes.manifests import THEN, MemoryLedger
@@ -21,23 +21,23 @@ MD5 = "ef" * 16
 OURS = "key,version_id,etag,size,algorithm,digest,source,recorded_at,verified_at,bytes_read\r\n"
 
 
-def write(tmp_path: Path, **files: str) -> list[Source]:
+def write(tmp_path: Path, **files: str) -> list[ManifestFile]:
     """Files by name, `_` in it for a dot."""
     sources = []
     for name, text in files.items():
         path = tmp_path / name.replace("_", ".")
         path.write_bytes(text.encode())
-        sources.append(Source(str(path)))
+        sources.append(ManifestFile(str(path)))
     return sources
 
 
-async def imported(ledger: MemoryLedger, sources: list[Source], prefix: str = "", *algorithms: str) -> Imported:
+async def imported(ledger: MemoryLedger, sources: list[ManifestFile], prefix: str = "", *algorithms: str) -> Imported:
     with Spool(sources) as spool:
         read_all(sources, spool, prefix, algorithms=algorithms)
         return await import_all(spool, ledger, Target("b", prefix), THEN, lambda done: True)
 
 
-def refused(sources: list[Source]) -> str:
+def refused(sources: list[ManifestFile]) -> str:
     with Spool(sources) as spool, pytest.raises(ManifestError) as error:
         read_all(sources, spool, "")
     return str(error.value)
@@ -82,7 +82,9 @@ def test_contradiction_of_two_files_of_one_name(tmp_path: Path) -> None:
     for path, digest in zip(paths, [SHA, OTHER], strict=True):
         path.parent.mkdir()
         path.write_text(f"{digest}  k\n")
-    assert f"b/sums:1: another sha256 of 'k' than {paths[0]}:1 gives" in refused([Source(str(path)) for path in paths])
+    assert f"b/sums:1: another sha256 of 'k' than {paths[0]}:1 gives" in refused(
+        [ManifestFile(str(path)) for path in paths]
+    )
 
 
 async def test_files_of_two_names_may_differ(tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ def test_tag_manifest_is_left_out_and_other_algorithms_are_counted(tmp_path: Pat
         sums=f"{SHA}  a\n{MD5}  a\n",
     )
     (tmp_path / "tagmanifest-sha256.txt").write_text(f"{SHA}  bag-info.txt\n")
-    sources[0] = Source(str(tmp_path / "tagmanifest-sha256.txt"))
+    sources[0] = ManifestFile(str(tmp_path / "tagmanifest-sha256.txt"))
     with Spool(sources) as spool:
         assert read_all(sources, spool, "", algorithms=["sha256"]) == [
             Read(file=sources[0].shown, form="", digests=0, other=0),
@@ -156,7 +158,7 @@ def test_memory_does_not_grow_with_the_manifest(tmp_path: Path) -> None:
     def peak(lines: int) -> int:
         with (tmp_path / "sums").open("w") as file:
             file.writelines(f"{number:064x}  folder/{number}\n" for number in range(lines))
-        sources = [Source(str(tmp_path / "sums"))]
+        sources = [ManifestFile(str(tmp_path / "sums"))]
         tracemalloc.start()
         with Spool(sources) as spool:
             assert read_all(sources, spool, "")[0].digests == lines

@@ -15,7 +15,7 @@ import pytest
 from auditor.errors import ManifestError, UsageError
 from auditor.ledger.manifests import FORMS, form_of
 from auditor.ledger.manifests.base import HEX_DIGITS, OF_TOOLS, Record
-from auditor.ledger.manifests.source import LONGEST, Source
+from auditor.ledger.manifests.source import LONGEST, ManifestFile
 from auditor.model.digest import ALGORITHMS
 
 SHA = "ab" * 32
@@ -51,7 +51,7 @@ BELOW = ["folder/a", "folder/ b/c"]
 def read(tmp_path: Path, data: bytes, form: str = "sha256sum", name: str = "sums") -> list[Record]:
     path = tmp_path / name
     path.write_bytes(data)
-    return list(FORMS[form].read(Source(str(path))))
+    return list(FORMS[form].read(ManifestFile(str(path))))
 
 
 def refused(tmp_path: Path, data: bytes, form: str = "sha256sum", name: str = "sums") -> str:
@@ -236,19 +236,19 @@ def test_every_digest_length_of_a_table_is_that_of_an_algorithm_we_keep(tmp_path
 )
 def test_form_is_found_out(tmp_path: Path, name: str, text: str, form: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
-    assert form_of(Source(str(tmp_path / name))).name == form
+    assert form_of(ManifestFile(str(tmp_path / name))).name == form
 
 
 def test_form_that_cannot_be_found_out_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\nDear Sir,\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"a\.txt:2: .* --manifest sha256sum or bagit or csv"):
-        form_of(Source(str(tmp_path / "a.txt")))
+        form_of(ManifestFile(str(tmp_path / "a.txt")))
 
 
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
-        list(Source(str(tmp_path / name)).lines())
+        list(ManifestFile(str(tmp_path / name)).lines())
 
 
 @pytest.mark.parametrize("count", [3, 5000])
@@ -257,14 +257,17 @@ def test_pipe_is_read_whole_though_its_form_is_found_out_first(tmp_path: Path, c
     text = "".join(f"{SHA}  key {number}\n" for number in range(count))
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,))
     writer.start()
-    with closing(Source(str(tmp_path / "pipe"))) as source:
+    with closing(ManifestFile(str(tmp_path / "pipe"))) as source:
         records = list(form_of(source).read(source))
     writer.join()
     assert [record.name for record in records] == [f"key {number}" for number in range(count)]
 
 
 def test_endless_line_of_a_device_is_refused() -> None:
-    with closing(Source("/dev/zero")) as source, pytest.raises(ManifestError, match="/dev/zero:1: the line is longer"):
+    with (
+        closing(ManifestFile("/dev/zero")) as source,
+        pytest.raises(ManifestError, match="/dev/zero:1: the line is longer"),
+    ):
         list(source.lines())
 
 

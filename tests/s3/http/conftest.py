@@ -14,9 +14,9 @@ from auditor.aio.loop import new_loop
 from auditor.s3.http.aiohttp import AiohttpTransport
 from auditor.s3.http.base import (
     LARGEST_BODY,
-    Answer,
     BrokenAnswerError,
     Request,
+    Response,
     Server,
     Stream,
     Transport,
@@ -24,7 +24,7 @@ from auditor.s3.http.base import (
     TransportTimeoutError,
 )
 from auditor.s3.http.pool import Statistics
-from auditor.s3.http.transport import ThinStreams, ThinTransport
+from auditor.s3.http.transport import HttpTransport, ThinStreams
 from tests.s3.http.certificates import Tls, made
 from tests.s3.http.raw_server import RawServer, breath
 from tests.support.loop_blocking import free_loop as free_loop
@@ -42,10 +42,10 @@ class Whole:
     def open_connections(self) -> int:
         return self.streams.statistics().idle
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         raise NotImplementedError
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         async with self.streams.stream(request) as stream:
             held = []
             try:
@@ -56,7 +56,7 @@ class Whole:
                             raise BrokenAnswerError("larger than what is held whole")
             except TimeoutError as error:
                 raise TransportTimeoutError("the body was not whole in time") from error
-        return Answer(stream.status, stream.reason, stream.headers, b"".join(held))
+        return Response(stream.status, stream.reason, stream.headers, b"".join(held))
 
     async def close(self) -> None:
         await self.streams.close()
@@ -66,7 +66,7 @@ class Whole:
 
 
 TRANSPORTS: Mapping[str, Callable[[Server], Transport]] = {
-    "thin": ThinTransport,
+    "thin": HttpTransport,
     "streams": Whole,
     "aiohttp": AiohttpTransport,
 }
@@ -162,7 +162,7 @@ async def pieces(stream: Stream, size: int) -> AsyncIterator[bytes]:
 
 def resent(transport: Transport) -> int:
     """How many requests it has sent again."""
-    if isinstance(transport, (ThinTransport, Whole)):
+    if isinstance(transport, (HttpTransport, Whole)):
         return transport.statistics().resent
     assert isinstance(transport, AiohttpTransport)
     return transport.resent

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from auditor.s3.http.base import Answer, Server
-from auditor.s3.http.buffered import Connection
+from auditor.s3.http.base import Response, Server
+from auditor.s3.http.buffered import BufferedConnection
 from auditor.s3.http.pool import Pool
-from auditor.s3.http.transport import ThinTransport
+from auditor.s3.http.transport import HttpTransport
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import Opening, get
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, breath, serving
 
 
-async def cancelled(task: asyncio.Task[Answer]) -> None:
+async def cancelled(task: asyncio.Task[Response]) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -83,7 +83,7 @@ async def test_cancelled_while_waiting_for_a_connection(opening: Opening) -> Non
         await breath()
         for task in (waiting[0], waiting[2], waiting[4]):
             await cancelled(task)
-        if isinstance(transport, ThinTransport):
+        if isinstance(transport, HttpTransport):
             assert transport.statistics().waiting == 2
         await cancelled(first)
         assert [(await waiting[n]).body for n in (1, 3)] == [b"ok", b"ok"]
@@ -104,7 +104,7 @@ async def test_cancelled_while_connecting(opening: Opening) -> None:
                 await asyncio.sleep(0.05)
                 for task in tasks:
                     await cancelled(task)
-                if isinstance(transport, ThinTransport):
+                if isinstance(transport, HttpTransport):
                     assert (transport.statistics().open, transport.statistics().waiting) == (0, 0)
 
 
@@ -147,7 +147,7 @@ class Wire(asyncio.Transport):
         self.aborted = True
 
 
-def connected(pool: Pool[Connection]) -> tuple[Connection, Wire]:
+def connected(pool: Pool[BufferedConnection]) -> tuple[BufferedConnection, Wire]:
     """A connection in a place of this pool, on a wire without a network."""
     connection, wire = pool._new(), Wire()
     assert connection is not None
@@ -156,14 +156,14 @@ def connected(pool: Pool[Connection]) -> tuple[Connection, Wire]:
     return connection, wire
 
 
-def fed(connection: Connection, data: bytes) -> None:
+def fed(connection: BufferedConnection, data: bytes) -> None:
     """As the loop does when bytes have come."""
     connection.get_buffer(-1)[: len(data)] = data
     connection.buffer_updated(len(data))
 
 
-def one() -> Pool[Connection]:
-    return Pool(Server(host="nowhere.test", port=1, connections=1), Connection)
+def one() -> Pool[BufferedConnection]:
+    return Pool(Server(host="nowhere.test", port=1, connections=1), BufferedConnection)
 
 
 async def test_cancelled_at_the_moment_of_its_turn() -> None:

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from auditor.s3.http.base import LARGEST_HEAD, Answer, BrokenAnswerError, ConnectionLostError, TransportError
-from auditor.s3.http.response import MOST_INTERIM, AnswerReader
+from auditor.s3.http.base import LARGEST_HEAD, BrokenAnswerError, ConnectionLostError, Response, TransportError
+from auditor.s3.http.response import MOST_INTERIM, ResponseReader
 from tests.s3.http.conftest import get, head, opener
 from tests.s3.http.generated import Sent, spoilt, well_formed
 from tests.s3.http.raw_server import OK, Peer, serving
 
-Outcome = Answer | TransportError
+Outcome = Response | TransportError
 GENERATED = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-ANSWERED, BROKEN, LOST = Answer, BrokenAnswerError, ConnectionLostError
+ANSWERED, BROKEN, LOST = Response, BrokenAnswerError, ConnectionLostError
 
 
 def has(pattern: bytes) -> Callable[[Sent], bool]:
@@ -137,7 +137,7 @@ async def outcomes(name: str, sent: Sent, times: int = 1) -> tuple[list[Outcome]
 
 def alike(ours: Outcome, reference: Outcome) -> bool:
     """The same answer, or the same class of failure."""
-    return ours == reference if isinstance(ours, Answer) else type(ours) is type(reference)
+    return ours == reference if isinstance(ours, Response) else type(ours) is type(reference)
 
 
 def explained(sent: Sent, ours: Outcome, reference: Outcome) -> bool:
@@ -149,7 +149,7 @@ def explained(sent: Sent, ours: Outcome, reference: Outcome) -> bool:
 
 def without_what_follows(sent: Sent) -> Sent:
     """The bytes as far as our own reader needs them for its answer."""
-    reader = AnswerReader()
+    reader = ResponseReader()
     reader.expect(head_only=sent.request.method == "HEAD")
     for end in range(1, len(sent.raw) + 1):
         if reader.feed(sent.raw[end - 1 : end]) is not None:
@@ -163,7 +163,7 @@ def without_what_follows(sent: Sent) -> Sent:
 async def test_well_formed_answers(sent: Sent) -> None:
     (ours, connections), (reference, _) = await outcomes("thin", sent, 2), await outcomes("aiohttp", sent, 2)
     assert ours == reference
-    assert [type(one) for one in ours] == [Answer, Answer]
+    assert [type(one) for one in ours] == [Response, Response]
     assert connections == (2 if sent.closes else 1)
 
 
@@ -172,7 +172,7 @@ async def test_well_formed_answers(sent: Sent) -> None:
 @example(Sent(get(), OK + b"junk", closes=True))
 async def test_spoilt_answers(sent: Sent) -> None:
     ((ours,), _), ((reference,), _) = await outcomes("thin", sent), await outcomes("aiohttp", sent)
-    if isinstance(ours, Answer) and isinstance(reference, BrokenAnswerError):
+    if isinstance(ours, Response) and isinstance(reference, BrokenAnswerError):
         ((reference,), _) = await outcomes("aiohttp", without_what_follows(sent))
     assert alike(ours, reference) or explained(sent, ours, reference)
 
@@ -182,7 +182,7 @@ async def test_spoilt_answers(sent: Sent) -> None:
 async def test_streamed_answers_are_those_that_are_held_whole(sent: Sent) -> None:
     ours, whole = await outcomes("streams", sent, 2), await outcomes("thin", sent, 2)
     assert all(alike(one, other) for one, other in zip(ours[0], whole[0], strict=True))
-    assert ours[1] == whole[1] or not all(isinstance(one, Answer) for one in ours[0])
+    assert ours[1] == whole[1] or not all(isinstance(one, Response) for one in ours[0])
 
 
 @pytest.mark.parametrize("row", DIFFERENCES.values(), ids=DIFFERENCES)

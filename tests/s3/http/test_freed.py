@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from auditor.s3.http.connection import KeptConnection
+from auditor.s3.http.connection import HttpConnection
 from tests.s3.http.certificates import Tls
 from tests.s3.http.conftest import get, opener
 from tests.s3.http.raw_server import OK, answering, serving
@@ -28,7 +28,7 @@ def no_collector() -> Iterator[None]:
 
 
 def _connections() -> int:
-    return sum(isinstance(one, KeptConnection) for one in gc.get_objects())
+    return sum(isinstance(one, HttpConnection) for one in gc.get_objects())
 
 
 @pytest.mark.parametrize("kind", ["thin", "streams"])

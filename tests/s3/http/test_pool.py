@@ -8,9 +8,9 @@ import socket
 import pytest
 
 from auditor.s3.http.base import ConnectionLostError, Server, TransportTimeoutError
-from auditor.s3.http.buffered import Connection
+from auditor.s3.http.buffered import BufferedConnection
 from auditor.s3.http.pool import Pool
-from auditor.s3.http.transport import ThinTransport
+from auditor.s3.http.transport import HttpTransport
 from tests.s3.http.conftest import Opening, get
 from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
 
@@ -55,7 +55,7 @@ async def test_connections_that_were_idle_for_too_long_are_not_open(thin: Openin
 async def test_no_more_connections_are_kept_than_are_wanted(thin: Opening, most: int, left: int) -> None:
     async with serving(answering(OK)) as server, thin(server) as transport:
         await asyncio.gather(*(transport.send(get()) for _ in range(3)))
-        transport.keep(most)
+        transport.keep_idle(most)
         assert transport.open_connections == transport.statistics().open == left
         await transport.send(get())
 
@@ -186,7 +186,7 @@ async def test_never_used(thin: Opening) -> None:
 
 async def test_new_connection_in_the_place_of_one_that_served() -> None:
     async with serving(answering(OK)) as server:
-        pool = Pool(Server(host="127.0.0.1", port=server.port, connections=1), Connection)
+        pool = Pool(Server(host="127.0.0.1", port=server.port, connections=1), BufferedConnection)
         served = await pool.take()
         fresh, behind = asyncio.create_task(pool.take(fresh=True)), asyncio.create_task(pool.take())
         await asyncio.sleep(0)
@@ -203,4 +203,4 @@ async def test_new_connection_in_the_place_of_one_that_served() -> None:
 
 def test_proxy_is_refused() -> None:
     with pytest.raises(ValueError, match="proxy"):
-        ThinTransport(Server(host="bucket.test", port=443, proxy="http://proxy.test:3128"))
+        HttpTransport(Server(host="bucket.test", port=443, proxy="http://proxy.test:3128"))

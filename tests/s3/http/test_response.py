@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from auditor.s3.http.base import LARGEST_HEAD, MOST_HEADERS, Answer, BrokenAnswerError
-from auditor.s3.http.response import MOST_INTERIM, AnswerReader
+from auditor.s3.http.base import LARGEST_HEAD, MOST_HEADERS, BrokenAnswerError, Response
+from auditor.s3.http.response import MOST_INTERIM, ResponseReader
 
 HEADERS = b'x-amz-request-id: 4442587FB7D0A2F9\r\nETag: "e"\r\nx-a: 1\r\nX-A: 2\r\n'
 PARSED = {b"x-amz-request-id": b"4442587FB7D0A2F9", b"etag": b'"e"', b"x-a": b"1, 2"}
@@ -17,41 +17,41 @@ CHUNKED = {**PARSED, b"transfer-encoding": b"chunked"}
 ANSWERS = {
     "length": (
         b"HTTP/1.1 200 OK\r\n" + HEADERS + b"Content-Length: 5\r\n\r\nbody\n",
-        Answer(200, "OK", {**PARSED, b"content-length": b"5"}, b"body\n"),
+        Response(200, "OK", {**PARSED, b"content-length": b"5"}, b"body\n"),
     ),
     "chunked": (
         b"HTTP/1.1 200 OK\r\n" + HEADERS + b"Transfer-Encoding: chunked\r\n\r\n"
         b'4;n=v;q="x"\r\nbody\r\n1\r\n\n\r\n000\r\nETag: trailing\r\nX-End: 1\r\n\r\n',
-        Answer(200, "OK", CHUNKED, b"body\n"),
+        Response(200, "OK", CHUNKED, b"body\n"),
     ),
     "interim": (
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nX-A: early\r\n\r\n"
         b"HTTP/1.1 404 Not Found\r\n" + HEADERS + b"Content-Length: 1\r\n\r\n!",
-        Answer(404, "Not Found", {**PARSED, b"content-length": b"1"}, b"!"),
+        Response(404, "Not Found", {**PARSED, b"content-length": b"1"}, b"!"),
     ),
-    "no-content": (b"HTTP/1.1 204 No Content\r\n" + HEADERS + b"\r\n", Answer(204, "No Content", PARSED, b"")),
+    "no-content": (b"HTTP/1.1 204 No Content\r\n" + HEADERS + b"\r\n", Response(204, "No Content", PARSED, b"")),
     "not-modified": (
         b"HTTP/1.1 304 Not Modified\r\n" + HEADERS + b"Content-Length: 7\r\n\r\n",
-        Answer(304, "Not Modified", {**PARSED, b"content-length": b"7"}, b""),
+        Response(304, "Not Modified", {**PARSED, b"content-length": b"7"}, b""),
     ),
     "no-reason": (
         b"HTTP/1.1 500\r\n" + HEADERS + b"Content-Length: 0\r\n\r\n",
-        Answer(500, "", {**PARSED, b"content-length": b"0"}, b""),
+        Response(500, "", {**PARSED, b"content-length": b"0"}, b""),
     ),
 }
 HEAD_ANSWERS = {
     "length": (
         b"HTTP/1.1 200 OK\r\n" + HEADERS + b"Content-Length: 434234\r\n\r\n",
-        Answer(200, "OK", {**PARSED, b"content-length": b"434234"}, b""),
+        Response(200, "OK", {**PARSED, b"content-length": b"434234"}, b""),
     ),
     "chunked": (
         b"HTTP/1.1 404 Not Found\r\n" + HEADERS + b"Transfer-Encoding: chunked\r\n\r\n",
-        Answer(404, "Not Found", CHUNKED, b""),
+        Response(404, "Not Found", CHUNKED, b""),
     ),
-    "neither": (b"HTTP/1.1 200 OK\r\n" + HEADERS + b"\r\n", Answer(200, "OK", PARSED, b"")),
+    "neither": (b"HTTP/1.1 200 OK\r\n" + HEADERS + b"\r\n", Response(200, "OK", PARSED, b"")),
     "interim": (
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" + HEADERS + b"Content-Length: 0\r\n\r\n",
-        Answer(200, "OK", {**PARSED, b"content-length": b"0"}, b""),
+        Response(200, "OK", {**PARSED, b"content-length": b"0"}, b""),
     ),
 }
 EVERY = [
@@ -60,9 +60,9 @@ EVERY = [
 ]
 
 
-def read(*pieces: bytes, head_only: bool = False) -> AnswerReader:
+def read(*pieces: bytes, head_only: bool = False) -> ResponseReader:
     """A reader that was fed these pieces; none but the last may end the answer."""
-    reader = AnswerReader()
+    reader = ResponseReader()
     reader.expect(head_only=head_only)
     for piece in pieces[:-1]:
         assert reader.feed(piece) is None
@@ -71,8 +71,8 @@ def read(*pieces: bytes, head_only: bool = False) -> AnswerReader:
 
 
 @pytest.mark.parametrize(("head_only", "sent", "answer"), EVERY)
-def test_cut_at_every_byte(head_only: bool, sent: bytes, answer: Answer) -> None:
-    reader = AnswerReader()
+def test_cut_at_every_byte(head_only: bool, sent: bytes, answer: Response) -> None:
+    reader = ResponseReader()
     for cut in range(1, len(sent)):
         reader.expect(head_only=head_only)
         assert reader.feed(sent[:cut]) is None
@@ -82,8 +82,8 @@ def test_cut_at_every_byte(head_only: bool, sent: bytes, answer: Answer) -> None
 
 
 @pytest.mark.parametrize(("head_only", "sent", "answer"), EVERY)
-def test_every_byte_by_itself(head_only: bool, sent: bytes, answer: Answer) -> None:
-    reader = AnswerReader()
+def test_every_byte_by_itself(head_only: bool, sent: bytes, answer: Response) -> None:
+    reader = ResponseReader()
     for _ in range(2):
         reader.expect(head_only=head_only)
         got = [reader.feed(bytes([byte])) for byte in sent]
@@ -92,7 +92,7 @@ def test_every_byte_by_itself(head_only: bool, sent: bytes, answer: Answer) -> N
 
 
 def test_answers_follow_each_other_in_any_order() -> None:
-    reader = AnswerReader()
+    reader = ResponseReader()
     cases = [(False, *case) for case in ANSWERS.values()] + [(True, *case) for case in HEAD_ANSWERS.values()]
     for first, second in itertools.product(cases, repeat=2):
         for head_only, sent, answer in (first, second):
@@ -103,9 +103,9 @@ def test_answers_follow_each_other_in_any_order() -> None:
 
 @pytest.mark.parametrize("excess", [b"H", b"HTTP/1.1 200 OK\r\n", b"\0", b"0\r\n\r\n", b"more", ANSWERS["length"][0]])
 @pytest.mark.parametrize(("head_only", "sent", "answer"), EVERY)
-def test_bytes_after_the_answer(head_only: bool, sent: bytes, answer: Answer, excess: bytes) -> None:
+def test_bytes_after_the_answer(head_only: bool, sent: bytes, answer: Response, excess: bytes) -> None:
     for cut in range(len(sent)):
-        reader = AnswerReader()
+        reader = ResponseReader()
         reader.expect(head_only=head_only)
         if cut:
             reader.feed(sent[:cut])
@@ -114,7 +114,7 @@ def test_bytes_after_the_answer(head_only: bool, sent: bytes, answer: Answer, ex
 
 
 def test_earlier_answer_is_not_changed_by_a_later_one() -> None:
-    reader = AnswerReader()
+    reader = ResponseReader()
     sent, answer = ANSWERS["length"]
     reader.expect(head_only=False)
     first = reader.feed(sent + b"HTTP/1.1 500 No\r\nX-Other: 1\r\n\r\n")
@@ -122,7 +122,7 @@ def test_earlier_answer_is_not_changed_by_a_later_one() -> None:
 
 
 def test_answer_is_not_kept_once_it_was_given() -> None:
-    reader = AnswerReader()
+    reader = ResponseReader()
     for sent, _ in ANSWERS.values():
         reader.expect(head_only=False)
         answer = reader.feed(sent)
@@ -133,7 +133,7 @@ def test_answer_is_not_kept_once_it_was_given() -> None:
 
 def test_body_until_the_end_of_the_connection() -> None:
     reader = read(b"HTTP/1.1 200 OK\r\n\r\n", b"one ", b"two")
-    assert reader.end() == Answer(200, "OK", {}, b"one two")
+    assert reader.end() == Response(200, "OK", {}, b"one two")
     assert not reader.reusable
 
 
@@ -151,7 +151,7 @@ def test_end_of_the_connection_ends_no_other_answer(sent: bytes) -> None:
 
 
 def test_nothing_came_and_something_came() -> None:
-    reader = AnswerReader()
+    reader = ResponseReader()
     told = [reader.started]
     reader.feed(b"H")
     told.append(reader.started)
@@ -245,7 +245,7 @@ def test_as_many_headers_as_may_be() -> None:
 
 def test_large_body_in_one_piece_with_its_head_is_no_large_head() -> None:
     body = b"x" * 2 * LARGEST_HEAD
-    reader = AnswerReader()
+    reader = ResponseReader()
     reader.expect(head_only=False)
     answer = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     assert answer is not None
@@ -254,7 +254,7 @@ def test_large_body_in_one_piece_with_its_head_is_no_large_head() -> None:
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 11\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nb\r\n"])
 def test_a_body_larger_than_this_reader_holds(framing: bytes) -> None:
-    reader = AnswerReader(largest_body=10)
+    reader = ResponseReader(largest_body=10)
     reader.expect(head_only=False)
     with pytest.raises(BrokenAnswerError, match="the body is larger than the limit"):
         reader.feed(b"HTTP/1.1 200 OK\r\n" + framing + b"x" * 11)

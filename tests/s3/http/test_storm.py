@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from auditor.s3.http.base import Request, Transport, TransportError
-from auditor.s3.http.transport import ThinTransport
+from auditor.s3.http.transport import HttpTransport
 from tests.s3.http.conftest import Opening, get, head
 from tests.s3.http.raw_server import Peer, serving
 
@@ -67,7 +67,7 @@ async def test_everything_at_once(opening: Opening, seed: int) -> None:
                 task.cancel()
             for result in await asyncio.gather(*tasks, return_exceptions=True):
                 assert result is None or isinstance(result, asyncio.CancelledError)
-        if isinstance(transport, ThinTransport):
+        if isinstance(transport, HttpTransport):
             statistics = transport.statistics()
             assert (statistics.in_use, statistics.waiting) == (0, 0)
             assert statistics.peak <= 5

@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager
 
 from auditor.model.object import Acl, Grant, Head, ObjectRef
 from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import Permits
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Body, ListQuery, Page, Position, Span
-from auditor.s3.rate import Rate
+from auditor.s3.rate import RateLimit
 
 OWNER = "a0" * 32
 
@@ -42,7 +42,7 @@ class LongestPause(random.Random):
 def make_caller(
     time: FakeTime | None = None,
     *,
-    permits: Permits | None = None,
+    permits: ConcurrencyLimit | None = None,
     retry: RetryPolicy | None = None,
     max_calls: int | None = None,
     dice: random.Random | None = None,
@@ -51,8 +51,8 @@ def make_caller(
     time = time or FakeTime()
     return Caller(
         "audited",
-        rate=Rate(None, clock=time.clock, sleep=time.sleep),
-        permits=permits or Permits(4, clock=time.clock),
+        rate=RateLimit(None, clock=time.clock, sleep=time.sleep),
+        permits=permits or ConcurrencyLimit(4, clock=time.clock),
         retry=retry,
         max_calls=max_calls,
         clock=time.clock,
@@ -103,7 +103,7 @@ class FakeEngine:
         self.peak = 0
         self.tasks = 0
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         self.kept = connections
 
     def count(self, action: str) -> int:

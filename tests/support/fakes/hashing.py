@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from auditor.aws.sqs import Outgoing, Queue, Received, Refused
+from auditor.aws.sqs import Outgoing, Queue, Received, RefusedEntry
 from auditor.errors import BucketError, CallFailed, QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.model.object import Acl, Head
@@ -54,7 +54,7 @@ class GetOnly:
 
     open_connections = 0
 
-    def keep(self, connections: int) -> None:
+    def keep_idle(self, connections: int) -> None:
         raise NotImplementedError
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
@@ -154,7 +154,7 @@ class MemoryQueue:
         self.sends = 0
         self.hidden: list[tuple[str, int]] = []
         self.deleted: list[str] = []
-        self.refusals: list[Callable[[Sequence[Outgoing]], Iterable[Refused]]] = []
+        self.refusals: list[Callable[[Sequence[Outgoing]], Iterable[RefusedEntry]]] = []
         self.broken: QueueError | None = None
         self.refuses_hide = False
         self.on_receive: Callable[[], None] = lambda: None
@@ -174,7 +174,7 @@ class MemoryQueue:
         """What is on the queue still, hidden or not."""
         return [one.message for one in self._waiting]
 
-    async def send(self, entries: Sequence[Outgoing]) -> list[Refused]:
+    async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
         self._check()
         self.sends += 1
         refused = list(self.refusals.pop(0)(entries)) if self.refusals else []

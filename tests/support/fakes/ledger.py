@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Entry, Event, Expectation, Held, Lease, Ledger, Notice, Subject, Work
+from auditor.ledger.base import Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
 from auditor.model.object import ObjectRef
 
 
@@ -57,11 +57,11 @@ class Hooked:
         self.hook("expect")
         return await self.inner.expect(bucket, expectations)
 
-    async def subject(self, bucket: str, key: str) -> Subject | None:
+    async def subject(self, bucket: str, key: str) -> KeyRecord | None:
         self.hook("subject")
         return await self.inner.subject(bucket, key)
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         self.hook("subjects")
         return self.inner.subjects(bucket, prefix)
 

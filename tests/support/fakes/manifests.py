@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import new
 
-from auditor.ledger.base import AUDITOR, Event, Expectation, Known, Notice, Subject, Version
+from auditor.ledger.base import AUDITOR, Event, Expectation, KeyRecord, Known, Notice, Version
 
 THEN = "2026-01-02T03:04:05Z"
 
@@ -18,7 +18,7 @@ class MemoryLedger:
     reading: how many are going through its subjects now.
     """
 
-    held: dict[str, Subject] = field(default_factory=dict)
+    held: dict[str, KeyRecord] = field(default_factory=dict)
     expected: dict[tuple[str, str, str], Expectation] = field(default_factory=dict)
     reading: int = 0
 
@@ -41,10 +41,10 @@ class MemoryLedger:
                 other += 1
         return other
 
-    async def subject(self, bucket: str, key: str) -> Subject | None:
+    async def subject(self, bucket: str, key: str) -> KeyRecord | None:
         return self.held.get(key)
 
-    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[Subject, None]:
+    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         self.reading += 1
         try:
             for key in sorted(self.held, key=str.encode):
@@ -76,5 +76,5 @@ def version(content: bytes, *algorithms: str, version_id: str = "null") -> Versi
 def ledger_with(contents: dict[str, bytes], *algorithms: str) -> MemoryLedger:
     """Each key with one version of that content."""
     return MemoryLedger(
-        {key: Subject(key=key, versions=(version(body, *algorithms),)) for key, body in contents.items()}
+        {key: KeyRecord(key=key, versions=(version(body, *algorithms),)) for key, body in contents.items()}
     )

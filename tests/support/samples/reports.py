@@ -6,7 +6,7 @@ from typing import Any
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict
 from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
-from auditor.reports.highlights import Shown
+from auditor.reports.highlights import Highlights
 from auditor.reports.lines import finding_line, object_line, undecided_line
 from auditor.reports.summary import not_looked_at, summary
 from auditor.runs.tally import Tally
@@ -54,9 +54,9 @@ def tally_of(*judgements: Judgement) -> Tally:
     return tally
 
 
-def shown_of(*judgements: Judgement) -> Shown:
+def shown_of(*judgements: Judgement) -> Highlights:
     """What the reports name of these objects."""
-    shown = Shown()
+    shown = Highlights()
     for judgement in judgements:
         findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
         shown.add(object_line(judgement, None), findings, undecided_line(judgement))

@@ -19,9 +19,9 @@ from botocore.exceptions import ClientError
 
 from auditor.errors import OutputError
 from auditor.lambdas.alerts import SnsTopic, alert
-from auditor.lambdas.audit import AuditService
-from auditor.lambdas.context import Surroundings
-from auditor.lambdas.hashing import HashingService
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.context import FunctionContext
+from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
 from tests.lambdas.test_hashing import as_record
 from tests.system.deploy.checks.packaged import needs_osls, template
@@ -165,9 +165,9 @@ def refused(call: Callable[..., Any], **arguments: Any) -> bool:
 
 
 async def audited(account: Account) -> dict[str, Any]:
-    service = AuditService(account.variables("AuditLambdaFunction"))
+    service = AuditFunction(account.variables("AuditLambdaFunction"))
     lines: list[str] = []
-    done = await service.handle({}, Surroundings(seconds_left=600.0, emit=lines.append))
+    done = await service.handle({}, FunctionContext(seconds_left=600.0, emit=lines.append))
     (summary,) = done["runs"]
     return dict(summary)
 
@@ -229,7 +229,7 @@ async def test_the_worker_hashes_what_the_audit_sent_and_writes_nothing_else(enf
     sqs = enforced.client("sqs")
     messages = sqs.receive_message(QueueUrl=variables["AUDITOR_QUEUE"], MaxNumberOfMessages=10, AttributeNames=["All"])
     poison = {"MessageId": "poison", "ReceiptHandle": "none", "Body": "malformed", "Attributes": {}}
-    service = HashingService(variables)
+    service = HashingFunction(variables)
     try:
         done = await service.handle({"Records": [as_record(one) for one in [*messages["Messages"], poison]]})
     finally:

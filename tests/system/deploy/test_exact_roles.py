@@ -12,11 +12,11 @@ import pytest
 
 from auditor.errors import RunError
 from auditor.lambdas.alerts import SnsTopic, alert
-from auditor.lambdas.audit import AuditService
-from auditor.lambdas.context import Surroundings
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.handover import OwnFunction
-from auditor.lambdas.hashing import HashingService
-from auditor.lambdas.verify import VerifyService
+from auditor.lambdas.hashing import HashingFunction
+from auditor.lambdas.verify import VerifyFunction
 from auditor.ledger.dynamodb.ledger import create_table
 from tests.lambdas.test_hashing import as_record
 from tests.support.servers.forwarding import Forwarding
@@ -147,8 +147,8 @@ async def account(
         yield made
 
 
-def around(seconds: float = 600.0) -> Surroundings:
-    return Surroundings(seconds_left=seconds, emit=lambda line: None)
+def around(seconds: float = 600.0) -> FunctionContext:
+    return FunctionContext(seconds_left=seconds, emit=lambda line: None)
 
 
 async def tell_and_hand_on(account: Account, function: str) -> None:
@@ -161,7 +161,7 @@ async def tell_and_hand_on(account: Account, function: str) -> None:
 
 @pytest.mark.parametrize("account", LEVELS, indirect=True)
 async def test_the_audits_role_allows_what_the_audit_asks_for(account: Account) -> None:
-    service = AuditService(account.variables("AuditLambdaFunction"))
+    service = AuditFunction(account.variables("AuditLambdaFunction"))
     await service.handle({}, around())
     await service.handle({"bucket": AUDITED, "versions": True}, around())
     (part,) = (await service.handle({"bucket": AUDITED, "max_calls": 14}, around()))["runs"]
@@ -187,7 +187,7 @@ async def hash_all(account: Account) -> None:
         "Messages"
     ]
     poison = {"MessageId": "poison", "ReceiptHandle": "none", "Body": "malformed", "Attributes": {}}
-    service = HashingService(variables)
+    service = HashingFunction(variables)
     try:
         await service.handle({"Records": [as_record(one) for one in [*messages, poison]]})
         sqs.delete_queue(QueueUrl=variables["AUDITOR_DEAD_LETTER_QUEUE"])
@@ -197,7 +197,7 @@ async def hash_all(account: Account) -> None:
 
 
 async def test_the_hashing_role_allows_what_the_worker_asks_for(account: Account) -> None:
-    service = AuditService(account.variables("AuditLambdaFunction"))
+    service = AuditFunction(account.variables("AuditLambdaFunction"))
     await service.handle({}, around())
     await service.handle({"bucket": AUDITED, "versions": True}, around())
     account.recording.asked_for.clear()
@@ -206,13 +206,15 @@ async def test_the_hashing_role_allows_what_the_worker_asks_for(account: Account
 
 
 async def test_the_verifying_role_allows_what_verifying_asks_for(account: Account) -> None:
-    await AuditService(account.variables("AuditLambdaFunction")).handle({"bucket": AUDITED, "versions": True}, around())
+    await AuditFunction(account.variables("AuditLambdaFunction")).handle(
+        {"bucket": AUDITED, "versions": True}, around()
+    )
     await hash_all(account)
     account.recording.asked_for.clear()
     s3 = account.client("s3")
     (version, *_) = s3.list_object_versions(Bucket=AUDITED, Prefix="b")["Versions"]
     s3.delete_object(Bucket=AUDITED, Key="b", VersionId=version["VersionId"])
-    service = VerifyService(account.variables("VerifyLambdaFunction"))
+    service = VerifyFunction(account.variables("VerifyLambdaFunction"))
     for versions in (False, True):
         await service.handle({"bucket": AUDITED, "versions": versions, "max_age": "1d"}, around())
     await tell_and_hand_on(account, "VerifyLambdaFunction")

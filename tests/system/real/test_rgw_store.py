@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import RunTaken
-from auditor.runs.checkpoint import load_state
+from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import read_lines
 from auditor.runs.stores.s3 import S3Store
@@ -45,7 +45,7 @@ def test_conditions_are_kept(store: S3Store, tmp_path: Path) -> None:
 
 def test_of_two_writers_one_is_refused_and_the_run_adds_up(store: S3Store) -> None:
     def folder(tally: Tally) -> RunFolder:
-        state = load_state(store, "audited", RUN)
+        state = load_checkpoint(store, "audited", RUN)
         return RunFolder(store, "audited", RUN, target=target(), tally=tally, state=state, part_lines=PART)
 
     tally = Tally()

@@ -79,13 +79,13 @@ async def test_three_gigabytes_over_twenty_deadlines(stub: StubServer, tmp_path:
     counts = Counts()
     async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger, engines:
         with hash_threads() as threads:
-            settings = HashSettings(limited=True, streams=streams)
+            settings = HashSettings(has_deadline=True, streams=streams)
             while queue.left:
                 # Each in a processor of its own, as in another invocation.
                 processor = Processor(queue, queue.dead_letters, ledger, engines, settings, executor=threads)
                 (received,) = await queue.receive(1, wait=0, visibility=5400)
                 done = await processor.process(received, AtBytes(item, SIZE // (DEADLINES + 4)))
-                assert done.hide is None
+                assert done.retry_after is None
                 await queue.delete([received.receipt])
                 counts += done.counts
         (found,) = await ledger.known("audited", [ObjectRef("huge", item.etag, SIZE, "")], ALGORITHMS)
