@@ -1,0 +1,67 @@
+"""The rooms of the package: the folders, the layers that import-linter enforces, and the map in the documents agree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+PACKAGE = ROOT / "auditor"
+MAP = (ROOT / "docs" / "architecture.md").read_text()
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+LISTS_BY_NAME = {"", "ledger", "ledger/manifests", "rules", "runs/stores", "s3/engines"}
+"""The packages whose `__init__.py` is a list by name; all others are empty."""
+
+
+def folders() -> set[str]:
+    return {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+
+
+def modules() -> set[str]:
+    return {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+
+
+def layers() -> list[list[str]]:
+    """The contract's layers, highest first, each as its rooms."""
+    (contract,) = [one for one in CONTRACTS if one["type"] == "layers"]
+    return [[room.strip() for room in layer.split("|")] for layer in contract["layers"]]
+
+
+def test_each_folder_and_module_has_a_layer() -> None:
+    assert {room for layer in layers() for room in layer} == folders() | modules()
+
+
+def test_each_folder_and_module_has_a_sentence_on_the_map() -> None:
+    described = re.findall(r"^\| `([a-z0-9]+)` \| [A-Z].+\. \|$", MAP, re.MULTILINE)
+    assert sorted(described) == sorted(folders() | modules())
+
+
+def test_the_map_draws_the_layers_of_the_contract() -> None:
+    (drawing,) = re.findall(r"```text\n(.*?)```", MAP, re.DOTALL)[:1]
+    drawn = [re.findall(r"[a-z0-9]+", line.partition("  #")[0]) for line in drawing.splitlines()]
+    assert [sorted(line) for line in drawn if line] == [sorted(layer) for layer in layers()]
+
+
+def test_few_folders_and_modules_stand_at_the_top() -> None:
+    assert len(folders()) <= 15
+    assert len(modules()) <= 5
+
+
+def test_a_class_name_occurs_once() -> None:
+    found: dict[str, list[Path]] = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(path.relative_to(ROOT))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def test_a_package_is_a_list_by_name_or_empty() -> None:
+    for path in PACKAGE.rglob("__init__.py"):
+        room = path.parent.relative_to(PACKAGE).as_posix().removeprefix(".")
+        if room not in LISTS_BY_NAME:
+            assert path.read_text() == "", path
