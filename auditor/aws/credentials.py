@@ -1,4 +1,4 @@
-"""The credentials of botocore's chain, for a loop that must not wait for them: kept, and renewed ahead in a thread."""
+"""The credentials of botocore's chain for an event loop: held in memory, and renewed ahead in a thread."""
 
 from __future__ import annotations
 
@@ -24,33 +24,30 @@ from auditor.errors import AuditorError, CredentialsError
 log = logging.getLogger(__name__)
 
 EVERY: Final = 30.0
-"""Seconds between two looks at the source: botocore renews in the last fifteen minutes before expiry, when asked."""
+"""Seconds between two looks at the provider: botocore renews in the last fifteen minutes before expiry, when asked."""
 
 PATIENCE: Final = 120.0
-"""Seconds until a source that does not answer is given up, and asked again from the beginning."""
+"""Seconds until a provider that does not answer is given up; the next look goes through the whole chain."""
 
-_AGAIN: Final = 5.0
-"""Seconds until the next look after one that failed."""
-
-_WHILE_ASKED: Final = 1.0
-"""Seconds between two looks at a question that is open, and at credentials that are about to expire."""
+_AFTER_ERROR: Final = 5.0
+_SOON: Final = 1.0
+"""Seconds until the next look while one is under way, and while the credentials are about to expire."""
 
 _TOO_LATE: Final = 10.0
-"""Seconds before their expiry from which on credentials sign nothing any more; longer than any pause between looks
-that may go wrong."""
+"""Seconds before their expiry from which credentials sign no more; longer than any pause between looks."""
 
 _RECENT: Final = 60.0
-"""Seconds for which requests may still be under way that were signed with the credentials before."""
+"""Seconds for which requests may be under way that carry the credentials from before a renewal."""
 
 _DAY: Final = 24 * 60 * 60
-_FOR_EVER: Final = float("inf")
+_NEVER: Final = float("inf")
 
 
 class CredentialProvider(Protocol):
-    """botocore's Credentials: blocking, and renewing themselves when asked."""
+    """botocore's Credentials: the call blocks, and renews them when they are about to expire."""
 
     def get_frozen_credentials(self) -> Any:
-        """Something with access_key, secret_key and token."""
+        """An object with access_key, secret_key and token."""
         ...
 
 
@@ -58,31 +55,29 @@ Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:
-    """The first source of botocore's chain that has credentials, from a session of its own. Blocking."""
+    """The first provider of botocore's chain that has credentials, in a session of its own. Blocks."""
     found = aws.core_session(profile).get_credentials()
     if found is None:
         raise sdk.NoCredentialsError
-    source: CredentialProvider = found
-    return source
+    provider: CredentialProvider = found
+    return provider
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Question:
-    """What a thread is asked. number: of the order. afresh: the whole chain, not the source at hand. answered: on the
-    loop, when the thread is back; with the error, if it has brought no credentials.
-    """
+class _Look:
+    """One look at the provider, in a thread. afresh: through the whole chain. done: the error, None for success."""
 
     number: int
-    asked_at: float
+    started_at: float
     afresh: bool
-    answered: asyncio.Future[Exception | None]
+    done: asyncio.Future[Exception | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What a thread has brought. left: seconds until it expires."""
+class _Answer:
+    """The result of a look. left: seconds until the credentials expire."""
 
-    source: CredentialProvider
+    provider: CredentialProvider
     credentials: Credentials
     left: float
 
@@ -90,8 +85,7 @@ class _Found:
 class CredentialSource:
     """Credentials to sign with, from the chain that the SDK engines use. For one event loop; reads nothing when made.
 
-    load: gives botocore's credentials; blocking, called in a thread, again where what it gave has failed. clock:
-    seconds. every, patience: see EVERY and PATIENCE.
+    load: makes botocore's provider, in a thread; called again after the provider failed to answer. clock: seconds.
     """
 
     def __init__(
@@ -100,153 +94,133 @@ class CredentialSource:
         *,
         load: Load | None = None,
         clock: Callable[[], float] = time.monotonic,
-        every: float = EVERY,
         patience: float = PATIENCE,
     ) -> None:
         self._load: Load = load or (lambda: load_chain(profile))
         self._clock = clock
-        self._every = every
         self._patience = patience
         self._held: Credentials | None = None
-        self._source: CredentialProvider | None = None
-        self._expires_at = float("-inf")
-        self._look_at = float("-inf")
-        self._changed_at = float("-inf")
-        self._open: _Question | None = None
-        self._asked = 0
-        self._answered = 0
-        self._afresh = self._failing = False
+        self._provider: CredentialProvider | None = None
+        self._expires_at = self._look_at = self._changed_at = float("-inf")
+        self._look: _Look | None = None
+        self._begun = self._newest = 0
+        self._failing = False
 
     def at_hand(self) -> Credentials | None:
-        """The credentials of this moment; None: ask current(), for a look at the source is due. It saves nearly every
-        request a coroutine.
-        """
+        """The credentials; None when a look at the provider is due, by current(). Saves most requests a coroutine."""
         return self._held if self._clock() < self._look_at else None
 
     async def current(self) -> Credentials:
-        """The credentials of this moment: at once, but for the first time, and when none are left that are valid.
+        """The credentials; waits for a look only the first time, and when none are left that are valid.
 
-        Raises CredentialsError then, when the source has none, fails, or does not answer.
+        Raises CredentialsError when that look fails, finds none, or takes too long.
         """
-        return self.at_hand() or await self._looked()
-
-    async def renewed(self) -> bool:
-        """After S3 said that they have expired: others are there, so that a request signed anew is worth it.
-
-        Asks the chain from its beginning, unless they were replaced just now. Raises CredentialsError as current().
-        """
-        before = self._held
-        if self._clock() - self._changed_at < _RECENT:
-            return True
-        question = self._open
-        if question is None or not question.afresh:
-            question = self._ask(afresh=True)
-        await self._answer(question)
-        return self._held != before
-
-    async def _looked(self) -> Credentials:
-        question = self._open
-        if question is not None and self._clock() - question.asked_at >= self._patience:
-            self._give_up(question)
-        question = self._open or self._ask(afresh=self._afresh or self._source is None)
+        if (held := self.at_hand()) is not None:
+            return held
+        if self._look is not None and self._clock() - self._look.started_at >= self._patience:
+            self._give_up(self._look)
+        look = self._look or self._begin(afresh=self._provider is None)
         if self._held is None or self._expiring():
-            return await self._answer(question)
-        self._look_at = self._clock() + _WHILE_ASKED
+            return await self._wait(look)
+        self._look_at = self._clock() + _SOON
         return self._held
 
-    def _ask(self, *, afresh: bool) -> _Question:
-        loop = asyncio.get_running_loop()
-        self._asked += 1
-        question = self._open = _Question(self._asked, self._clock(), afresh, loop.create_future())
-        source = None if afresh else self._source
-        # Not in the loop's own pool: a thread that hangs there keeps the program from ending. In the asker's context:
-        # what is logged about it bears the labels of that run.
-        work = (self._fetch, loop, question, source)
-        Thread(target=copy_context().run, args=work, name="auditor-credentials", daemon=True).start()
-        return question
+    async def renewed(self) -> bool:
+        """True if other credentials are there after S3 called them expired: a request signed anew is worth it.
 
-    def _fetch(self, loop: asyncio.AbstractEventLoop, question: _Question, source: CredentialProvider | None) -> None:
-        """In the thread."""
-        outcome: _Found | Exception
+        Looks through the whole chain, unless they changed just now. Raises CredentialsError as current() does.
+        """
+        if self._clock() - self._changed_at < _RECENT:
+            return True
+        before, look = self._held, self._look
+        await self._wait(look if look is not None and look.afresh else self._begin(afresh=True))
+        return self._held != before
+
+    def _begin(self, *, afresh: bool) -> _Look:
+        loop = asyncio.get_running_loop()
+        self._begun += 1
+        look = self._look = _Look(self._begun, self._clock(), afresh, loop.create_future())
+        # A daemon thread: one that hangs in the loop's own pool would keep the program from ending. The copied context
+        # gives its log lines the labels of the run.
+        work = (self._fetch, loop, look, None if afresh else self._provider)
+        Thread(target=copy_context().run, args=work, name="auditor-credentials", daemon=True).start()
+        return look
+
+    def _fetch(self, loop: asyncio.AbstractEventLoop, look: _Look, provider: CredentialProvider | None) -> None:
+        """Runs in the thread."""
+        answer: _Answer | Exception
         try:
-            source = source or self._load()
-            frozen = source.get_frozen_credentials()
+            provider = provider or self._load()
+            frozen = provider.get_frozen_credentials()
             found = Credentials(frozen.access_key, frozen.secret_key, frozen.token)
             check_credentials(found)
-            outcome = _Found(source, found, _seconds_left(source))
+            answer = _Answer(provider, found, _seconds_left(provider))
         except Exception as error:
-            outcome = error
-        with suppress(RuntimeError):  # the loop has ended in the meantime
-            loop.call_soon_threadsafe(self._settle, question, outcome)
+            answer = error
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(self._end, look, answer)
 
-    def _settle(self, question: _Question, outcome: _Found | Exception) -> None:
-        """On the loop. An answer that comes after a newer one changes nothing, nor an error given up on."""
-        expected = self._open is question
-        if expected:
-            self._open = None
-        if isinstance(outcome, Exception):
-            if expected:
-                self._failed(outcome)
-            question.answered.set_result(outcome)
+    def _end(self, look: _Look, answer: _Answer | Exception) -> None:
+        """Runs on the loop. A late answer counts unless a newer one came; a late error does not."""
+        in_time = self._look is look
+        if in_time:
+            self._look = None
+        if isinstance(answer, Exception):
+            if in_time:
+                self._warn(answer)
+            look.done.set_result(answer)
             return
-        if question.number > self._answered:
-            self._answered = question.number
-            self._take(outcome)
-        question.answered.set_result(None)
+        if look.number > self._newest:
+            self._newest = look.number
+            self._take(answer)
+        look.done.set_result(None)
 
-    def _take(self, found: _Found) -> None:
-        now = self._clock()
-        if self._held is not None and self._held != found.credentials:
+    def _take(self, answer: _Answer) -> None:
+        now, left = self._clock(), answer.left
+        if self._held is not None and self._held != answer.credentials:
             self._changed_at = now
-        self._source, self._held = found.source, found.credentials
-        self._afresh = self._failing = False
-        self._expires_at = now + found.left
-        self._look_at = now + self._pause(found.left)
-
-    def _pause(self, left: float) -> float:
-        if left == _FOR_EVER:
-            return _FOR_EVER
-        return self._every if left > 2 * self._every else _WHILE_ASKED
+        self._provider, self._held, self._failing = answer.provider, answer.credentials, False
+        self._expires_at = now + left
+        self._look_at = now + (left if left == _NEVER else EVERY if left > 2 * EVERY else _SOON)
 
     def _expiring(self) -> bool:
         return self._clock() > self._expires_at - _TOO_LATE
 
-    def _failed(self, error: Exception) -> None:
+    def _warn(self, error: Exception) -> None:
+        """Log the first of several failed renewals while the held credentials are valid."""
         if self._held is None or self._expiring():
             return
-        self._look_at = self._clock() + _AGAIN
+        self._look_at = self._clock() + _AFTER_ERROR
         if not self._failing:
-            log.warning("%s; those at hand are used until they expire", _sentence(error))
+            log.warning("%s; the present ones are used until they expire", _sentence(error))
         self._failing = True
 
-    async def _answer(self, question: _Question) -> Credentials:
-        """Waits for it; a waiter that is cancelled, or gives up, takes nothing from the others."""
-        left = max(0.0, question.asked_at + self._patience - self._clock())
-        await asyncio.wait([question.answered], timeout=left)
-        if not question.answered.done():
-            self._give_up(question)
+    async def _wait(self, look: _Look) -> Credentials:
+        """Wait for the look; a waiter that is cancelled or gives up takes nothing from the others."""
+        await asyncio.wait([look.done], timeout=max(0.0, look.started_at + self._patience - self._clock()))
+        if not look.done.done():
+            self._give_up(look)
             raise CredentialsError(f"the source of the AWS credentials has not answered for {self._patience:g} seconds")
-        if (error := question.answered.result()) is not None:
+        if (error := look.done.result()) is not None:
             raise CredentialsError(_sentence(error)) from error
         assert self._held is not None
         return self._held
 
-    def _give_up(self, question: _Question) -> None:
-        """Its source may hold a lock for ever: the next question goes to another."""
-        if self._open is question:
-            self._open = None
-            self._afresh = True
+    def _give_up(self, look: _Look) -> None:
+        """Leave the look and its provider, which may hold a lock for ever."""
+        if self._look is look:
+            self._look = self._provider = None
 
 
-def _seconds_left(source: CredentialProvider) -> float:
-    """Until its credentials expire, a day at most: botocore tells no more than whether they do within a given time."""
-    if not isinstance(source, RefreshableCredentials):
-        return _FOR_EVER
-    return float(max(0, bisect_right(range(_DAY), False, key=source.refresh_needed) - 1))
+def _seconds_left(provider: CredentialProvider) -> float:
+    """Seconds until the credentials expire, a day at most: botocore only says if they do within a given time."""
+    if not isinstance(provider, RefreshableCredentials):
+        return _NEVER
+    return float(max(0, bisect_right(range(_DAY), False, key=provider.refresh_needed) - 1))
 
 
 def _sentence(error: Exception) -> str:
-    """One sentence; never the words of the SDK's error, for those of a credential process may hold anything."""
+    """One sentence without the SDK's message: a credential process may print secrets."""
     ours = translate("GetCredentials", error)
     if isinstance(ours, CredentialsError) or isinstance(error, AuditorError):
         return str(ours)
@@ -255,5 +229,5 @@ def _sentence(error: Exception) -> str:
     code = error.response.get("Error", {}).get("Code") if isinstance(error, sdk.ClientError) else None
     return (
         f"the AWS credentials could not be read ({code or type(error).__name__}):"
-        " check the profile, the role, or what hands them out"
+        " check the profile, the role, or the credential process"
     )
