@@ -64,6 +64,21 @@ ELSEWHERE: Final = frozenset(
 )
 
 
+_CREDENTIALS: Final = EXPIRED | BAD_CREDENTIALS | {"UnrecognizedClientException", "InvalidSecurity"}
+DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "AuthorizationError", "AllAccessDisabled", "403"})
+ABSENT: Final = frozenset(
+    {
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "InvalidAddress",
+        "NoSuchBucket",
+        "NonExistentQueue",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+    }
+)
+_UNREACHABLE: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply"})
+
+
 def is_throttle(failure: CallFailed) -> bool:
     return failure.code in THROTTLES or failure.status in (429, 503)
 
@@ -96,6 +111,27 @@ def doom(failure: CallFailed, bucket: str) -> RunError | None:
         fix = f"use --region {region}" if region else "give its region with --region"
         return BucketError(f"the bucket {bucket!r} is in another region ({code}): {fix}")
     return None
+
+
+def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
+    """One sentence that names the thing and the fix. thing: "the queue URL". allow: the IAM actions that it needs.
+
+    absent: the fix where the thing does not exist.
+    """
+    code, action = failure.code, failure.action
+    if code in ABSENT:
+        return f"{thing} does not exist ({code}): {absent}"
+    if code in DENIED:
+        return f"{thing} refuses {action} ({code}): allow {allow}"
+    if code in _CREDENTIALS:
+        return f"{thing} refuses the credentials ({code}): renew them, or check --profile"
+    if code in _UNREACHABLE:
+        return f"{thing} cannot be reached ({code}): check the network, the region and --endpoint-url"
+    if code in ELSEWHERE:
+        return f"{thing} is in another region ({code}): give it with --region"
+    if is_throttle(failure):
+        return f"{thing} refuses {action} again and again ({code}): raise its capacity, or run fewer at once"
+    return f"{thing} fails at {action}: {code}"
 
 
 _LOST = (

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from auditor.aws.client import ThreadedClient, open_client
-from auditor.aws.failures import BAD_CREDENTIALS, EXPIRED
+from auditor.aws.failures import ABSENT, DENIED, explain
 from auditor.aws.session import custom_endpoint, is_web_address
 from auditor.errors import CallFailed, QueueError, UsageError
 
@@ -160,19 +160,19 @@ class SqsQueue:
             *_, account, name = json.loads(policy)["deadLetterTargetArn"].split(":")
             found = await self._client.call("GetQueueUrl", QueueName=name, QueueOwnerAWSAccountId=account)
         except CallFailed as failure:
-            if failure.code in _DENIED or failure.code in _MISSING:
+            if failure.code in DENIED | ABSENT:
                 log.warning(
                     "the dead-letter queue of %s cannot be known: %s %s", self.url, failure.action, failure.code
                 )
                 return None
-            raise _explain(self.url, failure) from failure
+            raise _explained(self.url, failure) from failure
         return SqsQueue(found["QueueUrl"], self._client)
 
     async def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         try:
             return await self._client.call(operation, QueueUrl=self.url, **arguments)
         except CallFailed as failure:
-            raise _explain(self.url, failure) from failure
+            raise _explained(self.url, failure) from failure
 
 
 @asynccontextmanager
@@ -242,26 +242,7 @@ def _parse(url: str) -> tuple[str, str | None]:
     return parts.hostname, regions[0] if regions and _SERVICE.intersection(labels) else None
 
 
-_MISSING: Final = frozenset(
-    {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "NonExistentQueue", "InvalidAddress"}
-)
-_DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "403"})
-_CREDENTIALS: Final = EXPIRED | BAD_CREDENTIALS | {"UnrecognizedClientException", "InvalidSecurity"}
-
-
-def _explain(url: str, failure: CallFailed) -> QueueError:
-    code = failure.code
-    if code in _MISSING:
-        return QueueError(f"there is no queue at {url} ({code}): check --queue and its region")
-    if code in _DENIED:
-        return QueueError(f"the queue {url} refuses {failure.action} ({code}): allow sqs:{_permission(failure.action)}")
-    if code in _CREDENTIALS:
-        return QueueError(f"the queue {url} refuses the credentials ({code}): renew them, or check --profile")
-    if code in ("ConnectionError", "Timeout", "BrokenReply"):
-        return QueueError(f"the queue {url} cannot be reached ({code}): check the network and --endpoint-url")
-    return QueueError(f"the queue {url} fails at {failure.action}: {code}")
-
-
-def _permission(action: str) -> str:
-    """IAM's name for an operation: a batch needs the permission of the single call."""
-    return action.removesuffix("Batch")
+def _explained(url: str, failure: CallFailed) -> QueueError:
+    # A batch needs the permission of the single call.
+    permission = f"sqs:{failure.action.removesuffix('Batch')}"
+    return QueueError(explain(f"the queue {url}", failure, allow=permission, absent="check --queue and its region"))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from auditor.aws.client import open_client
+from auditor.aws.failures import explain
 from auditor.errors import CallFailed, RunError
 from auditor.reports.summary import holes
 from auditor.text import visible
@@ -32,7 +33,8 @@ class SnsTopic:
             async with open_client("sns", threads=1, region=region, endpoint_url=None, profile=None) as client:
                 await client.call("Publish", TopicArn=self._arn, Subject=subject, Message=message)
         except CallFailed as failure:
-            raise RunError(f"the alert topic {self._arn} refuses us ({failure.code}): allow sns:Publish") from failure
+            topic = f"the alert topic {self._arn}"
+            raise RunError(explain(topic, failure, allow="sns:Publish", absent="check AUDITOR_TOPIC")) from failure
 
 
 def hole_message(summary: Mapping[str, Any]) -> str | None:

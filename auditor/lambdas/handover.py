@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from auditor.aio.stop import Stop
 from auditor.aws.client import open_client
+from auditor.aws.failures import explain
 from auditor.errors import CallFailed, RunError
 from auditor.model.target import Target
 
@@ -36,9 +37,9 @@ class OwnFunction:
             async with _lambda() as client:
                 await client.call("Invoke", FunctionName=self._arn, InvocationType="Event", Payload=payload)
         except CallFailed as failure:
-            raise RunError(
-                f"the rest could not be handed on to {self._arn} ({failure.code}): allow lambda:InvokeFunction"
-            ) from failure
+            thing = f"the rest is not handed over: the function {self._arn}"
+            allow, absent = "lambda:InvokeFunction", "deploy it again"
+            raise RunError(explain(thing, failure, allow=allow, absent=absent)) from failure
 
 
 @asynccontextmanager

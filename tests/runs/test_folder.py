@@ -440,7 +440,7 @@ from auditor.errors import OutputError
 from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
-from tests.reports.samples import RUN, target
+from tests.support.samples.reports import RUN, target
 folder = RunFolder(LocalStore(__import__("pathlib").Path(sys.argv[1])), "audited", RUN, target=target(), tally=Tally())
 folder.prepare()
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

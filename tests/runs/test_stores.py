@@ -476,9 +476,9 @@ def test_denied_and_without_credentials() -> None:
 
             raise NoCredentialsError
 
-    with pytest.raises(OutputError, match=r"s3://results refuses us \(AccessDenied\): allow s3:PutObject"):
+    with pytest.raises(OutputError, match=r"s3://results refuses PutObject \(AccessDenied\): allow s3:PutObject"):
         S3Store(FakeClient("AccessDenied"), "results").check_writable()
-    with pytest.raises(OutputError, match="without credentials"):
+    with pytest.raises(OutputError, match="no usable AWS credentials"):
         S3Store(Naked(), "results").check_writable()
 
 
@@ -497,7 +497,7 @@ class WriteOnly(FakeClient):
 
 def test_what_cannot_be_read_back_is_said_before_anything_is_written() -> None:
     client = WriteOnly()
-    with pytest.raises(OutputError, match=r"s3://results does not let us read .*: allow s3:GetObject"):
+    with pytest.raises(OutputError, match=r"s3://results refuses GetObject .*: allow s3:GetObject"):
         S3Store(client, "results").check_writable()
     assert client.refused == 0
 
@@ -506,7 +506,7 @@ def test_a_key_that_hides_the_latest_run_is_said_at_the_start() -> None:
     """S3 answers 403, not 404, to who may read the object and not use its key."""
     store = S3Store(WriteOnly(".auditor-probe"), "results")
     store.check_writable()
-    with pytest.raises(OutputError, match=r"latest\.json does not let us read .* kms:Decrypt where a key"):
+    with pytest.raises(OutputError, match=r"latest\.json refuses GetObject .* kms:Decrypt where a key"):
         last_listed(store, "audited", "")
 
 

@@ -13,7 +13,7 @@ from auditor.errors import CallFailed, DigestConflict
 from auditor.ledger.base import Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.items import entry_name
-from auditor.ledger.dynamodb.table import THREADS, Table, explain, in_order
+from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
 from auditor.model.object import ObjectRef
 
 Clock = Callable[[], float]
@@ -109,4 +109,4 @@ async def create_table(
             )
         except CallFailed as failure:
             if failure.code != "ResourceInUseException":
-                raise explain(name, client.region, failure) from failure
+                raise explained(name, client.region, failure) from failure

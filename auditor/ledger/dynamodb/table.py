@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from auditor.aio.backoff import backoff
 from auditor.aio.groups import together
 from auditor.aws.client import ThreadedClient
-from auditor.aws.failures import BAD_CREDENTIALS, EXPIRED, is_throttle
+from auditor.aws.failures import explain, is_throttle
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import Item, Name
@@ -20,7 +20,6 @@ BATCH: Final = 100
 """Most keys of one BatchGetItem (DynamoDB API)."""
 THREADS: Final = 16
 ATTEMPTS: Final = 10
-CREDENTIALS: Final = EXPIRED | BAD_CREDENTIALS | {"UnrecognizedClientException"}
 _REFUSED: Final = "ConditionalCheckFailedException"
 _PASSING: Final = frozenset({"TransactionConflictException", "InternalServerError"})
 
@@ -115,7 +114,7 @@ class Table:
                 if failure.code == _REFUSED:
                     raise ConditionFailed from failure
                 if attempt == ATTEMPTS or not _passing(failure):
-                    raise explain(self.name, self._client.region, failure) from failure
+                    raise explained(self.name, self._client.region, failure) from failure
             await self._pause(attempt)
         raise AssertionError("the last attempt returned or raised")
 
@@ -154,26 +153,10 @@ def _grouped(items: Iterable[T], group: Callable[[T], Hashable]) -> Mapping[Hash
     return found
 
 
-def explain(table: str, region: str, failure: CallFailed) -> LedgerError:
+def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
     """A failed call as one sentence that names the table and the fix."""
-    name = f"the ledger table {table!r} in {region}"
-    action = failure.action
-    if failure.code in CREDENTIALS:
-        return LedgerError(f"{name} refuses the credentials ({failure.code}): renew them, or check --profile")
-    match failure.code:
-        case "ResourceNotFoundException":
-            return LedgerError(f"{name} does not exist: make it (pk and sk, strings), or fix --ledger and --region")
-        case "AccessDeniedException":
-            return LedgerError(f"{name} refuses {action} (AccessDeniedException): allow dynamodb:{action}")
-        case "ValidationException":
-            return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
-        case "ConnectionError" | "Timeout":
-            return LedgerError(
-                f"{name} cannot be reached ({failure.code}): check the network, --region and --endpoint-url"
-            )
-        case code if is_throttle(failure):
-            return LedgerError(
-                f"{name} refuses {action} again and again ({code}): raise its capacity or make it on-demand"
-            )
-        case code:
-            return LedgerError(f"{name} fails at {action}: {code}")
+    name, action = f"the ledger table {table!r} in {region}", failure.action
+    if failure.code == "ValidationException":
+        return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
+    absent = "make it (pk and sk, strings), or fix --ledger and --region"
+    return LedgerError(explain(name, failure, allow=f"dynamodb:{action}", absent=absent))

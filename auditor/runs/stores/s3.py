@@ -20,8 +20,9 @@ from typing import Any, Final, Self
 from botocore import exceptions as sdk
 
 from auditor.aws.connection import Connection
+from auditor.aws.failures import explain, translate
 from auditor.aws.session import make_client
-from auditor.errors import OutputError
+from auditor.errors import CallFailed, OutputError
 from auditor.runs.stores.base import Change, checked, parsed
 from auditor.runs.stores.local import output_errors
 
@@ -32,21 +33,11 @@ CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
 _NO_CONDITIONS: Final = frozenset({"NotImplemented", "501"})
 _TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
-_DENIED: Final = "refuses us ({code}): allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket there"
-_UNREADABLE: Final = (
-    "does not let us read what we write there ({code}): allow s3:GetObject and s3:ListBucket, by the policy of this"
-    " identity or of the bucket, and kms:Decrypt where a key encrypts it (docs/deploy.md, Levels and roles)"
+_WRITES: Final = "s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket there"
+_READS: Final = (
+    "s3:GetObject and s3:ListBucket, by the policy of this identity or of the bucket, and kms:Decrypt where a key"
+    " encrypts it (docs/deploy.md, Levels and roles)"
 )
-_SENTENCES: Final = {
-    "AccessDenied": _DENIED,
-    "403": _DENIED,
-    "AllAccessDisabled": _DENIED,
-    "NoSuchBucket": "is in a bucket that does not exist ({code}): create it, or choose another --out",
-    "InvalidAccessKeyId": "cannot be written ({code}): check the credentials and --profile",
-    "SignatureDoesNotMatch": "cannot be written ({code}): check the credentials and --profile",
-    "ExpiredToken": "cannot be written, the credentials have expired ({code}): renew them and run again",
-    "PermanentRedirect": "is in another region ({code}): give it with --region",
-}
 
 log = logging.getLogger(__name__)
 
@@ -262,16 +253,12 @@ class S3Store:
             raise OutputError(_sentence(uri, error)) from error
 
 
-def _sentence(uri: str, error: BaseException) -> str:
-    if isinstance(error, sdk.ClientError):
-        code = _code(error)
-        words = _SENTENCES.get(code, "cannot be used ({code}): check it, or choose another --out")
-        if words is _DENIED and error.operation_name == "GetObject":
-            words = _UNREADABLE
-        return f"{uri} {words.format(code=code)}"
-    if isinstance(error, (sdk.NoCredentialsError, sdk.PartialCredentialsError, sdk.CredentialRetrievalError)):
-        return f"{uri} cannot be written without credentials: set AWS_ACCESS_KEY_ID and its secret, or --profile"
-    return f"{uri} cannot be reached ({error}): check the network and the endpoint"
+def _sentence(uri: str, error: Exception) -> str:
+    failure = translate(getattr(error, "operation_name", "the call"), error)
+    if not isinstance(failure, CallFailed):
+        return f"{uri} cannot be used: {failure}"
+    allow = _READS if failure.action == "GetObject" else _WRITES
+    return explain(uri, failure, allow=allow, absent="create the bucket, or choose another --out")
 
 
 def _code(error: sdk.ClientError) -> str:

@@ -19,12 +19,12 @@ LENGTHS = (0, 1, 55, 56, 63, 64, 65, 119, 127, 128, 1000, 65_536, 1_000_003)
 OTHERS = ("python3.11", "python3.12", "python3.13")
 _GO_ON = """
 import json, sys
-from auditor.hashing.digest.resumable import Carried, refusal
+from auditor.hashing.digest.resumable import ResumableDigest, refusal
 assert refusal() is None, refusal()
 given = json.load(sys.stdin)
 found = {}
 for name, state in given["states"].items():
-    digest = Carried(name, state, given["count"])
+    digest = ResumableDigest(name, state, given["count"])
     digest.update(memoryview(bytes.fromhex(given["more"])))
     found[name] = [digest.state(), digest.hexdigest()]
 print(json.dumps(found))
@@ -83,7 +83,7 @@ def test_library_that_hashes_wrongly_is_found_out(monkeypatch: pytest.MonkeyPatc
         def hexdigest(self) -> str:
             return "0" * len(super().hexdigest())
 
-    monkeypatch.setattr(carried, "Carried", Wrong)
+    monkeypatch.setattr(carried, "ResumableDigest", Wrong)
     refusal.cache_clear()
     try:
         assert "sha256 is 000" in (refusal() or "")
