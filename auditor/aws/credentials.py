@@ -74,7 +74,7 @@ class _Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _LookResult:
     """The result of a look. left: seconds until the credentials expire."""
 
     provider: CredentialProvider
@@ -148,19 +148,19 @@ class CredentialSource:
 
     def _fetch(self, loop: asyncio.AbstractEventLoop, look: _Look, provider: CredentialProvider | None) -> None:
         """Runs in the thread."""
-        answer: _Answer | Exception
+        answer: _LookResult | Exception
         try:
             provider = provider or self._load()
             frozen = provider.get_frozen_credentials()
             found = Credentials(frozen.access_key, frozen.secret_key, frozen.token)
             check_credentials(found)
-            answer = _Answer(provider, found, _seconds_left(provider))
+            answer = _LookResult(provider, found, _seconds_left(provider))
         except Exception as error:
             answer = error
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(self._end, look, answer)
 
-    def _end(self, look: _Look, answer: _Answer | Exception) -> None:
+    def _end(self, look: _Look, answer: _LookResult | Exception) -> None:
         """Runs on the loop. A late answer counts unless a newer one came; a late error does not."""
         in_time = self._look is look
         if in_time:
@@ -175,7 +175,7 @@ class CredentialSource:
             self._take(answer)
         look.done.set_result(None)
 
-    def _take(self, answer: _Answer) -> None:
+    def _take(self, answer: _LookResult) -> None:
         now, left = self._clock(), answer.left
         if self._held is not None and self._held != answer.credentials:
             self._changed_at = now
