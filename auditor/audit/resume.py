@@ -11,9 +11,10 @@ from auditor.config.settings import Settings
 from auditor.errors import RunComplete, UsageError
 from auditor.model.target import Target
 from auditor.rules.base import Rule
-from auditor.runs.checkpoint import Checkpoint, load_checkpoint
-from auditor.runs.paths import run_path
+from auditor.runs.checkpoint import Checkpoint, damaged, load_checkpoint
+from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store, parsed
+from auditor.runs.tally import Tally
 
 
 def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
@@ -28,7 +29,8 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
 def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, Any]) -> tuple[Checkpoint | None, Target]:
     """The run's checkpoint, None where it has none yet, and its target: the range that it was begun with.
 
-    Raises UsageError for a run that is not there, is complete, or was begun with something else.
+    Raises UsageError for a run that is not there, is complete, or was begun with something else, and OutputError for a
+    damaged checkpoint.
     """
     folder = run_path(target.bucket, run_id)
     if not store.list(f"{folder}/"):
@@ -45,11 +47,15 @@ def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, An
         target = replace(target, start_after=state.target["start_after"])
     if state.target != target.to_dict():
         raise UsageError(f"run {run_id} is of another target, prefix or key range: start a new run")
-    if state.asked != asked:
+    if state.selection != asked:
         raise UsageError(
             f"run {run_id} was begun with other rules, options or trusted IDs, with or without a ledger,"
             " or for other algorithms: resume it with the same settings, or start a new run"
         )
+    try:
+        Tally.from_dict(state.tally).check()
+    except ValueError as error:
+        raise damaged(store.uri(f"{folder}/{checkpoint_name(UNDIVIDED)}"), error) from error
     return state, target
 
 

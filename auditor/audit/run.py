@@ -168,7 +168,7 @@ class Audit:
             target.bucket,
             self.run_id,
             target=target.to_dict(),
-            asked=self._asked,
+            selection=self._asked,
             rules_undecided=plan.undecided,
             tally=tally,
             hop=self._hop,

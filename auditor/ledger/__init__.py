@@ -1,34 +1,19 @@
-"""The ledgers there are: the scheme of `--ledger` chooses one."""
+"""The ledgers by name: the scheme of `--ledger` chooses one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from importlib import import_module
+from typing import Final
 
 from auditor.errors import UsageError
 from auditor.ledger.base import Ledger
-from auditor.ledger.dynamodb.ledger import open_dynamodb
-from auditor.ledger.sqlite.connection import MEMORY, file_of
-from auditor.ledger.sqlite.ledger import open_sqlite
 
-
-class LedgerOpener(Protocol):
-    """Opens one kind of ledger; `name` is what follows the scheme."""
-
-    def __call__(
-        self,
-        name: str,
-        *,
-        region: str | None,
-        endpoint_url: str | None,
-        profile: str | None,
-        clock: Callable[[], float],
-    ) -> AbstractAsyncContextManager[Ledger]: ...
-
-
-LEDGERS: Final[dict[str, LedgerOpener]] = {"sqlite": open_sqlite, "dynamodb": open_dynamodb}
+# Each is imported when it is opened: a function without a ledger does not pay for SQLite or the SDK at its cold start.
+LEDGERS: Final = {"sqlite": "open_sqlite", "dynamodb": "open_dynamodb"}
+"""Scheme, which is the package's name too, and the function of its module `ledger` that opens it."""
 
 
 def open_ledger(
@@ -39,17 +24,25 @@ def open_ledger(
     profile: str | None = None,
     clock: Callable[[], float] = time.time,
 ) -> AbstractAsyncContextManager[Ledger]:
-    """The ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, to be entered; a bad URI is a UsageError at once.
+    """The ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, for an `async with`; raises UsageError for a bad URI.
 
     clock: seconds since the epoch, for leases.
     """
     scheme, _, name = uri.partition(":")
     if scheme not in LEDGERS or not name.strip() or "\0" in name:
         raise UsageError(f"--ledger {uri[:200]!r} is not a ledger: write sqlite:PATH or dynamodb:TABLE")
-    return LEDGERS[scheme](name, region=region, endpoint_url=endpoint_url, profile=profile, clock=clock)
+    module = import_module(f"auditor.ledger.{scheme}.ledger")
+    opened: AbstractAsyncContextManager[Ledger] = getattr(module, LEDGERS[scheme])(
+        name, region=region, endpoint_url=endpoint_url, profile=profile, clock=clock
+    )
+    return opened
 
 
 def ledger_file(uri: str) -> str | None:
-    """The path of the file that such a ledger lies in; None where it lies in none."""
+    """The path of a SQLite ledger's file; None for a ledger without a file."""
     scheme, _, name = uri.partition(":")
-    return file_of(name) if scheme == "sqlite" and name != MEMORY else None
+    if scheme != "sqlite":
+        return None
+    from auditor.ledger.sqlite.connection import MEMORY, file_of
+
+    return None if name == MEMORY else file_of(name)

@@ -56,7 +56,7 @@ def summary(
     """What summary.json holds; "rules" and "unread" worst first.
 
     out: URI of the run folder. target: bucket, prefix, versions, start_after, stop_at. algorithms: those wanted, None
-    without a ledger. accepted_rules: how many of rules_undecided the configuration accepts. Raises AssertionError when
+    without a ledger. accepted_rules: how many of rules_undecided the configuration accepts. Raises ValueError when
     the tally does not add up.
     """
     tally.check(hashing=algorithms is not None)

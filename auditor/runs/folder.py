@@ -1,4 +1,4 @@
-"""One run's folder: parts that are put in place when whole, a checkpoint after each, and the reports at the end."""
+"""One run's folder: whole parts, a checkpoint after each, and the reports at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLUSH_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Where the lines stood after the last write."""
+    """The last key that was written, and the tally after it."""
 
     key: str | None
     tally: Tally
@@ -36,7 +36,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Batch:
-    """Lines on their way to disk. end: the part ends with them; checkpoint: and the run may go on from this mark."""
+    """Lines on their way to disk. end: the part ends with them. checkpoint: the mark that a checkpoint then saves."""
 
     number: int
     lines: dict[str, list[bytes]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
@@ -46,15 +46,16 @@ class _Batch:
 
 
 class RunFolder:
-    """write(), write_findings() are cheap and may be called on an event loop; all others block: one thread for them.
+    """write(), passed() and write_findings() are cheap and may be called on an event loop; the others block: call them
+    in one thread.
 
     Lines are JSON with their line ends (reports.lines). Call prepare() before the first write. Count an object in
-    `tally` first and write it next, with nothing awaited between, so that each checkpoint's tally is that of its lines.
-    A part ends between two keys only, never between two versions of one.
+    `tally` first and write it next, with nothing awaited between, so that each checkpoint's tally counts its lines.
+    A part ends between two keys, never between two versions of one key.
 
-    target: the summary's own dict. asked: as State has it. tally: the run's, shared with the caller. state: where a
-    killed or handed-on run goes on; its tally is the caller's to restore. part_seconds: longest time a part with lines
-    stays open.
+    target: the summary's dict. selection: as Checkpoint has it. tally: shared with the caller, who restores it when a
+    run goes on. state: the checkpoint of a killed or handed-over run. part_seconds: how long a part with lines stays
+    open at most.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class RunFolder:
         range_id: str = UNDIVIDED,
         *,
         target: Mapping[str, Any],
-        asked: Mapping[str, Any] | None = None,
+        selection: Mapping[str, Any] | None = None,
         rules_undecided: Sequence[RuleUndecided] = (),
         tally: Tally,
         hop: int = 0,
@@ -73,7 +74,6 @@ class RunFolder:
         part_lines: int = 50_000,
         part_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.path = run_path(bucket, run_id)
         self.uri = store.uri(self.path)
@@ -82,15 +82,15 @@ class RunFolder:
         self._bucket = bucket
         self._range_id = range_id
         self._target = dict(target)
-        self._asked = dict(asked or {})
+        self._selection = dict(selection or {})
         self._rules_undecided = tuple(rules_undecided)
         self._tally = tally
         self._hop = hop
         self._part_lines = part_lines
         self._part_seconds = part_seconds
         self._clock = clock
-        self._lock = threading.Lock()  # over what write() and flush() share
-        self._io = threading.Lock()  # over the files
+        self._lock = threading.Lock()  # guards the fields that write() and flush() share
+        self._io = threading.Lock()  # guards the files
         self._files: dict[str, PartFile] = {}
         self._failure: OutputError | None = None
         first = state.next_part if state else 0
@@ -101,25 +101,25 @@ class RunFolder:
         self._due = False
         self._in_versions = False
         self._loaded = state
-        self._void = state.void if state else ()
-        self._writer = writer_of(store, bucket, run_id, range_id, clock, sleep)
+        self._skipped_parts = state.skipped_parts if state else ()
+        self._writer = writer_of(store, bucket, run_id, range_id)
 
     def prepare(self) -> None:
-        """Before the first write: take the run, and remove what a killed process left after its checkpoint.
+        """Claim the run, and remove the files that a killed process left behind its checkpoint.
 
-        Raises RunTaken when another process is writing this run, OutputError when a part before the checkpoint is gone.
+        Raises RunTaken when another process writes this run, OutputError when a part before the checkpoint is gone.
         """
-        begin = self._writer.claim(self._loaded, self._state(self._batches[0].number, self._mark))
-        self._void, self._batches[0].number = begin.void, begin.next_part
-        tidy(self._store, self.path, self._range_id, begin.next_part)
+        first = self._writer.claim(self._loaded, self._checkpoint(self._batches[0].number, self._mark))
+        self._skipped_parts, self._batches[0].number = first.skipped_parts, first.next_part
+        tidy(self._store, self.path, self._range_id, first.next_part)
         mine = [f".*-part-{self._range_id}-*.tmp", f".{checkpoint_name(self._range_id)}.*.tmp"]
         if self._range_id == UNDIVIDED:
             mine += [".summary.json.*.tmp", ".report.html.*.tmp"]
         spool = self._store.spool_dir(self.path)
         with output_errors(spool):
-            for left in spool.iterdir():
-                if any(fnmatchcase(left.name, pattern) for pattern in mine):
-                    left.unlink(missing_ok=True)
+            for file in spool.iterdir():
+                if any(fnmatchcase(file.name, pattern) for pattern in mine):
+                    file.unlink(missing_ok=True)
 
     def write(
         self,
@@ -130,7 +130,7 @@ class RunFolder:
         undecided_line: bytes | None = None,
         routed_line: bytes | None = None,
     ) -> bool:
-        """Take one object's lines, in key order. True: flush() before going on, or memory grows."""
+        """Take one object's lines, in key order. True: call flush() before the next write, or memory grows."""
         with self._lock:
             self._raise_failure()
             if self._due and key != self._mark.key:
@@ -147,18 +147,18 @@ class RunFolder:
 
     @property
     def position(self) -> str | None:
-        """The last key written or passed: every key up to it has its lines."""
+        """The last key written or passed; every key up to it has its lines."""
         return self._mark.key
 
     def passed(self, key: str) -> None:
-        """The run is past `key`, though nothing was written for it: only delete markers, counted in the tally, are."""
+        """Move past a `key` that has no lines: its versions are delete markers, which the tally counts."""
         with self._lock:
             if self._due and key != self._mark.key:
                 self._end_part(self._mark)
             self._mark = _Mark(key, self._tally.copy())
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
-        """Take findings that belong to no object. True as for write()."""
+        """Take findings that belong to no object. Returns the same as write()."""
         with self._lock:
             self._raise_failure()
             for line in lines:
@@ -166,7 +166,7 @@ class RunFolder:
             return self._written(self._mark.key)
 
     def flush(self) -> None:
-        """Bring what was written to disk, and the parts that ended into their place."""
+        """Write the waiting lines to disk, and put ended parts in place."""
         with self._io:
             self._raise_failure()
             with self._lock:
@@ -176,7 +176,6 @@ class RunFolder:
                     self._spill(batch)
                     if batch.end:
                         self._commit(batch)
-                self._writer.renew()
             except BaseException as error:  # lines are lost: no checkpoint may ever follow
                 stopped = OutputError(f"{self.uri}: writing was stopped in the middle, start a new run")
                 self._failure = error if isinstance(error, OutputError) else stopped
@@ -190,9 +189,9 @@ class RunFolder:
         self.flush()
 
     def save(self, whole_key: bool = True) -> None:
-        """End the part and checkpoint the tally as it is now; the run may then be handed on.
+        """End the part and save a checkpoint with the present tally. The run may then be handed over: write no more.
 
-        whole_key: False when versions of the last key are still to come; the old checkpoint then stays, and going on
+        whole_key: False when the last key has more versions; the old checkpoint then stays, and the run that goes on
         from it replaces this part.
         """
         with self._lock:
@@ -200,12 +199,13 @@ class RunFolder:
                 self._end_part(None)
         self.flush()
         if whole_key:
-            self._put_state(self._batches[-1].number, _Mark(self._mark.key, self._tally.copy()))
+            mark = _Mark(self._mark.key, self._tally.copy())
+            self._writer.put_checkpoint(self._checkpoint(self._batches[-1].number, mark), last=True)
 
     def finish(
         self, summary: Mapping[str, Any], html: str, *, update_latest: bool = False, whole_key: bool = True
     ) -> None:
-        """Save, then write the reports. update_latest: latest.json too, if the run is complete and had no key range."""
+        """Save, then write the reports. update_latest: latest.json too, if the run is complete and has no key range."""
         self.save(whole_key)
         self._store.put(f"{self.path}/report.html", html.encode())
         self._store.put(f"{self.path}/summary.json", json.dumps(summary, indent=1).encode() + b"\n")
@@ -214,7 +214,7 @@ class RunFolder:
             update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
 
     def close(self) -> None:
-        """Drop what was not saved; the parts in place stay."""
+        """Drop unsaved lines; parts in place stay."""
         with self._io:
             self._discard()
             self._writer.release()
@@ -241,7 +241,7 @@ class RunFolder:
         return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
 
     def _check_due(self) -> None:
-        """Is the part full or old? It ends now, or before the next key when more versions of this one may come."""
+        """End a full or old part now, or before the next key when more versions of this key may follow."""
         largest = max(self._counts.values())
         if not largest:
             return
@@ -273,22 +273,19 @@ class RunFolder:
                 self._writer.put_part(Part(self._range_id, batch.number, kind), file.path)
                 del self._files[kind]
         if batch.checkpoint is not None:
-            self._put_state(batch.number + 1, batch.checkpoint)
+            self._writer.put_checkpoint(self._checkpoint(batch.number + 1, batch.checkpoint))
 
-    def _put_state(self, next_part: int, mark: _Mark) -> None:
-        self._writer.put_state(self._state(next_part, mark))
-
-    def _state(self, next_part: int, mark: _Mark) -> Checkpoint:
+    def _checkpoint(self, next_part: int, mark: _Mark) -> Checkpoint:
         return Checkpoint(
             run=self.run_id,
             target=self._target,
-            asked=self._asked,
+            selection=self._selection,
             rules_undecided=self._rules_undecided,
             next_part=next_part,
             start_after=mark.key,
             hop=self._hop,
             tally=mark.tally.to_dict(),
-            void=self._void,
+            skipped_parts=self._skipped_parts,
         )
 
     def _raise_failure(self) -> None:

@@ -29,9 +29,9 @@ def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> Non
 
 
 def last_listed(store: Store, bucket: str, name: str) -> int | None:
-    """How many objects the latest complete run of the target called `name` listed; None where it cannot be told.
+    """How many objects the latest complete run of the target called `name` listed; None when no file says so.
 
-    Raises OutputError where latest.json may not be read: at its end the run could not name itself there.
+    Raises OutputError when latest.json may not be read: the run could not name itself there at its end.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
@@ -39,13 +39,13 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
         summary = json.loads(store.get(f"{run_path(bucket, latest['runs'][name])}/summary.json") or b"")
         return int(summary["coverage"]["listed"])
     except (ValueError, KeyError, TypeError, RecursionError, OutputError, UsageError):
-        return None  # it only makes an estimate
+        return None  # the number only serves an estimate
 
 
 def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[dict[str, Any]]:
     """The run's lines of one kind, in order. kind: one of parts.KINDS.
 
-    A part whose objects never came into place, and that no checkpoint covers, does not count; nor does a void one.
+    Left out: a part that no checkpoint covers and whose objects are not in place, and parts that the run skipped.
     """
     folder = run_path(bucket, run_id)
     parts = found_parts(store, folder)
@@ -57,7 +57,7 @@ def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[di
         if part.range_id not in states:
             states[part.range_id] = load_checkpoint(store, bucket, run_id, part.range_id)
         state = states[part.range_id]
-        if state is not None and part.number in state.void:
+        if state is not None and part.number in state.skipped_parts:
             continue
         covered = state is not None and part.number < state.next_part
         if covered or (part.range_id, part.number) in committed:

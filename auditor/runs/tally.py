@@ -141,7 +141,7 @@ class Tally:
         return tally
 
     def check(self, hashing: bool = False) -> None:
-        """Raises AssertionError when the counts do not add up. hashing: a ledger was asked, so its counts must too."""
+        """Raises ValueError when the counts do not add up. hashing: a ledger was asked, so its counts must too."""
         coverage = self.coverage
         judged = coverage["audited"] + coverage["undecided"]
         sums = {
@@ -155,7 +155,7 @@ class Tally:
             "routed <= unhashable": self.routed["objects"] <= self.hashing["unhashable"],
         }
         if broken := [words for words, holds in sums.items() if not holds]:
-            raise AssertionError(f"the counts do not add up: {'; '.join(broken)}; {self.to_dict()}")
+            raise ValueError(f"the counts do not add up: {'; '.join(broken)}; {self.to_dict()}")
 
 
 def _count(value: object) -> int:

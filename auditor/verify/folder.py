@@ -58,7 +58,7 @@ class VerifyFolder:
         part.close()
         path = f"{self.path}/{self._name}"
         if isinstance(self._store, LockingStore):
-            self._store.put_file(path, part.path)
+            self._store.replace_file(path, part.path)
         elif not isinstance(self._store, ConditionalStore) or not self._store.put_new_file(path, part.path):
             raise RunTaken(f"{self._store.uri(path)} is there already: this run leaves it to whoever wrote it")
         self._parts += 1

@@ -150,7 +150,7 @@ async def test_a_run_that_was_claimed_and_no_more_has_its_buckets_findings_once(
 
         def claim() -> None:
             asked = selection_of(rules, settings, ledger=False)
-            folder = RunFolder(store, account.bucket, run, target=target.to_dict(), asked=asked, tally=Tally())
+            folder = RunFolder(store, account.bucket, run, target=target.to_dict(), selection=asked, tally=Tally())
             folder.prepare()
             folder.save()
             folder.close()

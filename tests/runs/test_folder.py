@@ -387,9 +387,9 @@ class StoppingStore(LocalStore):
         self._step(path)
         super().put(path, data)
 
-    def put_file(self, path: str, local: Path) -> None:
+    def replace_file(self, path: str, local: Path) -> None:
         self._step(path)
-        super().put_file(path, local)
+        super().replace_file(path, local)
 
     def _step(self, path: str) -> None:
         self.steps -= 1

@@ -1,4 +1,4 @@
-"""Two processes on one run in a bucket: one of them writes it, whenever the other comes, and the lines add up."""
+"""Two processes on one run in a bucket: the later claim has it, the other one stops, and the lines add up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from auditor.aws.session import make_client
 from auditor.errors import OutputError, RunTaken
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.ownership import POLL_SECONDS, RENEW_SECONDS, SILENT_SECONDS
 from auditor.runs.parts import KINDS
 from auditor.runs.paths import run_path
 from auditor.runs.reading import read_lines
@@ -24,7 +23,7 @@ from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
 from tests.support.killed_run import judgements, put, put_all
 from tests.support.log_lines import logged
-from tests.support.samples.reports import RUN, judged, target
+from tests.support.samples.reports import RUN, target
 
 PART = 5
 KEYS = [judgement.evidence.ref.key for judgement in judgements()]
@@ -44,33 +43,18 @@ def results(moto_url: str) -> Iterator[str]:
 
 
 class Process:
-    """What one process has of the run: a store, a tally and a folder. slept: how long it waited, in seconds."""
+    """The store, the tally and the run folder of one process."""
 
-    def __init__(self, store: S3Store, waiting: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, store: S3Store) -> None:
         self.store = store
         self.state: Checkpoint | None = load_checkpoint(store, "audited", RUN)
         self.tally = Tally.from_dict(self.state.tally) if self.state else Tally()
-        self.now = 0.0
-        self.slept = 0.0
-        self._waiting = waiting
         self.folder = RunFolder(
-            store,
-            "audited",
-            RUN,
-            target=target(),
-            tally=self.tally,
-            state=self.state,
-            part_lines=PART,
-            clock=lambda: self.now,
-            sleep=self._sleep,
+            store, "audited", RUN, target=target(), tally=self.tally, state=self.state, part_lines=PART
         )
 
-    def _sleep(self, seconds: float) -> None:
-        self.slept += seconds
-        self._waiting()
-
     def write(self, until: int) -> None:
-        """From where the run is up to that many objects."""
+        """Write on until the run has that many objects."""
         put_all(self.folder, self.tally, judgements()[self.tally.coverage["listed"] : until])
 
     def end(self) -> None:
@@ -78,21 +62,21 @@ class Process:
         self.folder.close()
 
 
-Start = Callable[..., Process]
+Start = Callable[[], Process]
 
 
 @pytest.fixture
 def start(results: str) -> Iterator[Start]:
     processes: list[Process] = []
 
-    def begin(waiting: Callable[[], object] = lambda: None) -> Process:
+    def begin() -> Process:
         store = open_store("s3://results/runs", endpoint_url=results)
         assert isinstance(store, S3Store)
-        processes.append(Process(store, waiting))
+        processes.append(Process(store))
         return processes[-1]
 
     yield begin
-    for process in processes:  # those that the test killed, too
+    for process in processes:  # also the ones that the test killed
         process.folder._discard()
         process.store.close()
 
@@ -111,7 +95,7 @@ def check(store: S3Store) -> None:
 
 
 def begun(start: Start, objects: int = 10) -> None:
-    """A run that was handed on after so many objects."""
+    """Make a run that was handed over after so many objects."""
     first = start()
     first.folder.prepare()
     first.write(objects)
@@ -126,7 +110,6 @@ def test_of_two_that_go_on_from_one_checkpoint_one_is_refused_before_it_writes(s
     one.write(17)
     with pytest.raises(RunTaken, match=r"s3://results/runs/.*state\.json is written by another process"):
         two.folder.prepare()
-    assert two.slept == 0
     two.folder.close()
     one.write(len(KEYS))
     one.end()
@@ -136,7 +119,7 @@ def test_of_two_that_go_on_from_one_checkpoint_one_is_refused_before_it_writes(s
 def test_of_two_claims_at_the_very_same_time_one_is_refused(start: Start) -> None:
     """Both have read the checkpoint when the first of them writes it."""
     begun(start)
-    processes, errors = [start(), start()], list[BaseException]()
+    processes, claimed, errors = [start(), start()], list[Process](), list[BaseException]()
     barrier = threading.Barrier(2)
     for process in processes:
         process.store.get_tagged = meeting(process.store.get_tagged, barrier)  # type: ignore[method-assign,assignment]
@@ -144,6 +127,7 @@ def test_of_two_claims_at_the_very_same_time_one_is_refused(start: Start) -> Non
     def claim(process: Process) -> None:
         try:
             process.folder.prepare()
+            claimed.append(process)
         except RunTaken as error:
             errors.append(error)
 
@@ -153,7 +137,7 @@ def test_of_two_claims_at_the_very_same_time_one_is_refused(start: Start) -> Non
     for thread in threads:
         thread.join()
     assert len(errors) == 1
-    (winner,) = [process for process in processes if process.folder._writer._last]  # type: ignore[attr-defined]
+    (winner,) = claimed
     winner.write(len(KEYS))
     winner.end()
     check(winner.store)
@@ -172,27 +156,38 @@ def meeting(read: Callable[[str], Any], barrier: threading.Barrier) -> Callable[
     return answer
 
 
-def test_who_comes_late_sees_the_other_write_and_leaves_it_alone(start: Start) -> None:
+def test_a_late_claim_takes_the_run_and_the_writer_before_stops_at_its_next_checkpoint(start: Start) -> None:
     begun(start)
     one = start()
     one.folder.prepare()
-
-    def renewed() -> None:
-        one.now += RENEW_SECONDS
-        one.folder.tick()
-
-    two = start(renewed)
-    with logged() as lines, pytest.raises(RunTaken, match="leaves the run to it"):
+    one.write(13)
+    two = start()
+    with logged() as lines:
         two.folder.prepare()
-    assert two.slept == POLL_SECONDS
-    assert "waiting up to 30 s" in lines[0]["message"]
+    assert "names a writer that did not end" in lines[0]["message"]
+    with pytest.raises(RunTaken, match="leaves the run to it"):
+        one.write(17)
+    one.folder.close()
+    two.write(len(KEYS))
+    two.end()
+    check(two.store)
+
+
+def test_a_late_claim_leaves_a_run_alone_that_has_just_moved(start: Start) -> None:
+    begun(start)
+    one = start()
+    one.folder.prepare()
+    two = start()
+    one.write(17)
+    with pytest.raises(RunTaken, match="leaves the run to it"):
+        two.folder.prepare()
     two.folder.close()
     one.write(len(KEYS))
     one.end()
     check(one.store)
 
 
-def test_who_comes_late_and_finds_the_run_moved_on_leaves_it_alone(start: Start) -> None:
+def test_a_late_claim_leaves_a_run_alone_that_was_handed_over_since(start: Start) -> None:
     begun(start)
     late = start()
     one = start()
@@ -208,14 +203,13 @@ def test_who_comes_late_and_finds_the_run_moved_on_leaves_it_alone(start: Start)
     check(third.store)
 
 
-def test_a_writer_that_was_killed_is_waited_for_and_then_replaced(start: Start) -> None:
+def test_a_writer_that_was_killed_is_replaced_at_once(start: Start) -> None:
     begun(start)
     killed = start()
     killed.folder.prepare()
     killed.write(17)
     second = start()
     second.folder.prepare()
-    assert second.slept == SILENT_SECONDS
     second.write(len(KEYS))
     second.end()
     check(second.store)
@@ -240,7 +234,7 @@ def test_a_writer_that_was_only_thought_dead_spoils_nothing(start: Start, sees: 
     begun(start)
     sleeper = start()
     sleeper.folder.prepare()
-    if sees == "its part":  # all of it is written but for the part's own place
+    if sees == "its part":  # it has lines, which save() is about to put in place
         for judgement in judgements()[10:14]:
             put(sleeper.folder, sleeper.tally, judgement)
     successor = start()
@@ -261,7 +255,7 @@ def test_a_writer_that_was_only_thought_dead_spoils_nothing(start: Start, sees: 
 
 
 def test_a_part_that_was_put_in_place_at_the_last_moment_does_not_count(start: Start) -> None:
-    """The writer dies between the part and its checkpoint; its successor finds other objects there, and fewer."""
+    """The writer dies between a part and its checkpoint. The successor skips that part."""
     begun(start)
     killed = start()
     killed.folder.prepare()
@@ -280,18 +274,34 @@ def test_a_part_that_was_put_in_place_at_the_last_moment_does_not_count(start: S
     check(second.store)
 
 
-def test_the_next_hop_need_not_wait(start: Start) -> None:
+def test_the_next_hop_skips_no_part(start: Start) -> None:
     begun(start)
     following = start()
     following.folder.prepare()
-    assert following.slept == 0
     following.write(len(KEYS))
     following.end()
+    state = load_checkpoint(following.store, "audited", RUN)
+    assert state is not None
+    assert state.skipped_parts == ()
     check(following.store)
 
 
+def test_a_checkpoint_of_an_earlier_version_is_continued(start: Start) -> None:
+    """Such a checkpoint counts its writes, and names its writer until that one is silent."""
+    begun(start)
+    path = f"{FOLDER}/state.json"
+    store = start().store
+    earlier = json.loads(store.get(path) or b"") | {"writer": "0123456789abcdef", "beat": 7}
+    store.put(path, json.dumps(earlier).encode())
+    second = start()
+    second.folder.prepare()
+    second.write(len(KEYS))
+    second.end()
+    check(second.store)
+
+
 def lost_once(store: S3Store, method: str) -> None:
-    """The write is done and its answer lost: what the SDK's own retry then sees is a refusal."""
+    """Do the first write and lose its answer: the SDK's own retry then meets a refusal."""
     real, first = getattr(store, method), iter([True])
 
     def answer(*args: Any) -> Any:
@@ -312,31 +322,6 @@ def test_a_write_whose_answer_was_lost_is_known_as_our_own(start: Start) -> None
     check(process.store)
 
 
-def test_a_renewal_that_fails_is_tried_again_and_a_release_that_fails_is_said(start: Start) -> None:
-    process = start()
-    process.folder.prepare()
-    real = process.store.put_if
-
-    def unreachable(path: str, data: bytes, tag: str | None) -> str | None:
-        raise OutputError("cannot be reached")
-
-    process.store.put_if = unreachable  # type: ignore[method-assign]
-    with logged() as lines:
-        process.folder.tick()
-        assert lines == []
-        process.now = RENEW_SECONDS
-        process.folder.tick()
-    assert "was not renewed" in lines[0]["message"]
-    process.store.put_if = real  # type: ignore[method-assign]
-    process.folder.tick()
-    process.write(len(KEYS))
-    process.folder.save()
-    process.store.put_if = unreachable  # type: ignore[method-assign]
-    with logged() as lines:
-        process.folder.close()
-    assert "is not released" in lines[0]["message"]
-
-
 def test_a_checkpoint_that_somebody_removed_ends_the_run(start: Start) -> None:
     begun(start)
     process = start()
@@ -346,20 +331,17 @@ def test_a_checkpoint_that_somebody_removed_ends_the_run(start: Start) -> None:
         process.write(len(KEYS))
 
 
-def test_the_checkpoint_says_who_writes_and_how_often(start: Start) -> None:
+def test_the_checkpoint_names_its_writer_until_the_run_is_saved(start: Start) -> None:
     process = start()
     process.folder.prepare()
-    put(process.folder, process.tally, judged("a"))
-    beats = []
-    for _ in range(3):
-        process.now += RENEW_SECONDS
-        process.folder.tick()
-        found = json.loads(process.store.get(f"{FOLDER}/state.json") or b"")
-        assert found["writer"]
-        beats.append(found["beat"])
-    assert beats == sorted(set(beats))
-    process.folder.close()
-    assert json.loads(process.store.get(f"{FOLDER}/state.json") or b"").get("writer") is None
+    names = [load_checkpoint(process.store, "audited", RUN)]
+    process.write(PART)
+    names.append(load_checkpoint(process.store, "audited", RUN))
+    assert len({state.writer for state in names if state is not None and state.writer}) == 1
+    process.folder.save()
+    saved = load_checkpoint(process.store, "audited", RUN)
+    assert saved is not None
+    assert saved.writer is None
 
 
 def test_a_bucket_without_conditional_writes_still_tells_two_apart(start: Start) -> None:

@@ -1,21 +1,24 @@
-"""A run goes on with what it was begun with, or not at all: one run's counts never speak of two different audits."""
+"""A run continues with the settings it began with, or not at all: its counts never mix two audits."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from auditor.errors import UsageError
+from auditor.errors import OutputError, UsageError
 from auditor.ledger import open_ledger
+from auditor.runs.paths import run_path
+from auditor.runs.stores.local import LocalStore
 from tests.support.audit_runs import audit
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 
 
 async def begun(stub: StubServer, out: Path, **settings: Any) -> str:
-    """The ID of a run that its budget stopped in the middle."""
+    """Start a run that --max-calls stops in the middle; its ID."""
     for number in range(20):
         stub.put(BUCKET, f"{number:02}", b"data")
     result = await audit(stub, out, max_calls=30, **settings)
@@ -42,6 +45,16 @@ async def test_other_algorithms(stub: StubServer, tmp_path: Path) -> None:
         run = await begun(stub, tmp_path, ledger=ledger)
         with pytest.raises(UsageError, match="other algorithms"):
             await audit(stub, tmp_path, ledger=ledger, algorithms=("md5",), resume=run)
+
+
+async def test_tally_that_somebody_changed(stub: StubServer, tmp_path: Path) -> None:
+    run = await begun(stub, tmp_path)
+    store, path = LocalStore(tmp_path), f"{run_path(BUCKET, run)}/state.json"
+    state = json.loads(store.get(path) or b"")
+    state["tally"]["coverage"].update(listed=10**6)
+    store.put(path, json.dumps(state).encode())
+    with pytest.raises(OutputError, match=r"state\.json is damaged .*do not add up.*start a new run"):
+        await audit(stub, tmp_path, resume=run)
 
 
 async def test_same_again(stub: StubServer, tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ class DyingStore(LocalStore):
         self._step()
         super().put(path, data)
 
-    def put_file(self, path: str, local: Path) -> None:
+    def replace_file(self, path: str, local: Path) -> None:
         self._step()
-        super().put_file(path, local)
+        super().replace_file(path, local)
 
     def _step(self) -> None:
         self._steps -= 1

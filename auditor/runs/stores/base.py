@@ -1,4 +1,4 @@
-"""What a store is: a few files, each written whole or not at all, below one root."""
+"""A store: a few files below one root, each written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,63 +11,63 @@ from typing import Any, Protocol, Self, runtime_checkable
 from auditor.errors import OutputError
 
 Change = Callable[[dict[str, Any] | None], dict[str, Any] | None]
-"""Gets a JSON file's value (None: no such file), gives the new one (None: leave it). May be called several times."""
+"""Takes a JSON file's value (None: no such file) and returns the new one (None: leave it). Called once or more."""
 
 
 class Store(Protocol):
-    """Paths are relative, with `/`, and made by us, never from a key. Every failure is errors.OutputError.
+    """Paths are relative, with `/`, and never made from a key. Every failure is errors.OutputError.
 
     The methods block: call them in a thread.
     """
 
     @property
     def bucket(self) -> str | None:
-        """The bucket that holds the store; None for a local one."""
+        """The bucket that holds the store; None for a directory."""
         ...
 
     @property
     def prefix(self) -> str:
-        """What every key of the store's bucket begins with: empty, or ending in `/`; empty for a local one."""
+        """The prefix of every key in the store's bucket: empty, or with `/` at its end; empty for a directory."""
         ...
 
     def uri(self, path: str = "") -> str: ...
 
     def check_writable(self) -> None:
-        """Raises OutputError when nothing could be written here, or a bucket's files not be read back.
+        """Raises OutputError when the store cannot be written, or a bucket's files cannot be read back.
 
-        Leaves nothing but the root directory behind.
+        Leaves no file behind.
         """
         ...
 
     def put(self, path: str, data: bytes) -> None: ...
 
     def get(self, path: str) -> bytes | None:
-        """The whole file; None where there is none."""
+        """The whole file; None when it does not exist."""
         ...
 
     def list(self, prefix: str) -> list[str]:
-        """Every path that begins with `prefix`, sorted; unfinished files are not among them."""
+        """Every path that begins with `prefix`, sorted, without unfinished files."""
         ...
 
     def delete(self, path: str) -> None:
-        """Remove a file of ours; no file is no error."""
+        """Remove a file; a file that does not exist is no error."""
         ...
 
     def update_json(self, path: str, change: Change) -> None:
-        """Read, change, write, again until nobody wrote in between."""
+        """Read, change and write a JSON file, again until nobody wrote in between."""
         ...
 
     def spool_dir(self, folder: str) -> Path:
-        """A local directory for files that are still growing; their names must begin with a dot.
+        """A local directory for growing files; their names must begin with a dot.
 
-        Of a local store it is `folder` itself, so that put_file is one rename.
+        A directory's is `folder` itself, so that replace_file is one rename.
         """
         ...
 
     def replace_file(self, path: str, local: Path) -> str | None:
-        """Move a file of spool_dir() into its place, whatever is there; `local` is gone afterwards. 5 GB at most.
+        """Move a file of spool_dir() to `path`, over any file there. 5 GB at most.
 
-        Its ETag in the bucket, without quotes; None for a local one.
+        Returns its ETag in the bucket, without quotes; None in a directory.
         """
         ...
 
@@ -82,43 +82,42 @@ class Store(Protocol):
 
 @runtime_checkable
 class LockingStore(Store, Protocol):
-    """A store that can keep other processes out."""
-
-    def put_file(self, path: str, local: Path) -> None:
-        """Move a file of spool_dir() into its place; `local` is gone afterwards."""
-        ...
+    """A store with locks."""
 
     def hold(self, folder: str, name: str) -> Callable[[], object]:
-        """Keep other processes from `name` in this folder, until the result is called or this process ends, however it
-        ends. Raises RunTaken when one has it.
+        """Lock `name` in this folder; returns the function that unlocks it. The lock ends with this process too.
+
+        Raises RunTaken when another process holds it.
         """
         ...
 
 
 @runtime_checkable
 class ConditionalStore(Store, Protocol):
-    """A store that can write on a condition. A tag changes with each write of its file; None: there is no file."""
+    """A store that writes on a condition. A file's tag changes with its content; None: the file does not exist."""
 
-    def get_tagged(self, path: str) -> tuple[bytes | None, str | None]: ...
+    def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
+        """The file and its tag."""
+        ...
 
     def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """Write if the file is still as `tag` says; the new tag. None: it is not, and nothing was written."""
+        """Write if the file still has this tag, and return the new tag; None: nothing was written."""
         ...
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """Move a file of spool_dir() to where none is yet; `local` is gone then. False: another one is there."""
+        """Move a file of spool_dir() to a `path` without a file. False: another file is there."""
         ...
 
 
 def checked(path: str) -> str:
-    """`path`, unless it could lead out of the store: then a programming error."""
+    """The path; raises ValueError, a programming error, when it could lead out of the store."""
     if path.startswith("/") or "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
         raise ValueError(f"not a path inside a store: {path!r}")
     return path
 
 
 def parsed(data: bytes, uri: str) -> dict[str, Any]:
-    """The JSON object in `data`; raises OutputError naming `uri` when there is none."""
+    """The JSON object in `data`; raises OutputError, which names `uri`, when there is none."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -74,11 +74,6 @@ class LocalStore:
         with output_errors(target):
             _write(target, data)
 
-    def put_file(self, path: str, local: Path) -> None:
-        target = self._place(path)
-        with output_errors(target):
-            _commit(local, target)
-
     def get(self, path: str) -> bytes | None:
         target = self._root / checked(path)
         with output_errors(target):
@@ -125,7 +120,9 @@ class LocalStore:
         return place
 
     def replace_file(self, path: str, local: Path) -> None:
-        self.put_file(path, local)
+        target = self._place(path)
+        with output_errors(target):
+            _commit(local, target)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 
 from botocore import exceptions as sdk
 
+from auditor.aio.backoff import backoff
 from auditor.aws.connection import Connection
 from auditor.aws.failures import explain, translate
 from auditor.aws.session import make_client
@@ -27,7 +28,7 @@ from auditor.runs.stores.base import Change, checked, parsed
 from auditor.runs.stores.local import output_errors
 
 UPDATES: Final = 12
-"""How often update_json tries before it gives up; the waits between sum to about 20 s."""
+"""Attempts of update_json before it gives up; the waits between them sum to 10 to 20 s."""
 _REFUSED: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
@@ -275,7 +276,7 @@ def _md5(body: bytes | BufferedReader) -> bytes:
 
 
 def _pause(attempt: int) -> float:
-    return min(0.05 * 2.0**attempt, 3.0)
+    return backoff(attempt, first=0.05, longest=3.0)
 
 
 def _type(path: str) -> str:
