@@ -62,7 +62,7 @@ check: install ## what CI runs: format, lint, types, imports, documents in step,
 	@$(BIN)/python -m tests.architecture.documents --check
 	@$(MAKE) --no-print-directory test
 
-docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md)
+docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
 	@$(BIN)/python -m tests.architecture.documents
 
 format: install ## format the code and sort the imports

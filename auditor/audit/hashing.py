@@ -9,7 +9,7 @@ from auditor.aws.partition import partition_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.hashing.batch.write_jobs import JobOwner, write_batch
-from auditor.hashing.digest.object import MIB, hash_threads
+from auditor.hashing.digest.object import CHUNK_SIZE, hash_threads
 from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.status import HashStatusFinder, Routing
 from auditor.model.target import Target
@@ -44,7 +44,7 @@ def open_fixity(
             settings.algorithms,
             rate=rate,
             concurrency=min(HASH_CONCURRENCY, concurrency),
-            chunk_size=settings.chunk_mib * MIB,
+            chunk_size=CHUNK_SIZE,
             executor=stack.enter_context(hash_threads()),
             streams=settings.streams,
             attempts=settings.retry_attempts,

@@ -36,7 +36,7 @@ from auditor.rules.judge import Judge
 from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.rules.selection import select
 from auditor.runs.checkpoint import Checkpoint
-from auditor.runs.folder import RunFolder
+from auditor.runs.folder import PART_LINES, RunFolder
 from auditor.runs.paths import new_run_id, target_name
 from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.tally import Tally
@@ -79,7 +79,9 @@ class Audit:
         run_id: str | None = None,
         hop: int = 0,
         hands_on: bool = False,
+        part_lines: int = PART_LINES,
     ) -> None:
+        self._part_lines = part_lines
         self._hands_on = hands_on
         self._settings = settings
         self._places = places
@@ -173,8 +175,7 @@ class Audit:
             tally=tally,
             hop=self._hop,
             state=state,
-            part_lines=settings.part_lines,
-            part_seconds=settings.part_seconds,
+            part_lines=self._part_lines,
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._io, folder.close)

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from auditor.aio.stop import Stop
-from auditor.config.file import load
-from auditor.config.settings import ENV_PREFIX, PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.config.file import load_settings
+from auditor.config.settings import SETTINGS, Layer, Settings, variable
 from auditor.errors import UsageError
 from auditor.ledger import ledger_file
 from auditor.model.target import Target, parse_target
@@ -23,13 +23,8 @@ from auditor.model.target import Target, parse_target
 def settings_of(options: argparse.Namespace) -> Settings:
     """Flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError."""
     given = vars(options)
-    flags = Layer({name: given.get(name) for name in PARSERS if given.get(name) is not None}, _flag)
-    file, tables = load(given.get("config") or os.environ.get("AUDITOR_CONFIG") or None)
-    return resolve([flags, environment_layer(), file], tables)
-
-
-def _flag(name: str) -> str:
-    return "--algorithm" if name == "algorithms" else f"--{name.replace('_', '-')}"
+    flags = Layer({name: given.get(name) for name in SETTINGS}, lambda name: SETTINGS[name].option)
+    return load_settings(flags, path=given.get("config"))
 
 
 def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
@@ -48,10 +43,8 @@ def check_needed(settings: Settings, *names: str) -> None:
     """Raises UsageError for the first of these settings that nothing names."""
     for name in names:
         if getattr(settings, name) is None:
-            flag, variable = _flag(name), f"{ENV_PREFIX}{name.upper()}"
-            raise UsageError(
-                f"{flag} is missing: give {_FORMS[name]} with it, set {variable}, or write {name} in auditor.toml"
-            )
+            ways = f"give {_FORMS[name]} with it, set {variable(name)}, or write {name} in auditor.toml"
+            raise UsageError(f"{SETTINGS[name].option} is missing: {ways}")
 
 
 def check_ledger(settings: Settings) -> None:

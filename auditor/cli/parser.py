@@ -1,4 +1,4 @@
-"""Commands and flags. Flags hold raw text: settings.py reads it, so that a flag and a variable fail alike."""
+"""Commands and flags. Flags hold raw text: config/settings.py reads it, so that a flag and a variable fail alike."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from importlib import import_module
 
 from auditor import __version__
+from auditor.config.settings import SETTINGS
 
-Group = argparse.ArgumentParser
+Group = argparse._ActionsContainer
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -50,65 +51,35 @@ def _command(add: Add, name: str, summary: str, module: str | None = None) -> Gr
     return parser
 
 
+def _settings(parser: Group, *names: str, **helps: str) -> None:
+    """Flags of these settings. helps: settings whose help is particular to this command."""
+    for name in (*names, *helps):
+        setting = SETTINGS[name]
+        text, metavar = helps.get(name, setting.help), setting.flag.partition(" ")[2]
+        if metavar:
+            parser.add_argument(setting.option, dest=name, metavar=metavar, help=text)
+        else:
+            parser.add_argument(setting.option, dest=name, action="store_const", const=True, help=text)
+
+
 def _targets(parser: Group) -> None:
     parser.add_argument("targets", nargs="+", metavar="s3://BUCKET[/PREFIX]", help="what to look at")
-    parser.add_argument("--versions", action="store_const", const=True, help="every version, not only the current one")
+    _settings(parser, "versions")
     parser.add_argument("--start-after", metavar="KEY", help="only keys after this one")
     parser.add_argument("--stop-at", metavar="KEY", help="only keys up to and including this one")
 
 
 def _connection(parser: Group) -> None:
-    parser.add_argument(
-        "--endpoint-url", metavar="URL", help="another S3 than AWS's; for STS and DynamoDB too, unless they have theirs"
-    )
-    parser.add_argument("--profile", metavar="NAME", help="AWS profile")
-    parser.add_argument("--region", metavar="NAME", help="the bucket's region; found out when left out")
-    parser.add_argument(
-        "--expected-owner", metavar="ACCOUNT", help="fail unless this account (12 digits) owns the bucket"
-    )
-    parser.add_argument(
-        "--requester-pays", action="store_const", const=True, help="pay for the requests (Requester Pays buckets)"
-    )
+    _settings(parser, "endpoint_url", "profile", "region", "expected_owner", "requester_pays")
+    _config(parser)
+
+
+def _config(parser: Group) -> None:
     parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
 
 
 def _pace(parser: Group) -> None:
-    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: direct, aioboto3, boto3")
-    parser.add_argument("--concurrency", metavar="N", help="most objects in flight, or auto (the default)")
-    parser.add_argument("--max-rate", metavar="CALLS/S", help="most calls a second (2000), or unlimited")
-    parser.add_argument("--max-calls", metavar="N", help="stop before more calls than these are sent")
-
-
-def _hashing(parser: Group) -> None:
-    parser.add_argument("--ledger", metavar="URI", help="where digests are kept: sqlite:PATH or dynamodb:TABLE")
-    parser.add_argument(
-        "--algorithm",
-        dest="algorithms",
-        metavar="NAME,..",
-        help="digests wanted: sha256 (the default), sha1, md5, crc64nvme",
-    )
-    parser.add_argument(
-        "--streams", metavar="N", help="ranges of one large object that are read at once, or auto (the default)"
-    )
-
-
-def _cost(parser: Group) -> None:
-    parser.add_argument(
-        "--accept-cost",
-        action="store_const",
-        const=True,
-        help="hash objects too whose storage class is charged for reading (IA, Glacier IR, Intelligent-Tiering)",
-    )
-
-
-def _batch(parser: Group) -> None:
-    group = parser.add_argument_group(
-        "S3 Batch Operations",
-        "Large and archived objects can be left to it: manifests and jobs are written, no job is ever created.",
-    )
-    group.add_argument("--batch-over", metavar="SIZE", help="leave objects to it that are larger (500GB, 1TiB)")
-    group.add_argument("--batch-manifest", metavar="PLACE", help="where manifests and jobs go (the run folder)")
-    group.add_argument("--batch-role", metavar="ARN", help="the role that its jobs run as")
+    _settings(parser, "engine", "concurrency", "max_rate", "max_calls")
 
 
 def _format(parser: Group) -> None:
@@ -119,17 +90,14 @@ def _audit(add: Add, name: str, summary: str) -> None:
     parser = _command(add, name, summary)
     _targets(parser)
     _pace(parser)
-    parser.add_argument("--level", metavar="NAME", help="exposure: send no HEAD; metadata, fixity: what the rules need")
-    parser.add_argument("--only", metavar="RULE,..", help="only these rules")
-    parser.add_argument("--ignore", metavar="RULE,..", help="all rules but these")
-    parser.add_argument("--fail-on", metavar="SEVERITY", help="exit 3 from this severity on (high), or never")
-    parser.add_argument("--out", metavar="PLACE", help="where run folders go: a directory or s3://BUCKET/PREFIX")
-    _hashing(parser)
-    after = parser.add_mutually_exclusive_group()
-    after.add_argument("--queue", metavar="SQS-URL", help="send what is not hashed to this queue")
-    after.add_argument("--hash", action="store_const", const=True, help="hash what is not hashed, in this process")
-    _cost(parser)
-    _batch(parser)
+    _settings(parser, "level", "only", "ignore", "fail_on", "out", "ledger", "algorithms", "streams")
+    _settings(parser.add_mutually_exclusive_group(), "queue", "hash")
+    _settings(parser, "accept_cost")
+    batch = parser.add_argument_group(
+        "S3 Batch Operations",
+        "Large and archived objects can be left to it: manifests and jobs are written, no job is ever created.",
+    )
+    _settings(batch, "batch_over", "batch_manifest", "batch_role")
     _connection(parser)
     if name == "audit":
         parser.add_argument("--resume", metavar="RUN", help="go on with this interrupted run, in its folder")
@@ -159,8 +127,7 @@ def _roles(parser: Group) -> None:
 def _hash(add: Add) -> None:
     parser = _command(add, "hash", "hash what the ledger does not know, in this process")
     _targets(parser)
-    _hashing(parser)
-    _cost(parser)
+    _settings(parser, "ledger", "algorithms", "streams", "accept_cost")
     _pace(parser)
     _connection(parser)
     _format(parser)
@@ -168,11 +135,10 @@ def _hash(add: Add) -> None:
 
 def _work(add: Add) -> None:
     parser = _command(add, "work", "hash what the queue asks for, until it is empty")
-    parser.add_argument("--queue", metavar="SQS-URL", help="the queue that audits send to")
-    _hashing(parser)
+    _settings(parser, queue="the queue that audits send to")
+    _settings(parser, "ledger", "algorithms", "streams")
     parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty so long (20)")
-    parser.add_argument("--engine", metavar="NAME", help="which client reads: direct, aioboto3, boto3")
-    parser.add_argument("--concurrency", metavar="N", help="most objects in flight")
+    _settings(parser, engine="which client reads: direct, aioboto3, boto3", concurrency="most objects in flight")
     _connection(parser)
     _format(parser)
 
@@ -199,9 +165,7 @@ def _digests(add: Add) -> None:
     )
     imported.add_argument("files", nargs="+", metavar="FILE", help="manifests; names in them are keys below the prefix")
     imported.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose digests they are")
-    imported.add_argument(
-        "--algorithm", dest="algorithms", metavar="NAME,..", help="only digests of these (all that a manifest has)"
-    )
+    _settings(imported, algorithms="only digests of these (all that a manifest has)")
     imported.add_argument(
         "--manifest",
         choices=("auto", "sha256sum", "bagit", "csv"),
@@ -220,9 +184,8 @@ def _import_report(add: Add) -> None:
     parser.add_argument(
         "reports", nargs="+", metavar="REPORT", help="its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY"
     )
-    parser.add_argument("--ledger", metavar="URI", help="where digests are kept: sqlite:PATH or dynamodb:TABLE")
-    parser.add_argument("--engine", metavar="NAME", help="which client looks: direct, aioboto3, boto3")
-    parser.add_argument("--max-rate", metavar="CALLS/S", help="most calls a second (2000), or unlimited")
+    _settings(parser, "ledger", engine="which client looks: direct, aioboto3, boto3")
+    _settings(parser, "max_rate")
     _connection(parser)
     _format(parser)
 
@@ -236,38 +199,31 @@ def _ledger(add: Add) -> None:
 
 def _ledger_only(parser: Group) -> None:
     """For commands that ask S3 nothing."""
-    parser.add_argument("--ledger", metavar="URI", help="where digests are kept: sqlite:PATH or dynamodb:TABLE")
-    parser.add_argument("--endpoint-url", metavar="URL", help="where DynamoDB is, unless it has its own endpoint")
-    parser.add_argument("--profile", metavar="NAME", help="AWS profile")
-    parser.add_argument("--region", metavar="NAME", help="the table's region")
-    parser.add_argument("--config", metavar="FILE", help="settings file (auditor.toml, when there is one)")
+    _settings(parser, "ledger", endpoint_url="where DynamoDB is, unless it has its own endpoint")
+    _settings(parser, "profile", region="the table's region")
+    _config(parser)
 
 
 def _verify(add: Add) -> None:
     parser = _command(add, "verify", "read objects again and compare them with the ledger")
     _targets(parser)
-    parser.add_argument("--ledger", metavar="URI", help="what they are compared with: sqlite:PATH or dynamodb:TABLE")
+    _settings(parser, ledger="what they are compared with: sqlite:PATH or dynamodb:TABLE")
     parser.add_argument(
         "--algorithm",
         dest="compared",
         metavar="NAME,..",
         help="compare these digests where the ledger has one of them (all that it has)",
     )
-    due = parser.add_mutually_exclusive_group()
-    due.add_argument("--max-age", metavar="TIME", help="read only what was not for so long (90d), spread over the runs")
-    due.add_argument("--percent", metavar="P", help="read another share of the objects in each run")
-    parser.add_argument(
-        "--every", metavar="TIME", help="time between two runs (1d), by which --max-age and --percent count"
-    )
-    parser.add_argument("--grace", metavar="TIME", help="what is younger may be on its way to the ledger (15m)")
-    parser.add_argument(
-        "--record", action="store_const", const=True, help="read what is new or changed, too, and record its digests"
-    )
-    parser.add_argument(
-        "--accept-cost", action="store_const", const=True, help="read also where reading is charged (IA, Glacier IR ..)"
+    _settings(parser.add_mutually_exclusive_group(), "max_age", "percent")
+    _settings(
+        parser,
+        "every",
+        "grace",
+        "record",
+        accept_cost="read also where reading is charged (IA, Glacier IR ..)",
     )
     parser.add_argument("--combined", metavar="FILE", help="write a line for each object there, `-`: to stdout")
-    parser.add_argument("--out", metavar="PLACE", help="where reports go: a directory or s3://BUCKET/PREFIX")
+    _settings(parser, out="where reports go: a directory or s3://BUCKET/PREFIX")
     _pace(parser)
     _connection(parser)
     _format(parser)
@@ -284,5 +240,5 @@ def _demo(add: Add) -> None:
     parser.add_argument(
         "--from", dest="source", metavar="DIR", help="load these files (the standard library's sources)"
     )
-    parser.add_argument("--engine", metavar="NAME", help="which client makes the calls: direct, aioboto3, boto3")
+    _settings(parser, "engine")
     parser.add_argument("--out", metavar="DIR", help="where the run folders go (./auditor-runs)")

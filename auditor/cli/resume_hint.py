@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from auditor.config.settings import SETTINGS
 from auditor.model.target import Target
 
 _NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
-_NAMES: Final = {"algorithms": "algorithm"}
 
 
 def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> str:
@@ -21,7 +21,7 @@ def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> 
     for name, value in vars(options).items():
         if name in _NO_FLAGS or value is None or (name, value) == ("format", "table"):
             continue
-        flag = f"--{_NAMES.get(name, name).replace('_', '-')}"
+        flag = SETTINGS[name].option if name in SETTINGS else f"--{name.replace('_', '-')}"
         if value is True:
             words.append(flag)
         else:

@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from auditor.config.settings import PARSERS, Layer
-from auditor.errors import ConfigError
+from auditor.config.settings import (
+    SETTINGS,
+    Layer,
+    Settings,
+    environment_layer,
+    refuse_removed,
+    resolve,
+    variable,
+)
+from auditor.errors import ConfigError, UsageError
 from auditor.rules import RULES
 from auditor.rules.base import Rule
 from auditor.rules.exceptions import Acceptance
 
 DEFAULT_FILE: Final = "auditor.toml"
 _ACCEPTANCE: Final = frozenset(field.name for field in fields(Acceptance))
+
+
+def load_settings(
+    first: Layer | None = None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    path: str | None = None,
+    needed: Sequence[str] = (),
+    function: str = "",
+) -> Settings:
+    """The settings of a command or a function: `first` (its flags or its event), then variables, then auditor.toml.
+
+    path: of the file, in place of AUDITOR_CONFIG. needed: settings without which the function cannot work. Raises
+    UsageError.
+    """
+    file, tables = load(path or environ.get("AUDITOR_CONFIG") or None)
+    layers = [*([first] if first else []), environment_layer(environ), file]
+    for name in needed:
+        if not any(layer.values.get(name) for layer in layers):
+            raise UsageError(f"{variable(name)} is not set: the {function} function needs it")
+    return resolve(layers, tables)
 
 
 def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
@@ -40,14 +70,17 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
 
 def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]:
     """The same from a parsed document. name: the file's, for messages."""
-    known = PARSERS.keys() | {"rules", "accept_undecided"}
+    known = SETTINGS.keys() | {"rules", "accept_undecided"}
     if unknown := sorted(document.keys() - known):
+        refuse_removed(unknown[0], f"{name}: the key {unknown[0]}")
         raise ConfigError(f"{name}: the key {unknown[0]!r} is unknown: use {', '.join(sorted(known))}")
     tables = {
         "rules": _rules(document.get("rules", {}), name),
         "accept_undecided": _acceptances(document.get("accept_undecided", []), name),
     }
-    return Layer({key: document[key] for key in document.keys() & PARSERS.keys()}, lambda key: f"{name}: {key}"), tables
+    return Layer(
+        {key: document[key] for key in document.keys() & SETTINGS.keys()}, lambda key: f"{name}: {key}"
+    ), tables
 
 
 def _rules(table: Any, name: str) -> dict[str, dict[str, Any]]:

@@ -1,200 +1,263 @@
-"""What a run is told: every setting by name and its default, and how its text is read; the first layer wins."""
+"""Every setting, declared once: its default, the reader of its text, its flag and help, and the events that may set it.
+
+A value comes from a flag or an event, then from a variable (AUDITOR_ and the name), then from auditor.toml, then from
+the default: the first that names the setting wins.
+"""
 
 from __future__ import annotations
 
 import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeVar
 
-from auditor.config.values import (
-    Parse,
-    account,
-    algorithms,
-    chunk,
-    concurrency,
-    endpoint,
-    engine,
-    flag,
-    hops,
-    level,
-    long_span,
-    percent,
-    rate,
-    role,
-    seconds,
-    severity,
-    size,
-    span,
-    streams,
-    text,
-    whole,
-    words,
-)
+from auditor.config import values
 from auditor.errors import UsageError
 from auditor.model.finding import Severity
 from auditor.rules.exceptions import Acceptance
 from auditor.s3.engines import DEFAULT_ENGINE
 
+T = TypeVar("T")
+D = TypeVar("D")
+
 ENV_PREFIX: Final = "AUDITOR_"
 NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE", "TOPIC"))
-"""Variables that are read elsewhere: by the command line and the functions, or by the functions alone."""
+"""Variables that are not settings: the command line and the functions read them elsewhere."""
+
+REMOVED: Final = {
+    "chunk_mib": "objects are read 1 MiB at a time",
+    "part_lines": "a part ends after 50,000 lines",
+    "part_seconds": "a part ends after a minute",
+    "max_hops": "at most 200 workers leave one object unfinished",
+}
+"""Settings of earlier versions, and the constant that each has become."""
 
 _NOT_OURS: Final = f"{ENV_PREFIX}VERSION"
-"""What a pipeline is likely to call the version that it installs."""
+"""A pipeline is likely to name the version that it installs like this."""
 
 _ALIKE: Final = 0.8
 """Of difflib's measure, 0 to 1: AUDITOR_MAXRATE and AUDITOR_BUCKET are mistyped, AUDITOR_BIN is somebody's own."""
 
+_AUDIT: Final = ("audit",)
+_VERIFY: Final = ("verify",)
+_BOTH: Final = ("audit", "verify")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How users give one setting. read: turns raw text into its value. events: functions whose event may set it.
+
+    flag: with a word for its value (`--max-rate CALLS/S`); a switch has none (`--hash`); empty: no flag sets it.
+    """
+
+    read: values.Parse
+    help: str
+    flag: str = ""
+    events: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """The flag alone, `--max-rate`."""
+        return self.flag.partition(" ")[0]
+
+
+def _setting(
+    read: Callable[[Any, str], T], default: D, text: str, flag: str = "", events: tuple[str, ...] = ()
+) -> T | D:
+    """A field of Settings. text: the help."""
+    declared: D = field(default=default, metadata={"setting": Setting(read, text, flag, events)})
+    return declared
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """concurrency: None is auto. max_rate: calls a second, None is unlimited. fail_on: None is never. retry_seconds:
-    time in which one call is tried again. chunk_mib: how much of an object is read at once. streams: None is auto.
-    max_hops: workers that may leave one object unfinished. dead_letter_queue: None: the queue is asked for its own.
-    accept_cost: objects whose reading is charged are hashed too. batch_over: bytes above which an object is left to S3
-    Batch Operations. batch_manifest: where its manifests go; None: the run folder. Where neither is given nothing is
-    left to it. batch_role: ARN of the role that its jobs run as. max_age, percent, every, grace, record: of `verify`;
-    seconds, but for the percentage: what is due (both None: everything), from one run to the next, and what is in
-    flight.
+    """The settings of one command or function. Times are in seconds, sizes in bytes.
+
+    rules: options by rule. accept_undecided: the holes that the owner accepts. Both are tables of auditor.toml alone.
     """
 
-    engine: str = DEFAULT_ENGINE
-    concurrency: int | None = None
-    max_rate: float | None = 2000.0
-    max_calls: int | None = None
-    versions: bool = False
-    level: str | None = None
-    only: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    fail_on: Severity | None = Severity.HIGH
-    out: str = "./auditor-runs"
-    ledger: str | None = None
-    algorithms: tuple[str, ...] = ("sha256",)
-    queue: str | None = None
-    dead_letter_queue: str | None = None
-    hash: bool = False
-    accept_cost: bool = False
-    batch_over: int | None = None
-    batch_manifest: str | None = None
-    batch_role: str | None = None
-    max_age: float | None = None
-    percent: float | None = None
-    every: float = 86_400.0
-    grace: float = 900.0
-    record: bool = False
-    endpoint_url: str | None = None
-    profile: str | None = None
-    region: str | None = None
-    expected_owner: str | None = None
-    requester_pays: bool = False
-    trusted: frozenset[str] = frozenset()
-    keep_metadata: bool = False
-    accept_undecided: tuple[Acceptance, ...] = ()
+    engine: str = _setting(
+        values.engine,
+        DEFAULT_ENGINE,
+        "which client makes the calls: direct (the default), aioboto3, boto3",
+        "--engine NAME",
+        _BOTH,
+    )
+    concurrency: int | None = _setting(
+        values.concurrency, None, "most objects in flight, or auto (the default)", "--concurrency N", _BOTH
+    )
+    max_rate: float | None = _setting(
+        values.rate, 2000.0, "most calls a second (2000), or unlimited", "--max-rate CALLS/S", _BOTH
+    )
+    max_calls: int | None = _setting(
+        values.whole, None, "send at most this many calls, then stop", "--max-calls N", _BOTH
+    )
+    versions: bool = _setting(values.flag, False, "every version, not only the current one", "--versions", _BOTH)
+    level: str | None = _setting(
+        values.level, None, "exposure: send no HEAD; metadata, fixity: what the rules need", "--level NAME"
+    )
+    only: tuple[str, ...] = _setting(values.words, (), "only these rules", "--only RULE,..", _AUDIT)
+    ignore: tuple[str, ...] = _setting(values.words, (), "all rules but these", "--ignore RULE,..", _AUDIT)
+    fail_on: Severity | None = _setting(
+        values.severity, Severity.HIGH, "exit 3 from this severity on (high), or never", "--fail-on SEVERITY", _AUDIT
+    )
+    out: str = _setting(
+        values.text,
+        "./auditor-runs",
+        "where run folders go (./auditor-runs): a directory or s3://BUCKET/PREFIX",
+        "--out PLACE",
+    )
+    ledger: str | None = _setting(
+        values.text, None, "where digests are kept: sqlite:PATH or dynamodb:TABLE", "--ledger URI"
+    )
+    algorithms: tuple[str, ...] = _setting(
+        values.algorithms,
+        ("sha256",),
+        "digests wanted: sha256 (the default), sha1, md5, crc64nvme",
+        "--algorithm NAME,..",
+        _AUDIT,
+    )
+    streams: int | None = _setting(
+        values.streams, None, "ranges of one large object that are read at once, or auto (the default)", "--streams N"
+    )
+    queue: str | None = _setting(values.text, None, "send objects without a digest to this queue", "--queue SQS-URL")
+    hash: bool = _setting(values.flag, False, "hash objects without a digest, in this process", "--hash")
+    dead_letter_queue: str | None = _setting(
+        values.text, None, "URL of the queue for messages that the worker gives up (the dead-letter queue of `queue`)"
+    )
+    accept_cost: bool = _setting(
+        values.flag,
+        False,
+        "hash objects too whose storage class is charged for reading (IA, Glacier IR, Intelligent-Tiering)",
+        "--accept-cost",
+    )
+    batch_over: int | None = _setting(
+        values.size, None, "leave larger objects to it (500GB, 1TiB)", "--batch-over SIZE"
+    )
+    batch_manifest: str | None = _setting(
+        values.text, None, "where manifests and jobs go (the run folder)", "--batch-manifest PLACE"
+    )
+    batch_role: str | None = _setting(values.role, None, "the role that its jobs run as", "--batch-role ARN")
+    max_age: float | None = _setting(
+        values.long_span,
+        None,
+        "read only objects that were not read for so long (90d), spread over the runs",
+        "--max-age TIME",
+        _VERIFY,
+    )
+    percent: float | None = _setting(
+        values.percent, None, "read this share of the objects in each run, others each time", "--percent P", _VERIFY
+    )
+    every: float = _setting(
+        values.long_span,
+        86_400.0,
+        "time between two runs (1d), by which --max-age and --percent count",
+        "--every TIME",
+        _VERIFY,
+    )
+    grace: float = _setting(
+        values.span, 900.0, "a younger object may be on its way to the ledger (15m)", "--grace TIME", _VERIFY
+    )
+    record: bool = _setting(
+        values.flag, False, "read new and changed objects, too, and record their digests", "--record"
+    )
+    endpoint_url: str | None = _setting(
+        values.endpoint,
+        None,
+        "another S3 than AWS's; for STS and DynamoDB too, unless they have theirs",
+        "--endpoint-url URL",
+    )
+    profile: str | None = _setting(values.text, None, "AWS profile", "--profile NAME")
+    region: str | None = _setting(values.text, None, "the bucket's region; found out when left out", "--region NAME")
+    expected_owner: str | None = _setting(
+        values.account, None, "fail unless this account (12 digits) owns the bucket", "--expected-owner ACCOUNT"
+    )
+    requester_pays: bool = _setting(
+        values.flag, False, "pay for the requests (Requester Pays buckets)", "--requester-pays"
+    )
+    trusted: frozenset[str] = _setting(
+        values.names, frozenset(), "canonical IDs, accounts or principals whose access does not count as shared"
+    )
+    keep_metadata: bool = _setting(values.flag, False, "store the values of user metadata, not only their names")
+    buckets: tuple[str, ...] = _setting(
+        values.words, (), "names or s3://BUCKET/PREFIX: what a function's schedule audits"
+    )
+    retry_attempts: int = _setting(values.whole, 10, "most attempts of one call (10)")
+    retry_seconds: float = _setting(values.seconds, 60.0, "seconds in which one call is retried (60)")
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    buckets: tuple[str, ...] = ()
-    retry_attempts: int = 10
-    retry_seconds: float = 60.0
-    part_lines: int = 50_000
-    part_seconds: float = 60.0
-    chunk_mib: int = 1
-    streams: int | None = None
-    max_hops: int = 200
+    accept_undecided: tuple[Acceptance, ...] = ()
 
+
+SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}
+"""Settings by name, without the two tables of auditor.toml."""
 
 _DUE: Final = ("max_age", "percent")
 
-PARSERS: Final[dict[str, Parse]] = {
-    "engine": engine,
-    "concurrency": concurrency,
-    "max_rate": rate,
-    "max_calls": whole,
-    "versions": flag,
-    "level": level,
-    "only": words,
-    "ignore": words,
-    "fail_on": severity,
-    "out": text,
-    "ledger": text,
-    "algorithms": algorithms,
-    "queue": text,
-    "dead_letter_queue": text,
-    "hash": flag,
-    "accept_cost": flag,
-    "batch_over": size,
-    "batch_manifest": text,
-    "batch_role": role,
-    "max_age": long_span,
-    "percent": percent,
-    "every": long_span,
-    "grace": span,
-    "record": flag,
-    "endpoint_url": endpoint,
-    "profile": text,
-    "region": text,
-    "expected_owner": account,
-    "requester_pays": flag,
-    "trusted": lambda value, source: frozenset(words(value, source)),
-    "keep_metadata": flag,
-    "buckets": words,
-    "retry_attempts": whole,
-    "retry_seconds": seconds,
-    "part_lines": whole,
-    "part_seconds": seconds,
-    "chunk_mib": chunk,
-    "streams": streams,
-    "max_hops": hops,
-}
-"""Settings that a flag, a variable or a line of auditor.toml may give; the tables of auditor.toml are read apart."""
+
+def event_settings(function: str) -> frozenset[str]:
+    """The settings that the event of a function may have. function: "audit" or "verify"."""
+    return frozenset(name for name, setting in SETTINGS.items() if function in setting.events)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Raw values by setting name. source: how to name one of them to the user."""
+    """Raw values by setting name. source: the name of a value for the user, as `--engine` or `AUDITOR_ENGINE`."""
 
     values: Mapping[str, Any]
     source: Callable[[str], str]
 
 
+def variable(name: str) -> str:
+    """The setting's environment variable."""
+    return f"{ENV_PREFIX}{name.upper()}"
+
+
 def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
-    """AUDITOR_ENGINE and so on, one for each setting of PARSERS; an empty variable is no variable.
+    """AUDITOR_ENGINE and so on, one for each setting; an empty variable is no variable.
 
-    Raises UsageError for a variable whose name is almost that of one of ours; one that is like none is somebody else's.
+    Raises UsageError for a removed setting and for a name that is almost one of ours; other names are somebody else's.
     """
-    names = {name: f"{ENV_PREFIX}{name.upper()}" for name in PARSERS}
-    known = {*names.values(), *NO_SETTINGS, _NOT_OURS}
-    for variable in sorted(environ):
-        if variable.startswith(ENV_PREFIX) and variable not in known and environ[variable]:
-            _check_spelling(variable, known - {_NOT_OURS})
-    return Layer({name: environ[var] for name, var in names.items() if environ.get(var)}, names.__getitem__)
+    known = {*map(variable, SETTINGS), *NO_SETTINGS}
+    for name in sorted(environ):
+        if name.startswith(ENV_PREFIX) and name not in known and name != _NOT_OURS and environ[name]:
+            refuse_removed(name.removeprefix(ENV_PREFIX).lower(), f"the variable {name}")
+            _check_spelling(name, known)
+    given = {name: environ[variable(name)] for name in SETTINGS if environ.get(variable(name))}
+    return Layer(given, variable)
 
 
-def _check_spelling(variable: str, known: Iterable[str]) -> None:
-    names = [name.removeprefix(ENV_PREFIX) for name in known]
-    if meant := difflib.get_close_matches(variable.removeprefix(ENV_PREFIX), names, 1, _ALIKE):
+def refuse_removed(name: str, source: str) -> None:
+    """Raises UsageError for a setting of an earlier version."""
+    if name in REMOVED:
+        raise UsageError(f"{source} is no setting any more, {REMOVED[name]}: remove it")
+
+
+def _check_spelling(name: str, known: Iterable[str]) -> None:
+    candidates = [one.removeprefix(ENV_PREFIX) for one in known]
+    if meant := difflib.get_close_matches(name.removeprefix(ENV_PREFIX), candidates, 1, _ALIKE):
         raise UsageError(
-            f"the variable {variable[:100]!r} is unknown: write {ENV_PREFIX}{meant[0]} if that is meant, or unset it"
+            f"the variable {name[:100]!r} is unknown: write {ENV_PREFIX}{meant[0]} if that is meant, or unset it"
         )
 
 
 def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
-    """What is due is for one layer to say: an event's share takes the place of an age that the environment names."""
+    """`max_age` and `percent` exclude each other, so both are taken from the first layer that sets either."""
     if name not in _DUE:
         return layers
     return [layer for layer in layers if any(layer.values.get(one) is not None for one in _DUE)][:1]
 
 
 def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) -> Settings:
-    """Settings from layers, the first that names a setting wins. tables: `rules` and `accept_undecided`, parsed.
+    """Settings from layers: the first that names a setting wins. tables: `rules` and `accept_undecided`, parsed.
 
     Raises UsageError naming the flag, variable or line.
     """
     chosen: dict[str, Any] = dict(tables or {})
-    for name, parse in PARSERS.items():
+    for name, setting in SETTINGS.items():
         for layer in _layers_for(name, layers):
             if layer.values.get(name) is not None:
-                chosen[name] = parse(layer.values[name], layer.source(name))
+                chosen[name] = setting.read(layer.values[name], layer.source(name))
                 break
     settings = Settings(**chosen)
     if (settings.queue or settings.hash) and not settings.ledger:

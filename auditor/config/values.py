@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from auditor.aws.session import check_endpoint
 from auditor.errors import UsageError
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
 from auditor.s3.engines import ENGINES
 
 MAX_CONCURRENCY: Final = 1000
-MAX_CHUNK_MIB: Final = 1024
-MAX_STREAMS: Final = 64
+MAX_STREAMS: Final = 8
 _NEVER: Final = "never"
 _UNITS: Final = ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")
 
@@ -58,6 +56,10 @@ def words(value: Any, source: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def names(value: Any, source: str) -> frozenset[str]:
+    return frozenset(words(value, source))
+
+
 def _number(value: Any, source: str, kind: type, minimum: float, wanted: str) -> Any:
     if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         raise _fail(source, value, wanted)
@@ -79,14 +81,6 @@ def _up_to(most: int, value: Any, source: str, wanted: str) -> int:
     if number > most:
         raise _fail(source, value, wanted)
     return number
-
-
-def chunk(value: Any, source: str) -> int:
-    return _up_to(MAX_CHUNK_MIB, value, source, f"a whole number of MiB from 1 to {MAX_CHUNK_MIB}")
-
-
-def hops(value: Any, source: str) -> int:
-    return _up_to(MAX_HOPS - 1, value, source, f"a whole number from 1 to {MAX_HOPS - 1}")
 
 
 def seconds(value: Any, source: str) -> float:
@@ -137,6 +131,8 @@ def algorithms(value: Any, source: str) -> tuple[str, ...]:
 
 
 def endpoint(value: Any, source: str) -> str:
+    from auditor.aws.session import check_endpoint  # imports the SDK, which takes longer than to print help
+
     check_endpoint(text(value, source), source)
     return str(value)
 
@@ -193,6 +189,3 @@ def percent(value: Any, source: str) -> float:
     if found is None or not 0 < float(found[1]) <= 100:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a percentage above 0 and up to 100")
     return float(found[1])
-
-
-MAX_HOPS: Final = 10_000

@@ -10,7 +10,7 @@ from typing import Any
 from auditor.aio.stop import Stop
 from auditor.config.resources import connection_to
 from auditor.config.settings import Settings
-from auditor.hashing.digest.object import MIB, hash_threads
+from auditor.hashing.digest.object import CHUNK_SIZE, hash_threads
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.status import HashStatusFinder
@@ -69,7 +69,7 @@ class HashRun:
                     settings.algorithms,
                     rate=rate,
                     concurrency=self._concurrency,
-                    chunk_size=settings.chunk_mib * MIB,
+                    chunk_size=CHUNK_SIZE,
                     executor=executor,
                     streams=settings.streams,
                     attempts=settings.retry_attempts,

@@ -13,7 +13,7 @@ from auditor.config.resources import OpenChoice, Resources, open_resources
 from auditor.errors import RunComplete, RunError, RunTaken
 from auditor.lambdas.alerts import alert, hole_message
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.event import EVENT_SETTINGS, Invocation, read_event
+from auditor.lambdas.event import Invocation, read_event
 from auditor.lambdas.handover import short_of
 from auditor.lambdas.metrics import of_run
 from auditor.lambdas.targets import EachTarget, failures_told, measure
@@ -45,9 +45,7 @@ class AuditFunction:
         async with failures_told(self._environ, around, "RunsFailed", "An audit"):
             invocation = read_event(event, self._environ)
             with short_of(around.seconds_left) as stop:
-                turns = EachTarget(
-                    what="audit", event=event, invocation=invocation, stop=stop, around=around, kept=EVENT_SETTINGS
-                )
+                turns = EachTarget(what="audit", invocation=invocation, stop=stop, around=around)
                 async with open_resources(invocation.settings, invocation.targets, self._engines) as places:
                     return await turns.all(lambda target: self._one(target, invocation, places, stop, around))
 

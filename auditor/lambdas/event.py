@@ -1,32 +1,15 @@
-"""What a function is invoked with: a schedule's or a person's event, read, and what the function has around it."""
+"""Read the event of the audit and of the verify function: its targets, its settings, and the run that goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.config.file import load
-from auditor.config.settings import PARSERS, Layer, Settings, environment_layer, resolve
+from auditor.config.file import load_settings
+from auditor.config.settings import Layer, Settings, event_settings
 from auditor.errors import UsageError
 from auditor.model.target import Target, parse_target
-
-EVENT_SETTINGS: Final = frozenset(
-    {
-        "engine",
-        "concurrency",
-        "max_rate",
-        "max_calls",
-        "versions",
-        "only",
-        "ignore",
-        "fail_on",
-        "algorithms",
-        "retry_attempts",
-        "retry_seconds",
-    }
-)
-"""What an event may set. Where results go is the deployment's to say, not the invoker's."""
 
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
@@ -34,21 +17,23 @@ _ENVELOPE: Final = frozenset({"source", "detail-type"})
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One event, read. run: the run that goes on; hop: how often it was handed on."""
+    """One event, read. given: the event's own settings. run: the run that goes on; hop: how often it was handed on."""
 
     targets: tuple[Target, ...]
     settings: Settings
+    given: Mapping[str, Any]
     run: str | None
     hop: int
 
 
 def read_event(
-    event: Mapping[str, Any], environ: Mapping[str, str], allowed: frozenset[str] = EVENT_SETTINGS
+    event: Mapping[str, Any], environ: Mapping[str, str], function: str = "audit", needed: Sequence[str] = ()
 ) -> Invocation:
     """`{}` or an EventBridge envelope: every configured bucket; `{"bucket": ..}`: that one. Raises UsageError.
 
-    allowed: settings that it may have.
+    function: "audit" or "verify". needed: settings that it cannot do without.
     """
+    allowed = event_settings(function)
     if not isinstance(event, Mapping):
         raise UsageError('the event is not a JSON object: send {} or {"bucket": "my-bucket"}')
     if event.keys() >= _ENVELOPE:
@@ -57,16 +42,16 @@ def read_event(
         raise UsageError(
             f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(EVENT_TARGET | allowed))}"
         )
-    file, tables = load(environ.get("AUDITOR_CONFIG") or None)
-    mine = Layer({name: event[name] for name in event.keys() & PARSERS.keys()}, lambda name: f"the event's {name}")
-    settings = resolve([mine, environment_layer(environ), file], tables)
+    given = {name: value for name, value in event.items() if name in allowed}
+    layer = Layer(given, lambda name: f"the event's {name}")
+    settings = load_settings(layer, environ, needed=needed, function=function)
     targets = _targets(event, settings)
     run, hop = event.get("run"), event.get("hop", 0)
     if run is not None and (not isinstance(run, str) or len(targets) != 1):
         raise UsageError("the event's run needs its one bucket beside it, and is a run ID")
     if type(hop) is not int or hop < 0:
         raise UsageError("the event's hop is not a whole number from 0")
-    return Invocation(targets, settings, run, hop)
+    return Invocation(targets, settings, given, run, hop)
 
 
 def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]:
@@ -74,7 +59,7 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
         if event.get(name) is not None and not isinstance(event[name], str):
             raise UsageError(f"the event's {name} is not a text")
     if "bucket" in event:
-        if not event["bucket"]:  # null too: whoever means all of them says nothing
+        if not event["bucket"]:  # null too: an event for every bucket has no such field
             raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
         uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
     else:

@@ -10,8 +10,7 @@ from typing import Any
 from auditor.aio.groups import together
 from auditor.aio.stop import Stop
 from auditor.aws.sqs import Received, SqsQueue
-from auditor.config.file import load
-from auditor.config.settings import ENV_PREFIX, Settings, environment_layer, resolve
+from auditor.config.file import load_settings
 from auditor.errors import AuditorError, UsageError
 from auditor.hashing.worker.loop import processor_of
 from auditor.hashing.worker.processor import Processor, leave
@@ -57,17 +56,8 @@ class HashingFunction:
         await self._stack.aclose()
 
     async def _open(self) -> Processor:
-        return await self._stack.enter_async_context(processor_of(read_settings(self._environ), has_deadline=True))
-
-
-def read_settings(environ: Mapping[str, str]) -> Settings:
-    """Variables, then auditor.toml, then defaults; raises UsageError naming what is wrong, or missing."""
-    file, tables = load(environ.get("AUDITOR_CONFIG") or None)
-    layers = [environment_layer(environ), file]
-    for name in ("queue", "ledger"):
-        if not any(layer.values.get(name) for layer in layers):
-            raise UsageError(f"{ENV_PREFIX}{name.upper()} is not set: the hashing function needs it")
-    return resolve(layers, tables)
+        settings = load_settings(environ=self._environ, needed=("queue", "ledger"), function="hashing")
+        return await self._stack.enter_async_context(processor_of(settings, has_deadline=True))
 
 
 def _named(record: Any) -> str:

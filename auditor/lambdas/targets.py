@@ -31,14 +31,12 @@ One = Callable[[Target], Awaitable[Summary]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachTarget:
-    """One event's work. what: "audit" or "verification". kept: fields of the event that stay when it is handed on."""
+    """One event's work. what: "audit" or "verification"."""
 
     what: str
-    event: Mapping[str, Any]
     invocation: Invocation
     stop: Stop
     around: FunctionContext
-    kept: frozenset[str]
 
     async def all(self, one: One) -> dict[str, Any]:
         """`{"runs": [SUMMARY, ..]}`. Raises RunError at the end for the targets that failed.
@@ -77,9 +75,8 @@ class EachTarget:
             if summary is None:
                 raise RunError(f"the {self.what} of {target.uri} was not begun: {DEADLINE}")
             return
-        settings = {name: value for name, value in self.event.items() if name in self.kept}
         run, hop = summary and self._begun(summary), self.invocation.hop
-        await self.around.successor.invoke(next_event(settings, target, hop, run))
+        await self.around.successor.invoke(next_event(self.invocation.given, target, hop, run))
         with bound(run=run["run"] if run else None):
             log.info("the %s of %s is handed on to hop %d", self.what, visible(target.uri), hop + 1)
 

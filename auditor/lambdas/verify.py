@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.config.resources import VerifyResources, open_verify_resources
-from auditor.errors import RunError, UsageError
+from auditor.errors import RunError
 from auditor.lambdas.alerts import alert
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
@@ -19,23 +19,6 @@ from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.text import visible
 from auditor.verify.run import Hop, Verification
-
-EVENT_SETTINGS: Final = frozenset(
-    {
-        "engine",
-        "concurrency",
-        "max_rate",
-        "max_calls",
-        "versions",
-        "max_age",
-        "percent",
-        "every",
-        "grace",
-        "retry_attempts",
-        "retry_seconds",
-    }
-)
-"""What an event may set. What is recorded, what may cost, and where reports go is the deployment's to say."""
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +37,13 @@ class VerifyFunction:
         mid-read too, and is handed on with what it has; of an event that came twice one copy does the work.
         """
         async with failures_told(self._environ, around, "VerificationsFailed", "A verification"):
-            invocation = read_event(event, self._environ, EVENT_SETTINGS)
-            if invocation.settings.ledger is None:
-                raise UsageError("AUDITOR_LEDGER is not set: the verifying function needs it")
+            invocation = read_event(event, self._environ, "verify", ("ledger",))
             with short_of(around.seconds_left) as stop:
                 turns = EachTarget(
                     what="verification",
-                    event=event,
                     invocation=invocation,
                     stop=stop,
                     around=around,
-                    kept=EVENT_SETTINGS,
                 )
                 async with open_verify_resources(invocation.settings, invocation.targets) as places:
                     return await turns.all(lambda target: self._one(target, invocation, places, stop, around))

@@ -22,6 +22,9 @@ from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 from auditor.runs.tally import Tally
 
+PART_LINES: Final = 50_000
+"""Lines of the largest file of a part, after which the part ends."""
+
 FLUSH_BYTES: Final = 256 * 1024
 """Lines waiting in memory, in bytes, at which write() asks for a flush()."""
 
@@ -71,7 +74,7 @@ class RunFolder:
         tally: Tally,
         hop: int = 0,
         state: Checkpoint | None = None,
-        part_lines: int = 50_000,
+        part_lines: int = PART_LINES,
         part_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

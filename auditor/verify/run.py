@@ -17,7 +17,7 @@ from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
 from auditor.config.resources import VerifyResources, connection_to
 from auditor.config.settings import Settings
-from auditor.hashing.digest.object import BYTES_IN_FLIGHT, MIB, hash_patiently, hash_threads
+from auditor.hashing.digest.object import BYTES_IN_FLIGHT, CHUNK_SIZE, hash_patiently, hash_threads
 from auditor.hashing.digest.result import Paused, Result
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.queue.message import HashTask
@@ -160,7 +160,7 @@ class Verification:
                     permits,
                     self._stop,
                     self._take,
-                    weight=lambda size: min(size, settings.chunk_mib * MIB),
+                    weight=lambda size: min(size, CHUNK_SIZE),
                     limit=partial(self._used_up, caller),
                     whole_keys=target.versions,
                     window=self._hop.window if self._hop else WINDOW,
@@ -200,7 +200,7 @@ class Verification:
             task,
             algorithms,
             bucket=self._target.bucket,
-            chunk_size=self._settings.chunk_mib * MIB,
+            chunk_size=CHUNK_SIZE,
             streams=self._settings.streams,
             executor=executor,
             memory=permits,

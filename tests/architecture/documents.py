@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 
 from auditor.cli.parser import make_parser
+from auditor.config.settings import SETTINGS
 from auditor.rules import RULES
 from auditor.rules.docs import as_markdown
 from tests.support.paths import ROOT
@@ -35,7 +36,25 @@ def _commands(
                 yield from _commands(command, f"{called} {name}")
 
 
-PAGES = {"docs/rules.md": lambda: as_markdown(RULES), "docs/cli.md": cli_page}
+SETTINGS_TABLE = "<!-- settings, written by `make docs` from auditor/config/settings.py -->\n"
+
+
+def configuration_page() -> str:
+    """docs/configuration.md with its table of settings written anew."""
+    before, _, rest = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8").partition(SETTINGS_TABLE)
+    table = ["| setting | flag | event of | |", "|---|---|---|---|"]
+    for name, setting in SETTINGS.items():
+        flag = f"`{setting.flag}`" if setting.flag else ""
+        table.append(f"| `{name}` | {flag} | {', '.join(setting.events)} | {setting.help} |")
+    after = rest.partition("\n\n")[2]
+    return f"{before}{SETTINGS_TABLE}{chr(10).join(table)}\n\n{after}"
+
+
+PAGES = {
+    "docs/rules.md": lambda: as_markdown(RULES),
+    "docs/cli.md": cli_page,
+    "docs/configuration.md": configuration_page,
+}
 
 
 def main() -> int:

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.config.settings import event_settings
 from auditor.errors import BucketError, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.event import EVENT_SETTINGS, EVENT_TARGET, read_event
+from auditor.lambdas.event import EVENT_TARGET, read_event
 from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.stores import open_store
 from auditor.s3.engines import Choice, open_engine
@@ -98,7 +99,7 @@ json_values = st.recursive(
     max_leaves=5,
 )
 events = st.dictionaries(
-    st.sampled_from(sorted(EVENT_SETTINGS | EVENT_TARGET)) | st.text(max_size=10),
+    st.sampled_from(sorted(event_settings("audit") | EVENT_TARGET)) | st.text(max_size=10),
     json_values | st.sampled_from(["bbb", "sha256", "O01", "direct", "high"]),
     max_size=6,
 )

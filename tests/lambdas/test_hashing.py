@@ -18,10 +18,11 @@ from uuid import uuid4
 import boto3
 import pytest
 
+from auditor.config.file import load_settings
 from auditor.errors import LedgerError, UsageError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.hashing.worker.options import HashSettings, hash_settings
-from auditor.lambdas.hashing import HashingFunction, read_settings
+from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
 from tests.support.fakes.hashing import etag_of
 from tests.support.log_lines import logged
@@ -254,22 +255,19 @@ async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_even
 
 
 def test_settings_have_defaults_and_are_read() -> None:
-    assert hash_settings(read_settings(NEEDED)) == HashSettings(
-        algorithms=("sha256",), chunk_size=MIB, accept_cost=False
-    )
-    accepted = {"AUDITOR_ACCEPT_COST": "true"}
-    read = read_settings(NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_CHUNK_MIB": "8"} | accepted)
-    assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), chunk_size=8 * MIB, accept_cost=True)
+    assert hash_settings(load_settings(environ=NEEDED)) == HashSettings(algorithms=("sha256",), accept_cost=False)
+    read = load_settings(environ=NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_ACCEPT_COST": "true"})
+    assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), accept_cost=True)
 
 
 def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
     file = tmp_path / "auditor.toml"
     file.write_text('queue = "http://127.0.0.1/q"\nledger = "sqlite:l"\nconcurrency = 3\nalgorithms = ["md5"]\n')
-    read = read_settings(
-        {"AUDITOR_CONFIG": str(file), "AUDITOR_ALGORITHMS": "sha1", "AUDITOR_EXPECTED_OWNER": "1" * 12}
+    read = load_settings(
+        environ={"AUDITOR_CONFIG": str(file), "AUDITOR_ALGORITHMS": "sha1", "AUDITOR_EXPECTED_OWNER": "1" * 12}
     )
     assert (read.queue, read.ledger, read.concurrency) == ("http://127.0.0.1/q", "sqlite:l", 3)
-    assert (read.algorithms, read.chunk_mib, read.expected_owner) == (("sha1",), 1, "1" * 12)
+    assert (read.algorithms, read.expected_owner) == (("sha1",), "1" * 12)
 
 
 async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -> None:
@@ -291,15 +289,13 @@ async def test_bucket_of_another_owner_than_expected_is_not_read(cloud: Cloud) -
     [
         ("AUDITOR_ALGORITHMS", ","),
         ("AUDITOR_ALGORITHMS", "sha256,crc32"),
-        ("AUDITOR_CHUNK_MIB", "0"),
-        ("AUDITOR_CHUNK_MIB", "-1"),
-        ("AUDITOR_CHUNK_MIB", "a lot"),
-        ("AUDITOR_CHUNK_MIB", "9" * 30),
+        ("AUDITOR_CHUNK_MIB", "1"),
+        ("AUDITOR_STREAMS", "9"),
     ],
 )
 def test_wrong_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=name):
-        read_settings(NEEDED | {name: value})
+        load_settings(environ=NEEDED | {name: value})
 
 
 async def test_what_is_logged_names_run_bucket_and_request(cloud: Cloud) -> None:

@@ -20,6 +20,7 @@ from auditor.ledger.base import Ledger
 from auditor.model.finding import Severity, Verdict
 from auditor.model.target import Target
 from auditor.reports.summary import exit_code
+from auditor.runs.folder import PART_LINES
 from auditor.runs.stores.local import LocalStore
 from tests.support.paths import ROOT
 from tests.support.servers.clients import BUCKET
@@ -60,13 +61,16 @@ async def audit(
     stop: Stop | None = None,
     ledger: Ledger | None = None,
     resume: str | None = None,
+    part_lines: int = PART_LINES,
     **settings: Any,
 ) -> Result:
     """Audit the stub's bucket into a folder below `out`, and check everything that must hold of any run."""
     told = Settings(**{"endpoint_url": stub.url, "out": str(out), "max_rate": None, "concurrency": 16, **settings})
     places = Resources(store=LocalStore(out), ledger=ledger)
     aim = target or Target(BUCKET, versions=told.versions)
-    summary = await Audit(aim, told, places, Stop() if stop is None else stop, run_id=resume).run()
+    summary = await Audit(
+        aim, told, places, Stop() if stop is None else stop, run_id=resume, part_lines=part_lines
+    ).run()
     return check(read_back(summary))
 
 

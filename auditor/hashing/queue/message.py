@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.config.values import MAX_HOPS
 from auditor.errors import MessageError
 from auditor.model.digest import ALGORITHMS
 from auditor.model.object import ObjectVersion
@@ -36,6 +35,9 @@ MAX_BODY: Final = 200_000
 
 LARGE: Final = 64 * 1024 * 1024
 """Bytes from which an object travels alone."""
+
+MAX_HOPS: Final = 10_000
+"""Hops that a message may name: far more than any worker lets an object have."""
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}\Z")
 _MAX_NUMBER: Final = 2**53

@@ -51,9 +51,7 @@ def hash_settings(settings: Settings, *, has_deadline: bool = False) -> HashSett
     return HashSettings(
         algorithms=settings.algorithms,
         concurrency=settings.concurrency or CONCURRENCY,
-        chunk_size=settings.chunk_mib * MIB,
         streams=settings.streams,
-        max_hops=settings.max_hops,
         has_deadline=has_deadline,
         accept_cost=settings.accept_cost,
     )

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.aws.sqs import Outgoing, batches
-from auditor.config.values import MAX_HOPS
 from auditor.errors import MessageError
 from auditor.hashing.queue.message import (
     LARGE,
     MAX_BODY,
+    MAX_HOPS,
     MAX_OBJECT_BYTES,
     MAX_OBJECTS,
     HashMessage,

@@ -196,9 +196,9 @@ def test_the_functions_read_the_configuration_that_was_packed(built: Built, inte
 from auditor.lambdas.event import read_event
 from auditor.rules.selection import select
 from auditor.rules import RULES
-from auditor.lambdas.hashing import read_settings
+from auditor.config.file import load_settings
 environ = {"AUDITOR_CONFIG": "auditor.toml", "AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:d.db"}
-for settings in (read_event({"bucket": "photos"}, environ).settings, read_settings(environ)):
+for settings in (read_event({"bucket": "photos"}, environ).settings, load_settings(environ=environ)):
     assert settings.accept_undecided[0].prefix == "vault/"
     print("M01" in [rule.id for rule in select(RULES, settings.rules, (), ())])
 """
