@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
+from auditor.aio.stop import Stop
 from auditor.errors import BucketError, CallFailed
 from auditor.model.object import ObjectRef
 from auditor.model.record import record
@@ -13,6 +15,7 @@ from auditor.model.target import Target
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 
+T = TypeVar("T")
 EMPTY_PAGES: Final = 1000
 """In a row; S3 may send some where much was deleted."""
 
@@ -44,6 +47,16 @@ async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerato
         if page.next is None or _past_the_end(page, target):
             return
         position = page.next
+
+
+async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGenerator[T, None]:
+    """The same pages; where --max-calls allows no further one, they end and `stop` is set."""
+    async with aclosing(pages):
+        try:
+            async for page in pages:
+                yield page
+        except CallFailed as failure:
+            stop.set(f"the limit of --max-calls was reached ({failure.code})")
 
 
 class _Order:

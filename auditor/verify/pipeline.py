@@ -1,19 +1,18 @@
-"""Every pair of listing and ledger gets its outcome: many are read at once, and handed on in the order of keys."""
+"""Give every pair of listing and ledger its outcome: read many objects at once, and hand on in the order of keys."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from auditor.aio.budget import InFlightBudget
-from auditor.aio.groups import task_group
+from auditor.aio.ordered import in_order
 from auditor.aio.stop import Stop
-from auditor.errors import CallFailed
 from auditor.hashing.digest.result import Paused
+from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import charged
 from auditor.verify.compare import Comparison, ReadRequest
 from auditor.verify.due import Due
@@ -22,17 +21,18 @@ from auditor.verify.merge import Pair
 from auditor.verify.outcome import VerifyOutcome
 from auditor.verify.read import ReadResult
 
+R = TypeVar("R")
 WINDOW: Final = 10_000
-"""Outcomes that wait for that of an earlier key; one large object holds back no more than these."""
+"""Outcomes that wait for the outcome of an earlier key; one large object holds back no more than these."""
 
 Ask = Callable[[ReadRequest], Awaitable[ReadResult | Paused]]
 Gone = Callable[[Pair], Awaitable[bool]]
-"""Whether a notification said that this is deleted."""
+"""Whether a notification reported that the object was deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """What is read: what is due, as of `now`, and does not cost, unless that is accepted."""
+    """Read the objects that are due as of `now`; those whose reading costs extra only with `accept_cost`."""
 
     judge: Comparison
     due: Due
@@ -40,9 +40,9 @@ class ReadPolicy:
     accept_cost: bool = False
 
     def look(self, pair: Pair) -> ReadResult | ReadRequest:
-        """Of a listed object: its outcome, or what must be read to know it."""
+        """The outcome of a listed object, or the request to read it."""
         if pair.ref is None:
-            raise ValueError("it is not listed")
+            raise ValueError("the object is not listed")
         found = self.judge.listed(pair.ref, pair.subject)
         if not isinstance(found, ReadRequest):
             return ReadResult(found)
@@ -56,20 +56,17 @@ class ReadPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One step in key order. answer None: only delete markers were passed."""
+    """One step in key order. answer None: the step only passed delete markers."""
 
     key: str
     answer: ReadResult | None
     delete_markers: int = 0
 
 
-Doing = Done | asyncio.Task[Done | None]
-
-
 class Walk:
-    """One pass. sink: gets what is done, in order; after an object that was paused, nothing more.
+    """One pass. sink: gets the steps in order, and none behind the first object that was paused.
 
-    weight: bytes that reading an object of a size takes of the permits. limit: true when no more may be read.
+    weight: bytes of the permits that an object of a size takes while it is read. limit: true when no more may be read.
     """
 
     def __init__(
@@ -97,51 +94,32 @@ class Walk:
         self._weight = weight
         self._limit = limit
         self._whole_keys = whole_keys
-        self._started: asyncio.Queue[Doing | None] = asyncio.Queue(window)
+        self._window = window
         self._paused = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
-        """True when the listing and the ledger were gone through to their ends. What was found is noted, come what may.
+        """True when the listing and the ledger came to their ends. Outcomes so far are noted even after an error.
 
         It stops between two keys only. The first error that dooms the run cancels the rest and is raised as it is.
         """
         try:
-            async with aclosing(pairs), task_group() as group:
-                group.create_task(self._drain())
-                ended = await self._start_all(group, pairs)
-                await self._started.put(None)
+            ended = await in_order(
+                within_limit(pairs, self._stop),
+                self._start,
+                self._hand_on,
+                self._stop,
+                window=self._window,
+                whole_keys=self._whole_keys,
+            )
         finally:
             await self._notes.flush()
         return ended and not self._paused
 
-    async def _start_all(self, group: asyncio.TaskGroup, pairs: AsyncGenerator[list[Pair], None]) -> bool:
-        last: str | None = None
-        while True:
-            try:
-                batch = await self._next(pairs)
-            except CallFailed as failure:
-                self._stop.set(f"the limit of --max-calls was reached ({failure.code})")
-                return False
-            if batch is None:
-                return not self._stop
-            for pair in batch:
-                if self._must_stop() and pair.key != last:
-                    return False
-                await self._started.put(await self._start(group, pair))
-                last = pair.key
-
-    async def _next(self, pairs: AsyncGenerator[list[Pair], None]) -> list[Pair] | None:
-        """None: there are no more, or the run is to stop."""
-        if self._whole_keys:
-            return await anext(pairs, None)
-        return None if self._stop else await self._stop.race(_following(pairs))
-
-    def _must_stop(self) -> bool:
-        if self._limit():
-            self._stop.set("the limit of --max-calls was reached")
-        return bool(self._stop)
-
-    async def _start(self, group: asyncio.TaskGroup, pair: Pair) -> Doing:
+    async def _start(
+        self, group: asyncio.TaskGroup, pair: Pair, same_key: bool
+    ) -> asyncio.Task[Done | Paused] | Done | None:
+        if self._must_stop() and not same_key:
+            return None
         if pair.absent:
             if pair.version is None:
                 return await self._absent(pair)
@@ -157,19 +135,22 @@ class Walk:
         await self._permits.take(weight)
         return self._task(group, self._read(pair, found), weight)
 
-    def _task(
-        self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, Done | None], weight: int
-    ) -> asyncio.Task[Done | None]:
+    def _must_stop(self) -> bool:
+        if self._limit():
+            self._stop.set("the limit of --max-calls was reached")
+        return bool(self._stop)
+
+    def _task(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, R], weight: int) -> asyncio.Task[R]:
         task = group.create_task(work)
-        # Not in the task itself: one that is cancelled before its first step never runs.
+        # Not in the coroutine: a task that is cancelled before its first step never runs it.
         task.add_done_callback(lambda _: self._permits.give(weight))
         return task
 
-    async def _read(self, pair: Pair, question: ReadRequest) -> Done | None:
-        answer = await self._ask(question)
+    async def _read(self, pair: Pair, request: ReadRequest) -> Done | Paused:
+        answer = await self._ask(request)
         if isinstance(answer, Paused):
-            return None
-        await self._notes.add(answer.verified, question.claims)
+            return answer
+        await self._notes.add(answer.verified, request.claims)
         return Done(pair.key, answer, pair.delete_markers)
 
     async def _absent(self, pair: Pair) -> Done:
@@ -177,14 +158,9 @@ class Walk:
         await self._notes.add(verified)
         return Done(pair.key, ReadResult(verified), pair.delete_markers)
 
-    async def _drain(self) -> None:
-        while (doing := await self._started.get()) is not None:
-            done = await doing if isinstance(doing, asyncio.Task) else doing
-            if done is None:
+    async def _hand_on(self, results: list[Done | Paused]) -> None:
+        for done in results:
+            if isinstance(done, Paused):
                 self._paused = True
             elif not self._paused:
                 await self._sink(done)
-
-
-async def _following(pairs: AsyncGenerator[list[Pair], None]) -> list[Pair] | None:
-    return await anext(pairs, None)

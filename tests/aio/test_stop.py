@@ -52,3 +52,10 @@ async def test_no_watch_is_left_behind() -> None:
         async with CutOff(Stop()):
             raise ValueError("within")
     assert asyncio.all_tasks() == before
+
+
+def test_first_reason_is_kept() -> None:
+    stop = Stop()
+    stop.set("first")
+    stop.set("second")
+    assert stop.reason == "first"

@@ -13,7 +13,7 @@ import pytest
 
 from auditor.aio.stop import Stop
 from auditor.aws.failures import CREDENTIALS_RENEWED
-from auditor.errors import BucketError, CallFailed, CredentialsError, OutputError
+from auditor.errors import BucketError, CallFailed, CredentialsError
 from auditor.model.object import Acl, Ask, Evidence, Grant, Head, Outcome, Skipped, Unread
 from auditor.model.target import Target
 from auditor.s3.calls import Caller, RetryPolicy
@@ -133,22 +133,6 @@ class TestBounds:
         assert await task is True
         assert run.keys == keys(500)
 
-    async def test_slow_sink_holds_back_the_rest(self) -> None:
-        release = asyncio.Event()
-        run = Run(objects(500), permits=4, page_size=20, window=30, ask=ACL_ONLY)
-
-        async def wait(batch: list[Gathered]) -> None:
-            await release.wait()
-            run.done += batch
-
-        run.sink = wait  # type: ignore[method-assign]
-        task = asyncio.create_task(run())
-        await settle(3000)
-        assert run.engine.count("acl") <= 40
-        release.set()
-        assert await task is True
-        assert run.keys == keys(500)
-
     async def test_next_page_is_listed_while_objects_are_read(self) -> None:
         release = asyncio.Event()
 
@@ -162,16 +146,6 @@ class TestBounds:
         assert run.engine.count("list") == 3  # the one at work, one that waits, one in the lister's hand
         release.set()
         assert await task is True
-
-    async def test_order_is_the_listings_whatever_the_order_of_answers(self) -> None:
-        run = Run(objects(300), permits=16, hook=lingers)
-        assert await run() is True
-        assert run.keys == keys(300)
-
-    async def test_empty_bucket(self) -> None:
-        run = Run([])
-        assert await run() is True
-        assert run.done == []
 
     async def test_nothing_is_asked_that_no_rule_needs(self) -> None:
         for ask, asked in ((ACL_ONLY, {"list", "acl"}), (HEAD_ONLY, {"list", "head"}), (NEITHER, {"list"})):
@@ -190,21 +164,6 @@ class TestInterruptions:
 
         before = asyncio.all_tasks()
         run = Run(objects(100), page_size=10, hook=hold)
-        task = asyncio.create_task(run())
-        await settle()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert asyncio.all_tasks() == before
-
-    async def test_cancelled_while_the_sink_works(self) -> None:
-        before = asyncio.all_tasks()
-        run = Run(objects(100))
-
-        async def never(batch: list[Gathered]) -> None:
-            await asyncio.Event().wait()
-
-        run.sink = never  # type: ignore[method-assign]
         task = asyncio.create_task(run())
         await settle()
         task.cancel()
@@ -249,18 +208,6 @@ class TestInterruptions:
         assert run.keys == keys(200)[: len(run.keys)]
         assert len(run.keys) <= 50
 
-    async def test_error_of_the_sink_is_raised_as_itself(self) -> None:
-        run = Run(objects(200))
-
-        async def full(batch: list[Gathered]) -> None:
-            raise OutputError("the disk is full")
-
-        run.sink = full  # type: ignore[method-assign]
-        before = asyncio.all_tasks()
-        with pytest.raises(OutputError, match="full"):
-            await run()
-        assert asyncio.all_tasks() == before
-
     async def test_listing_that_breaks_off_is_raised_as_itself(self) -> None:
         async def break_off(action: str, key: str) -> None:
             if action == "list" and run.engine.count("list") == 3:
@@ -296,18 +243,6 @@ class TestInterruptions:
         assert await task is False
         assert run.keys == keys(10)
         assert asyncio.all_tasks() == before
-
-    async def test_stopped_before_it_began(self) -> None:
-        run = Run(objects(30))
-        run.stop.set("enough")
-        assert await run() is False
-        assert run.done == []
-
-    async def test_first_reason_to_stop_is_kept(self) -> None:
-        stop = Stop()
-        stop.set("first")
-        stop.set("second")
-        assert stop.reason == "first"
 
 
 def versions_of(count: int, each: int) -> list[Entry]:
