@@ -1,4 +1,4 @@
-"""The facts of a bucket that bear on each of its objects: who owns it, and what it lets through."""
+"""The facts of a bucket that affect each of its objects: owner, policy, ACL, public access block, encryption."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.model.object import Acl, Skipped, Unread
 
 @dataclass(frozen=True, slots=True)
 class PublicAccessBlock:
-    """The four switches of GetPublicAccessBlock, of a bucket or of an account, or the union of both."""
+    """The four switches of GetPublicAccessBlock: the bucket's, the account's, or the union of both."""
 
     block_public_acls: bool = False
     ignore_public_acls: bool = False
@@ -20,7 +20,7 @@ class PublicAccessBlock:
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """GetBucketEncryption's default; algorithm None: the bucket has no default encryption."""
+    """The bucket's default encryption (GetBucketEncryption); algorithm None: there is none."""
 
     algorithm: str | None = None
     kms_key_id: str | None = None
@@ -29,34 +29,35 @@ class Encryption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFacts:
-    """What is read of the bucket, once a run, before its objects.
-
-    owner: canonical ID of the bucket's owner. own_id, account: the caller's canonical ID and 12-digit account.
-    ownership: BucketOwnerEnforced, BucketOwnerPreferred or ObjectWriter (also where none was ever set).
-    policy: the policy document as JSON text, "" where there is none. versioning: Enabled, Suspended or Never.
-    request_payer: BucketOwner or Requester.
-    """
+    """The facts of a bucket. A run reads them once, before the objects."""
 
     bucket: str
     region: str | Unread | Skipped
     owner: str | Unread | Skipped
+    """Canonical ID of the bucket's owner."""
     own_id: str | Unread | Skipped
+    """Canonical ID of the caller."""
     account: str | Unread | Skipped
+    """The caller's account, 12 digits."""
     ownership: str | Unread | Skipped
+    """BucketOwnerEnforced, BucketOwnerPreferred, or ObjectWriter, which also stands for a setting never made."""
     public_access_block: PublicAccessBlock | Unread | Skipped
     account_public_access_block: PublicAccessBlock | Unread | Skipped
     acl: Acl | Unread | Skipped
     policy_is_public: bool | Unread | Skipped
     policy: str | Unread | Skipped
+    """The policy document as JSON text, "" where there is none."""
     versioning: str | Unread | Skipped
+    """Enabled, Suspended or Never."""
     encryption: Encryption | Unread | Skipped
     request_payer: str | Unread | Skipped
+    """BucketOwner or Requester."""
 
     @property
     def access_block(self) -> PublicAccessBlock | Unread:
-        """Bucket and account level together, the stricter of each switch.
+        """The stricter setting of each switch, of bucket and account level.
 
-        A skipped level counts as open. With one level unread the union is still known where the other has all four on.
+        A skipped level counts as off. With one level unread the union is still known where the other is on in all four.
         """
         levels = (self.public_access_block, self.account_public_access_block)
         known = [level for level in levels if isinstance(level, PublicAccessBlock)]

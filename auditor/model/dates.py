@@ -1,4 +1,4 @@
-"""Dates: the two forms that S3 writes, read without a parser of all the world's dates, and the one that we write."""
+"""Read the two date forms of S3 by hand, which is faster than a general parser, and write the one form of ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLOCK: Final = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]").fullma
 
 
 def http_date(text: str) -> datetime:
-    """`Fri, 02 Jan 2026 03:04:05 GMT`, or any other form that RFC 5322 knows; raises ValueError."""
+    """Read `Fri, 02 Jan 2026 03:04:05 GMT`, or any other form of RFC 5322; raises ValueError."""
     month = _MONTHS.get(text[8:11])
     if month is None or len(text) != 29 or not text.endswith(" GMT"):
         return parsedate_to_datetime(text)
@@ -23,7 +23,7 @@ def http_date(text: str) -> datetime:
 
 
 def http_date_in_utc(text: str) -> str:
-    """The same as ISO 8601, UTC, seconds; raises ValueError. The days of a bucket are few: each is read once."""
+    """Convert an HTTP date to ISO 8601, UTC, seconds; raises ValueError. A bucket has few days: each is read once."""
     clock = text[17:25]
     if len(text) != 29 or text[8:11] not in _MONTHS or not text.endswith(" GMT") or not _CLOCK(clock):
         return seconds_in_utc(http_date(text))
@@ -36,18 +36,18 @@ def _day(text: str) -> str:
 
 
 def iso_date(text: str) -> datetime:
-    """ISO 8601 of any precision; UTC where it names no zone; raises ValueError."""
+    """Read ISO 8601 of any precision; a date without a zone is UTC; raises ValueError."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def any_date(text: str) -> datetime:
-    """Either form, as an SDK may meet it; raises ValueError."""
+    """Read either form; raises ValueError."""
     return iso_date(text) if text[:1].isdigit() else http_date(text)
 
 
 def seconds_in_utc(moment: datetime) -> str:
-    """ISO 8601, UTC, seconds. A moment that no calendar of UTC's has (the first day of all, far east) as it is."""
+    """ISO 8601, UTC, seconds. A moment that UTC cannot express (year 1, east of Greenwich) keeps its own zone."""
     if moment.tzinfo is not UTC:
         try:
             moment = moment.astimezone(UTC)
@@ -57,5 +57,5 @@ def seconds_in_utc(moment: datetime) -> str:
 
 
 def now_in_utc() -> str:
-    """This moment, in the same form."""
+    """The present moment as ISO 8601, UTC, seconds."""
     return seconds_in_utc(datetime.now(UTC))

@@ -20,25 +20,25 @@ SIZES: Final[Mapping[str, int]] = {
     "xxhash3": 8,
     "xxhash128": 16,
 }
-"""Bytes of each digest that S3 may store (GetObject, S3 API reference)."""
+"""Bytes of each digest that S3 can store (GetObject, S3 API reference)."""
 
 _HEX: Final = re.compile(r"[0-9a-f]+")
 
 
 def of_base64(text: str | bytes, algorithm: str) -> str | None:
-    """Hex; None for what is no base64, or no digest of the algorithm."""
+    """Convert base64 to hex; None where the text is not base64, or has the wrong size for the algorithm."""
     try:
         digest = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):  # ValueError: a str with other characters than ASCII
+    except (binascii.Error, ValueError):  # ValueError: a str with non-ASCII characters
         return None
     return digest.hex() if len(digest) == SIZES[algorithm] else None
 
 
 def of_hex(text: str, algorithm: str) -> str | None:
-    """In lower case; None for what is no digest of the algorithm."""
+    """Convert hex to lower case; None where the text is not hex, or has the wrong size for the algorithm."""
     digest = text.lower()
     return digest if len(digest) == 2 * SIZES[algorithm] and _HEX.fullmatch(digest) else None
 
 
 ALGORITHMS: Final = ("sha256", "sha1", "md5", "crc64nvme")
-"""Every algorithm that can be asked for, the default first."""
+"""Every algorithm that a user can ask for, the default first."""

@@ -12,7 +12,7 @@ from auditor.model.record import record
 
 
 class Severity(StrEnum):
-    """How bad a finding is, worst first."""
+    """The severity of a finding, worst first."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 class Verdict(StrEnum):
-    """Who can reach one object today; where several apply, the first of this order."""
+    """The audience that can reach one object today. Where several verdicts apply, the first of this order counts."""
 
     EXPOSED = "exposed"
     UNKNOWN = "unknown"
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
 
 @record()
 class Finding:
-    """One rule's word on one object, or on the bucket (key None). Never holds metadata values or display names."""
+    """One rule's finding on one object, or on the bucket (key None). Never holds metadata values or display names."""
 
     fingerprint: str
     rule: str
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleUndecided:
-    """A selected rule that could not be judged for the whole run, because a bucket fact could not be read."""
+    """A selected rule that is undecided for the whole run, because a bucket fact is unread."""
 
     rule: str
     action: str
@@ -60,7 +60,7 @@ class RuleUndecided:
 
 @record()
 class Judgement:
-    """What the rules say of one object. undecided: ids of the rules that lacked a fact."""
+    """The verdict and the findings of one object. undecided: ids of the rules that lacked a fact."""
 
     evidence: Evidence
     verdict: Verdict | None
@@ -76,9 +76,9 @@ def fingerprint(
     permission: str | None,
     version_id: str | None = None,
 ) -> str:
-    """32 hex digits that stay the same from run to run. version_id: only where versions are audited.
+    """32 hex digits that are the same in every run. version_id: None unless versions are audited.
 
-    It is the beginning of the SHA-256 of the arguments as a compact ASCII JSON list, the version left out when None.
+    They are the first half of the SHA-256 of the arguments as a compact ASCII JSON list, without a version of None.
     """
     parts = [bucket, key, rule, grantee, permission]
     if version_id is not None:

@@ -1,6 +1,6 @@
 """An object version: its listing entry, its ACL and HEAD, and the facts that could not be read.
 
-A fact is `T | Unread | Skipped`: a value, or the reason why there is none. No empty value ever stands for "not known".
+A fact is `T | Unread | Skipped`: a value, or the reason why there is none. No empty value ever stands for "unknown".
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ANONYMOUS_OWNER: Final = "65a011a29cdf8ec533ec3d1ccaae921c"
 class Unread:
     """A fact that was asked for and could not be read.
 
-    action: API operation (`GetObjectAcl`). code: S3's error code; the HTTP status where the answer has no body;
-    `SSE-C`, `Malformed`, `Timeout`, `ConnectionError`, `MaxCalls` where there is a better word.
+    action: API operation (`GetObjectAcl`). code: S3's error code; the HTTP status where the answer has no body; or
+    `SSE-C`, `Malformed`, `Timeout`, `ConnectionError`, `MaxCalls`, which say more.
     """
 
     action: str
@@ -34,37 +34,40 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A fact that was not asked for, or does not exist there; reason: one phrase for the user."""
+    """A fact that was not asked for, or does not exist on this server. reason: one phrase for the user."""
 
     reason: str
 
 
 @record()
 class ObjectRef:
-    """One object version, or current object, as the listing names it.
-
-    key: as S3 holds it, any unicode. version_id: None unless versions were listed; the null version is "null".
-    etag: without quotes. size: bytes. last_modified: ISO 8601, UTC, seconds. storage_class: STANDARD where S3 says
-    nothing. owner: canonical ID, None where the listing gives none. checksum_algorithms: as S3 writes them ("SHA256").
-    restored: the listing says that a restored copy of an archived object can be read now.
-    """
+    """An entry of the listing: one object version, or the current version of an object."""
 
     key: str
+    """The key as S3 holds it: any Unicode text."""
     etag: str
+    """Without quotes."""
     size: int
+    """Bytes."""
     last_modified: str
+    """ISO 8601, UTC, seconds."""
     version_id: str | None = None
+    """None unless versions were listed; the null version is "null"."""
     storage_class: str = "STANDARD"
+    """STANDARD where S3 says nothing."""
     owner: str | None = None
+    """Canonical ID; None where the listing gives none."""
     is_latest: bool = True
     checksum_algorithms: tuple[str, ...] = ()
+    """As S3 writes them ("SHA256")."""
     checksum_type: str | None = None
     restored: bool = False
+    """The object is archived, and the listing says that a restored copy can be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """One version of an object. version_id: None where it is not known. etag: without quotes. size: bytes."""
+    """One version of an object. version_id: None where it is unknown. etag: without quotes. size: bytes."""
 
     key: str
     version_id: str | None
@@ -74,9 +77,9 @@ class ObjectVersion:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The calls to make for each object. acl, head: None to ask for the fact, else the reason to leave it out.
+    """The calls to make for each object. acl, head: None to ask for the fact, or the reason to skip it.
 
-    acl_for_owner: the ACL is asked all the same where the listing names no owner and a rule needs one.
+    acl_for_owner: ask for the ACL all the same where the listing names no owner and a rule needs one.
     """
 
     acl: Skipped | None = None
@@ -99,9 +102,9 @@ class Grant:
 
 @record(hashed=False)
 class Acl:
-    """An object's or a bucket's ACL, effective as S3 returns it. owner: canonical ID.
+    """An object's or a bucket's ACL as S3 returns it. owner: canonical ID.
 
-    It is looked up in several tables for each object that has it, so its hash is kept.
+    Several tables look it up for each object, so its hash is computed once.
     """
 
     owner: str
@@ -109,18 +112,18 @@ class Acl:
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        kept = self._hash
-        if kept is None:
-            kept = hash((self.owner, self.grants))
-            object.__setattr__(self, "_hash", kept)
-        return kept
+        found = self._hash
+        if found is None:
+            found = hash((self.owner, self.grants))
+            object.__setattr__(self, "_hash", found)
+        return found
 
 
 @record()
 class Head:
-    """HeadObject's members that describe the object; None where S3 said nothing, which is not "no".
+    """The members of HeadObject's answer that describe the object. None: S3 said nothing, which is not "no".
 
-    Times are ISO 8601, UTC, seconds. metadata: names and values, in memory only: the run folder keeps names.
+    Times are ISO 8601, UTC, seconds.
     """
 
     etag: str
@@ -133,6 +136,7 @@ class Head:
     cache_control: str | None = None
     expires: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    """Names and values. Values stay in memory: the run folder has names only."""
     missing_meta: int | None = None
     version_id: str | None = None
     storage_class: str | None = None
@@ -159,7 +163,7 @@ class Head:
 
 
 class Outcome(StrEnum):
-    """What became of a listed object: its facts were read, it was gone, or something could not be read."""
+    """The outcome of a listed object: its facts were read, it was gone, or a fact could not be read."""
 
     AUDITED = "audited"
     VANISHED = "vanished"
@@ -168,15 +172,14 @@ class Outcome(StrEnum):
 
 @record(kw_only=True)
 class DigestSources:
-    """Digests of one object version, each algorithm ("sha256") to lower-case hex, by whose word they are.
-
-    stored: S3's own, of the whole object. recorded: the ledger's. read: of the bytes, where this run has read them and
-    they are not what was stored or recorded.
-    """
+    """The digests of one object version from three sources; each maps an algorithm ("sha256") to lower-case hex."""
 
     stored: Mapping[str, str] = field(default_factory=dict)
+    """S3's own checksums of the whole object."""
     recorded: Mapping[str, str] = field(default_factory=dict)
+    """The ledger's digests."""
     read: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the bytes, where this run read them and they differ from the stored or recorded ones."""
 
 
 NO_LEDGER: Final = Skipped("no ledger was given")
@@ -184,21 +187,19 @@ NO_LEDGER: Final = Skipped("no ledger was given")
 
 @record()
 class Evidence:
-    """All that gather learnt of one object, and fixity of its digests.
-
-    changed: HEAD's ETag differs from the listing's; `ref` then has HEAD's values.
-    """
+    """The facts of one object: from the listing, its ACL, its HEAD, S3's checksums and the ledger."""
 
     ref: ObjectRef
     acl: Acl | Unread | Skipped
     head: Head | Unread | Skipped
     vanished: bool = False
     changed: bool = False
+    """HEAD's ETag differs from the listing's; `ref` then has HEAD's values."""
     digests: DigestSources | Skipped = NO_LEDGER
 
     @property
     def owner(self) -> str | Unread | Skipped:
-        """Canonical ID of the object's owner: by its ACL where that was read, else by the listing (FetchOwner)."""
+        """Canonical ID of the object's owner, from its ACL; from the listing (FetchOwner) where no ACL was read."""
         if isinstance(self.acl, Acl):
             return self.acl.owner
         return self.acl if self.ref.owner is None else self.ref.owner

@@ -1,4 +1,4 @@
-"""A parsed bucket policy: statements, principals, actions, resources and conditions, without any evaluation."""
+"""Parse a bucket policy into statements, principals, actions, resources and conditions, without evaluating it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MOST_CHARACTERS: Final = 100_000
-"""S3 takes policies of 20 KB; a text far beyond that is none."""
+"""S3 takes policies of up to 20 KB; a text far longer is not parsed."""
 
 _FIELDS: Final = frozenset({"Sid", "Effect", "Condition"}) | {
     prefix + name for name in ("Principal", "Action", "Resource") for prefix in ("", "Not")
@@ -21,16 +21,15 @@ _VERSIONS: Final = frozenset({"2008-10-17", _WITH_VARIABLES})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One statement as written. A `not_` flag says that the list came under NotPrincipal, NotAction, NotResource.
-
-    principals: (kind, value), kind AWS, CanonicalUser, Service or Federated. conditions: (operator, key, values).
-    """
+    """One statement as written. A `not_` flag says that the list stood under NotPrincipal, NotAction or NotResource."""
 
     allows: bool
     principals: tuple[tuple[str, str], ...]
+    """(kind, value); kind is AWS, CanonicalUser, Service or Federated."""
     actions: tuple[str, ...]
     resources: tuple[str, ...]
     conditions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """(operator, key, values)."""
     not_principal: bool = False
     not_action: bool = False
     not_resource: bool = False
@@ -38,16 +37,16 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """variables: `${...}` in a resource means something (Version 2012-10-17)."""
+    """A whole policy. variables: `${...}` in a resource is a policy variable (Version 2012-10-17)."""
 
     statements: tuple[Statement, ...] = ()
     variables: bool = True
 
 
 def parse(text: str) -> Policy:
-    """The policy of a document, "" being no policy; ValueError says in a sentence why the text is none.
+    """Parse a policy document; "" is a policy without statements. Raises ValueError with a sentence for the user.
 
-    Stricter than JSON: a name that stands twice, or that policies do not have, may change the meaning: refused.
+    It is stricter than JSON: a duplicate or an unknown name could change the meaning, so both are refused.
     """
     if not text:
         return Policy()
@@ -101,7 +100,7 @@ def _statement(item: object) -> Statement:
 
 
 def _either(item: Mapping[str, Any], name: str) -> tuple[bool, object]:
-    """Whether the element stands under its Not form, and its value."""
+    """Whether the statement has the Not form of the element, and the element's value."""
     negated = f"Not{name}" in item
     if negated == (name in item):
         raise ValueError(f"a statement has not exactly one of {name} and Not{name}")
@@ -140,4 +139,4 @@ def _scalars(value: object) -> tuple[str, ...]:
 
 
 EVERYONE: Final = ("AWS", "*")
-"""The principal `"*"` or `{"AWS": "*"}`, which S3 takes for the same."""
+"""The principal `"*"` or `{"AWS": "*"}`; S3 treats both alike."""

@@ -1,4 +1,4 @@
-"""Immutable records that cost little to make: of some kinds an audit makes several for each object."""
+"""Immutable records that are cheap to construct: an audit makes several for each object."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True)
 def record(*, kw_only: bool = False, hashed: bool = True) -> Callable[[type[T]], type[T]]:
-    """A slotted dataclass with a hash, frozen for the type checker alone.
+    """A slotted dataclass with a hash, frozen for the type checker only.
 
-    What is frozen at run time too sets each field through object.__setattr__ (dataclasses, "Frozen instances"), and
-    takes several times as long to make. hashed: False for a class with a hash of its own.
+    A class that is frozen at run time too sets each field through object.__setattr__ (dataclasses, "Frozen instances"),
+    which takes several times as long. hashed: False for a class with its own hash.
     """
 
     def wrap(cls: type[T]) -> type[T]:

@@ -11,7 +11,7 @@ from auditor.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """start_after: whole key, exclusive. stop_at: whole key, inclusive. versions: each version, not the current one."""
+    """start_after: a whole key, exclusive. stop_at: a whole key, inclusive. versions: all versions, or the current."""
 
     bucket: str
     prefix: str = ""
@@ -20,7 +20,7 @@ class Target:
     stop_at: str | None = None
 
     def covers(self, key: str) -> bool:
-        """The key lies in (start_after, stop_at]; keys compare as S3 orders them, by their UTF-8 bytes."""
+        """The key lies in (start_after, stop_at]. Python orders str as S3 orders keys, by their UTF-8 bytes."""
         after = self.start_after is None or key > self.start_after
         return after and not self.beyond(key)
 
@@ -29,7 +29,7 @@ class Target:
 
     @property
     def whole(self) -> bool:
-        """No key range: such a run may become the latest one."""
+        """The target has no key range: its run may become the latest one."""
         return self.start_after is None and self.stop_at is None
 
     @property
@@ -48,7 +48,7 @@ class Target:
 
 
 def check_bucket_name(bucket: str) -> str:
-    """The name, when a bucket can have it (3 to 255 of letters, digits, dot, hyphen, underscore); else UsageError."""
+    """Return the name if a bucket can have it (3 to 255 letters, digits, `.`, `-`, `_`); else raise UsageError."""
     if not BUCKET_NAME.fullmatch(bucket) or ".." in bucket:
         raise UsageError(
             f"{bucket!r} is not a bucket name: write the target like s3://my-bucket or s3://my-bucket/prefix/"
@@ -61,7 +61,7 @@ def check_bucket_name(bucket: str) -> str:
 
 
 def _check_key(text: str) -> None:
-    """Keys are UTF-8; an argument that is not holds lone surrogates."""
+    """Raise UsageError for a key that is not UTF-8: Python decodes such an argument to lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -71,7 +71,7 @@ def _check_key(text: str) -> None:
 def parse_target(
     uri: str, *, versions: bool = False, start_after: str | None = None, stop_at: str | None = None
 ) -> Target:
-    """`s3://BUCKET[/PREFIX]`; everything behind the first slash is the prefix, to the letter. Raises UsageError."""
+    """Parse `s3://BUCKET[/PREFIX]`; the prefix is everything after the first slash, unchanged. Raises UsageError."""
     scheme, separator, rest = uri.partition("://")
     if scheme.lower() != "s3" or not separator:
         raise UsageError(f"{uri!r} is not an S3 URI: write s3://BUCKET or s3://BUCKET/PREFIX")
@@ -84,4 +84,4 @@ def parse_target(
 
 
 BUCKET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
-"""Today's names and those of before 2018 (capitals, underscores): nothing that could be a path."""
+"""Today's names, and the names from before 2018 with capitals and underscores. None of them can be a path."""

@@ -1,4 +1,4 @@
-"""What a rule is: a pure function from declared facts to hits, with an id, a severity and its own documentation."""
+"""The type of a rule: a pure function from declared facts to hits, with an id, a severity and documentation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECTIONS: Final = ("Why", "Flagged", "Not flagged", "Blind to", "Fix")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What a rule found; the judge adds key, rule and fingerprint. severity: where it differs from the rule's."""
+    """One thing that a rule found; the judge makes a finding of it. severity: None for the rule's own."""
 
     message: str
     grantee: str | None = None
@@ -46,36 +46,39 @@ Validate = Callable[[Mapping[str, Any]], None]
 
 
 def any_options(options: Mapping[str, Any]) -> None:
-    """The options of a rule that takes whatever is of the right type."""
+    """Accept all options: the types are enough for most rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """id: stable for ever ("O02"). name: kebab-case. reads: the facts `check` takes, in its parameters' order.
+    """A rule with its check.
 
-    A fact's name is `ref`, `acl`, `head`, `owner` (canonical ID of the object's owner, by its ACL where that was read,
-    else by the listing), `digests` (only with a ledger), `bucket.X` (X of bucket.BucketFacts), `trusted` (frozenset of
-    canonical IDs), or `config.X`: option X of the configuration's [rules.ID], without which the rule is not selected.
-    options: each option's name and the Python type its TOML value must have. validate: raises ValueError, one phrase
-    for the user, for options of the right types whose values mean nothing.
+    The facts by name: `ref`, `acl`, `head`; `owner`, the canonical ID of the object's owner (Evidence.owner); `digests`
+    (only with a ledger); `bucket.X`, X of BucketFacts; `trusted`, a frozenset of canonical IDs; `config.X`, option X of
+    [rules.ID] in auditor.toml. A rule is not selected unless all its options are configured.
     """
 
     id: str
+    """Such as O02. An id never changes its meaning and is never used again."""
     name: str
+    """In kebab-case."""
     severity: Severity
     reads: tuple[str, ...]
+    """The facts that `check` takes, in the order of its parameters."""
     check: Check
     options: Mapping[str, type] = field(default_factory=dict)
+    """Each option's name, and the Python type that its TOML value must have."""
     validate: Validate = any_options
+    """Raises ValueError with one phrase for the user, where an option of the right type has an invalid value."""
 
     @property
     def per_object(self) -> bool:
-        """Judged for each object; otherwise once for the bucket."""
+        """The rule is judged for each object; else once for the bucket."""
         return bool(OBJECT_FACTS.intersection(self.reads))
 
     @property
     def doc(self) -> str:
-        """The check's docstring, dedented: lines that begin with the words of SECTIONS."""
+        """The check's docstring, dedented. Its lines begin with the words of SECTIONS."""
         return inspect.getdoc(self.check) or ""
 
     @property
@@ -87,7 +90,7 @@ class Rule:
 
 
 def rule(
-    id: str,  # noqa: A002 - "id" is the field's own word for it
+    id: str,  # noqa: A002 - the field is called "id"
     name: str,
     severity: Severity,
     *,
@@ -95,7 +98,7 @@ def rule(
     options: Mapping[str, type] | None = None,
     validate: Validate = any_options,
 ) -> Callable[[Check], Rule]:
-    """Make a Rule of a check; a declaration that cannot work fails at import."""
+    """Make a Rule of a check function. Raises TypeError at import for unknown facts, or too many or few parameters."""
     declared = options or {}
 
     def wrap(check: Check) -> Rule:
@@ -111,5 +114,5 @@ def rule(
 
 
 def bucket_fact(facts: BucketFacts, name: str) -> Any:
-    """The value behind a rule's `bucket.X`: a fact, Unread or Skipped."""
+    """The fact that a rule calls `bucket.X`."""
     return getattr(facts, name.removeprefix("bucket."))

@@ -18,14 +18,14 @@ GROUPS: Final = {
     "K": "Keys",
     "B": "The bucket",
 }
-"""First letter of an id to what its rules are about, in the registry's order."""
+"""The first letter of an id, and the subject of its rules, in the order of RULES."""
 
 PAGE: Final = """# Rules
 
 <!-- Written by `make docs` from the rules' own docstrings: edit those. -->
 
 `auditor rules` prints this list and `auditor rules O02` one rule. `--only` and `--ignore` choose by id. An id never
-changes its meaning and is never used again. A rule whose facts could not be read is undecided, which is never a pass.
+changes its meaning and is never used again. A rule is undecided where a fact could not be read; that is never a pass.
 """
 
 
@@ -53,7 +53,7 @@ def as_table(rules: Sequence[Rule]) -> str:
 
 
 def as_details(rule: Rule) -> str:
-    """Everything there is to know about one rule."""
+    """The whole documentation of one rule."""
     lines = [
         f"{rule.id} {rule.name} ({rule.severity.value})",
         rule.title,

@@ -1,4 +1,4 @@
-"""Holes that the owner accepts: which undecided objects and rules they cover. Pure."""
+"""Match undecided objects and rules against the holes that the owner accepts. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence[tuple[str, str]]) -> bool:
-    """Every unread fact, as (action, code), of this object is accepted."""
+    """Every unread fact of this object is accepted. unread: (action, code) of each."""
     return bool(unread) and all(
         any(
             entry.rule is None
@@ -21,7 +21,7 @@ def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence
 
 
 def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code: str) -> bool:
-    """A rule that is undecided for the whole run is accepted."""
+    """A rule that is undecided for the whole run, because of this action and code, is accepted."""
     return any(
         entry.prefix is None
         and entry.rule in (None, rule)
@@ -33,14 +33,12 @@ def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A hole that the owner accepts: it stays counted and does not raise exit code 4.
-
-    prefix: objects whose key begins so. rule: a rule left undecided for the whole run. action, code: only holes of
-    this kind. None matches anything. reason: why it is accepted; it is required.
-    """
+    """A hole that the owner accepts: it is still counted, but does not raise exit code 4. None matches anything."""
 
     reason: str
     prefix: str | None = None
+    """Of the objects' keys."""
     rule: str | None = None
+    """Id of a rule that is undecided for the whole run."""
     action: str | None = None
     code: str | None = None

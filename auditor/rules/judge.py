@@ -1,7 +1,7 @@
-"""The judge: hands each rule the facts it declared, and turns a fact that could not be read into an undecided rule.
+"""The judge gives each rule the facts that it declares; an unread fact makes the rule undecided.
 
-Most objects of a bucket have the same owner and the same grants, and a rule is a pure function of the facts it
-declares: what the rules say that read nothing else of an object is asked once for each ACL, and remembered.
+Most objects of a bucket have the same owner and the same grants, and a rule is a pure function of its facts. So the
+judge runs a rule that reads only ACL and owner once for each ACL, and remembers the answer.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from auditor.rules.plan import Plan
 from auditor.verdict.judge import VerdictJudge
 
 SHARED_FACTS: Final = frozenset({"acl", "owner"})
-"""The facts that objects have in common; they follow from the ACL, and where that is not read from the listed owner."""
+"""The facts that many objects have in common. The owner comes from the ACL, or from the listing if no ACL is read."""
 
 REMEMBERED: Final = 1024
-"""ACLs whose answers are kept; beyond them the least lately seen is forgotten."""
+"""The number of ACLs whose answers are remembered; the least recently used is dropped first."""
 
 
 class _Ready(NamedTuple):
-    """A rule made ready: its arguments with the facts of the run in place, and where the object's own facts go.
-
-    applies, lacks: a fact of the run was skipped, or unread; a plan leaves such rules out.
-    """
+    """A rule with the facts of the run filled into its arguments."""
 
     order: int
     rule: Rule
     arguments: tuple[Any, ...]
     places: tuple[tuple[int, str], ...]
+    """Index and name of each argument that is a fact of the object."""
     applies: bool
+    """No fact of the run was skipped."""
     lacks: bool
+    """A fact of the run is unread. A plan leaves such rules out."""
 
     @classmethod
     def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> _Ready:
@@ -46,11 +46,11 @@ class _Ready(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """It reads nothing of an object that is not in SHARED_FACTS."""
+        """Every fact that it reads of an object is in SHARED_FACTS."""
         return SHARED_FACTS.issuperset(name for _, name in self.places)
 
     def ask(self, facts: Mapping[str, Any]) -> _Answer | None:
-        """None: nothing is to be said, for no hit is found, or a fact was skipped and the rule does not apply."""
+        """The rule's answer; None without a hit, or where a fact was skipped, so that the rule does not apply."""
         arguments = list(self.arguments)
         unread = self.lacks
         for place, name in self.places:
@@ -65,7 +65,7 @@ class _Ready(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What one rule says. hits None: it lacks a fact."""
+    """The answer of one rule. hits None: a fact is unread."""
 
     order: int
     rule: Rule
@@ -73,7 +73,7 @@ class _Answer(NamedTuple):
 
 
 class Judge:
-    """Pure but for its inputs: same facts, same findings. Made once a run."""
+    """Judges the bucket and each object of one run. It is pure: the same facts give the same findings."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Judge:
         return self._findings([answer for one in self._of_bucket if (answer := one.ask({}))], None, None)
 
     def object(self, evidence: Evidence) -> Judgement:
-        """What the rules and the verdict say of one object; nothing of one that vanished."""
+        """The findings and the verdict of one object; nothing for an object that vanished."""
         if evidence.vanished:
             return Judgement(evidence, None, (), ())
         ref, acl, head = evidence.ref, evidence.acl, evidence.head
@@ -118,7 +118,7 @@ class Judge:
         return Judgement(evidence, verdict, tuple(self._findings(answers, ref.key, ref.version_id)), undecided)
 
     def _ask_shared(self, acl: Acl | Unread | Skipped, listed_owner: str | None) -> Sequence[_Answer]:
-        """The answers of the rules that read no more of an object than these; an ACL names the owner itself."""
+        """The answers of the rules that read SHARED_FACTS only. listed_owner: None where the ACL names the owner."""
         owner = acl.owner if isinstance(acl, Acl) else acl if listed_owner is None else listed_owner
         facts = {"acl": acl, "owner": owner}
         return tuple(answer for one in self._shared if (answer := one.ask(facts)))
@@ -142,7 +142,7 @@ class Judge:
 
 
 def _fixed_facts(rule: Rule, facts: BucketFacts, trusted: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a rule that are the same for every object of the run."""
+    """A rule's facts that are the same for every object of the run."""
     fixed: dict[str, Any] = {}
     for name in rule.reads:
         if name.startswith("bucket."):

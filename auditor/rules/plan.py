@@ -1,4 +1,4 @@
-"""What to ask and what to judge: follows from the selected rules and the bucket's facts, before the first object."""
+"""Plan the calls for each object and the rules to judge, from the selected rules and the bucket's facts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rules that can be judged, the rules that lack a bucket fact, and the calls to make for each object."""
+    """The rules to judge, the rules that lack a bucket fact, and the calls to make for each object."""
 
     bucket_rules: tuple[Rule, ...]
     object_rules: tuple[Rule, ...]
@@ -25,9 +25,10 @@ class Plan:
 
 
 def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
-    """A rule that lacks a bucket fact is undecided here, once, and dropped; one whose fact is skipped is dropped.
+    """Drop a rule whose bucket fact is skipped, and count a rule whose bucket fact is unread as undecided, once.
 
-    With BucketOwnerEnforced so are the rules on ACLs and owners: no grant counts and the bucket's owner owns all.
+    With BucketOwnerEnforced the rules on ACLs and owners are dropped too: no grant counts, and the bucket's owner owns
+    every object.
     """
     ready: list[Rule] = []
     undecided: list[RuleUndecided] = []
@@ -57,9 +58,6 @@ def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
 
 
 def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:
-    """The plan of a run that goes on: a rule that it could not judge before stays undecided, whatever is readable now.
-
-    The objects of that time are not read again.
-    """
+    """The plan of a resumed run: a rule that was undecided stays so, because earlier objects are not read again."""
     now = {item.rule for item in plan.undecided}
     return replace(plan, undecided=(*plan.undecided, *(item for item in earlier if item.rule not in now)))

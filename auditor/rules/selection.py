@@ -18,10 +18,11 @@ def select(
     *,
     ledger: bool = True,
 ) -> tuple[Rule, ...]:
-    """The rules of a run, in the registry's order. A rule whose options are not configured is left out; at the level
-    `exposure` so is one that needs a HEAD, and without a ledger one that needs digests.
+    """The rules of a run, in the order of RULES.
 
-    Raises UsageError for an id that does not exist, or a rule asked for by name that lacks its options or the ledger.
+    A rule is left out where its options are not configured, where it needs a HEAD at the level `exposure`, or where it
+    needs digests and there is no ledger. Raises UsageError for an unknown id, and for a rule in `only` that lacks its
+    options or the ledger.
     """
     known = {rule.id for rule in rules}
     only, ignore = {name.upper() for name in only}, {name.upper() for name in ignore}

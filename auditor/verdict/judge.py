@@ -1,12 +1,12 @@
-"""Who can reach one object today: its ACL, the bucket policy and the public access block, brought to one word.
+"""Bring an object's ACL, the bucket policy and the public access block to one word: the verdict.
 
-Choices where S3's guide leaves room, all to the careful side:
+S3's guide leaves room in some cases. The judge then takes the careful side:
 
-* A grant to a group other than the two public ones (LogDelivery, or one we do not know) shares: it is someone else.
-* AuthenticatedUsers, and everyone of a policy, stay exposed on an SSE-KMS object: an account that the key's own policy
-  admits could be among them. Only what AllUsers may *read* is masked there: a request without a signature has no key.
-* RestrictPublicBuckets also cuts other accounts off a public policy; what such a policy allows to them stays shared.
-* A foreign owner may do everything to the object, so that only a Deny of every way masks it.
+* A grant to a group other than the two public ones (LogDelivery, or an unknown group) shares the object.
+* AuthenticatedUsers, and the principal `*` of a policy, expose an SSE-KMS object: the key's own policy may admit one of
+  these accounts. A READ grant to AllUsers is masked there, because an unsigned request cannot use the key.
+* RestrictPublicBuckets also cuts other accounts off a public policy. The object stays shared all the same.
+* A foreign owner may do everything to the object. Only a Deny of every way masks it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from auditor.verdict.reach import ALL_WAYS, NOTHING, READ, READ_ACP, VERSION_WAY
 WAYS_OF: Final = {
     "READ": READ,
     "READ_ACP": READ_ACP,
-    "WRITE": 0,  # means nothing on an object
+    "WRITE": 0,  # has no effect on an object
     "WRITE_ACP": WRITE_ACP,
     "FULL_CONTROL": ALL_WAYS,
 }
@@ -32,25 +32,25 @@ _PRIVATE, _MASKED, _SHARED, _UNKNOWN, _EXPOSED = range(len(_RANKED))
 
 
 class VerdictJudge:
-    """Made once a run; `verdict` is a pure function of one object's facts.
+    """One judge serves a whole run; `verdict` is a pure function of one object's facts.
 
-    trusted: canonical IDs, account numbers or policy principals that do not count as others. versions: the run lists
-    versions, so that the objects that are not the latest can be reached by version only.
+    trusted: canonical IDs, account numbers or policy principals that count as insiders. versions: the run lists
+    versions; an object that is not the latest can be reached by its version only.
     """
 
     def __init__(self, facts: BucketFacts, trusted: frozenset[str], versions: bool) -> None:
-        self._insiders = Principals(facts, trusted)
-        self._own = trusted | {self._insiders.owner} if self._insiders.owner else trusted
+        self._principals = Principals(facts, trusted)
+        self._own = trusted | {self._principals.owner} if self._principals.owner else trusted
         self._versions = versions
         self._enforced = facts.ownership == BUCKET_OWNER_ENFORCED
         self._ignores_public_acls = facts.ignores_public_acls
         self._restricts_public_policy = facts.restricts_public_policy
         policy = _policy(facts)
         self._floor = _UNKNOWN if policy is None else _PRIVATE
-        self._policy = CompiledPolicy(policy or Policy(), facts.bucket, self._insiders)
+        self._policy = CompiledPolicy(policy or Policy(), facts.bucket, self._principals)
 
     def verdict(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Verdict:
-        """The strongest of what the ACL and the policy come to."""
+        """The stronger of the ACL's and the policy's result."""
         ways = VERSION_WAYS if self._versions and not ref.is_latest else ALL_WAYS
         reach = self._policy.reach(ref.key)
         rank = self._floor
@@ -74,7 +74,7 @@ class VerdictJudge:
     def _by_acl(
         self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped, ways: int, live: int
     ) -> int:
-        """ways: those that lead to the object at all. live: those of them that the policy does not deny to everyone."""
+        """ways: every way to the object. live: the ways that the policy does not deny to everyone."""
         if isinstance(acl, Unread):
             return _UNKNOWN
         if self._enforced:
@@ -103,14 +103,14 @@ class VerdictJudge:
         return self._by_another(granted & live)
 
     def _by_another(self, live: int) -> int:
-        """A canonical ID that is no insider's, as far as is known, and the ways that are open to it."""
+        """The rank of a canonical ID other than the known insiders'. live: the ways that are open to it."""
         if not live:
             return _MASKED
-        return _UNKNOWN if self._insiders.owner is None else _SHARED
+        return _UNKNOWN if self._principals.owner is None else _SHARED
 
 
 def _policy(facts: BucketFacts) -> Policy | None:
-    """None: the policy is not known."""
+    """The parsed policy; None where it is unread, skipped or malformed."""
     if not isinstance(facts.policy, str):
         return None
     try:
@@ -120,5 +120,5 @@ def _policy(facts: BucketFacts) -> Policy | None:
 
 
 def _needs_key(head: Head | Unread | Skipped) -> bool:
-    """The object is known to be encrypted under a KMS key."""
+    """HEAD says that the object is encrypted under a KMS key."""
     return isinstance(head, Head) and (head.server_side_encryption or "").startswith("aws:kms")

@@ -1,4 +1,4 @@
-"""Who does not count as someone else: the bucket's owner, its account, and whom the configuration trusts."""
+"""Sort the principals of a policy into insiders (the owner, its account, trusted ones), everyone, others, undecided."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from auditor.model.policy import EVERYONE
 
 
 class Audience(NamedTuple):
-    """Whom a principal stands for, apart from insiders."""
+    """The outsiders that a principal stands for."""
 
     everyone: bool = False
     others: bool = False
@@ -22,20 +22,20 @@ UNDECIDED: Final = Audience(undecided=True)
 
 
 class Principals:
-    """owner: canonical ID, account: 12 digits, each None where it is not known.
+    """The insiders of one bucket. owner: canonical ID. account: 12 digits. Each is None where it is unknown.
 
-    trusted: canonical IDs, account numbers, or principals word for word as a policy names them.
+    trusted: canonical IDs, account numbers, or principals word for word as a policy writes them.
     """
 
     def __init__(self, facts: BucketFacts, trusted: frozenset[str]) -> None:
         self.owner = facts.owner if isinstance(facts.owner, str) and facts.owner else None
         self.trusted = trusted
-        # The account is the caller's: it is the owner's only where the caller is known to own the bucket.
+        # facts.account is the caller's account. It is the owner's only where the caller owns the bucket.
         own = self.owner is not None and facts.own_id == self.owner
         self.account = facts.account if own and isinstance(facts.account, str) and _is_account(facts.account) else None
 
     def audience(self, kind: str, value: str) -> Audience:
-        """Whom one principal of a policy lets in; kind: AWS, CanonicalUser, Service or Federated."""
+        """The audience of one principal. kind: AWS, CanonicalUser, Service or Federated."""
         if (kind, value) == EVERYONE:
             return Audience(everyone=True)
         if value in self.trusted:
@@ -43,11 +43,11 @@ class Principals:
         if kind in ("Service", "Federated"):
             return OTHERS
         if "*" in value or "?" in value:
-            return UNDECIDED  # S3 takes no such principal; what another server makes of it is not known
+            return UNDECIDED  # S3 refuses such a principal; another server may accept it
         return self._compare(value, self.owner) if kind == "CanonicalUser" else self._of_account(value)
 
     def _of_account(self, value: str) -> Audience:
-        """An account number, or an ARN of IAM or STS; a unique id ("AIDA...") does not tell its account."""
+        """The audience of an account number, or an ARN of IAM or STS. A unique id ("AIDA...") names no account."""
         if _is_account(value):
             return self._compare(value, self.account)
         parts = value.split(":", 5)
@@ -56,7 +56,7 @@ class Principals:
         account, name = parts[4:]
         if _is_account(account):
             return self._compare(account, self.account)
-        # Ceph's users stand there under their names; the canonical ID of such a user is USER, or TENANT$USER.
+        # Ceph writes a user's name here; the canonical ID of such a user is USER, or TENANT$USER.
         user = name.removeprefix("user/")
         return self._compare(f"{account}${user}" if account else user, self.owner)
 

@@ -1,6 +1,6 @@
-"""A bucket policy, read as text: who else may read an object, or read or write its ACL, and what is denied to everyone.
+"""Evaluate a bucket policy for one key: the ways that it allows to everyone and to others, and denies to everyone.
 
-Pure: text and facts in, bits out. What cannot be decided from the text alone is said to be undecided, never guessed.
+Pure: a policy and facts in, bits out. A way that the text alone cannot decide is undecided, never guessed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ READ, READ_ACP, WRITE_ACP, VERSION_WAYS, ALL_WAYS = 0b000011, 0b001100, 0b110000
 NEWEST_TLS: Final = 1.3
 
 
-# ---- what it comes to for one key
+# ---- the effect on one key
 
 
 class Reach(NamedTuple):
-    """Sets of ways: allowed to everyone, to others, perhaps allowed to someone; and denied to everyone."""
+    """Four sets of ways: allowed to everyone, allowed to others, perhaps allowed (undecided), denied to everyone."""
 
     everyone: int = 0
     others: int = 0
@@ -45,14 +45,14 @@ NOTHING: Final = Reach()
 
 
 class _Covers(NamedTuple):
-    """Which objects a resource pattern covers; an undecidable cover is not sure. wildcard None: every object."""
+    """The objects that a resource pattern covers. wildcard None: every object. sure: a match is certain."""
 
     wildcard: Wildcard | None
     sure: bool
 
 
 class _StatementsByKey(NamedTuple):
-    """What a statement adds for the keys that it covers, surely or perhaps."""
+    """A statement's effect on the keys that it surely covers, and on the keys that it perhaps covers."""
 
     covers: tuple[_Covers, ...]
     negated: bool
@@ -70,14 +70,14 @@ class _StatementsByKey(NamedTuple):
 
 
 class CompiledPolicy:
-    """A policy made ready for one bucket; asking costs nothing but a look-up where no statement looks at keys."""
+    """A policy compiled for one bucket. `reach` is a plain attribute read where no statement depends on the key."""
 
-    def __init__(self, policy: Policy, bucket: str, insiders: Principals) -> None:
+    def __init__(self, policy: Policy, bucket: str, principals: Principals) -> None:
         self._bucket = f"{bucket}/"
         self._always = NOTHING
         self._keyed: list[_StatementsByKey] = []
         for statement in policy.statements:
-            surely, perhaps = _effect(statement, insiders)
+            surely, perhaps = _effect(statement, principals)
             if surely == NOTHING == perhaps:
                 continue
             covers = tuple(_covers(text, policy.variables) for text in statement.resources)
@@ -85,7 +85,7 @@ class CompiledPolicy:
             self._add(_StatementsByKey(covers, statement.not_resource, surely, perhaps))
 
     def reach(self, key: str) -> Reach:
-        """What the policy allows and denies for one key of the bucket."""
+        """The ways that the policy allows and denies for one key of the bucket."""
         found = self._always
         if self._keyed:
             path = self._bucket + key
@@ -104,15 +104,15 @@ class CompiledPolicy:
     def _add(self, keyed: _StatementsByKey) -> None:
         surely = any(cover.sure and self._covers_all(cover) for cover in keyed.covers)
         if not keyed.covers or surely:
-            # No key decides: the statement covers all of the bucket's objects, or none.
+            # The key does not matter: the statement covers every object of the bucket, or none.
             if surely != keyed.negated:
                 self._always = self._always.with_(keyed.surely)
         else:
             self._keyed.append(keyed)
 
 
-def _effect(statement: Statement, insiders: Principals) -> tuple[Reach, Reach]:
-    """What the statement does to the keys that it surely covers, and to those that it perhaps covers."""
+def _effect(statement: Statement, principals: Principals) -> tuple[Reach, Reach]:
+    """The statement's effect on the keys that it surely covers, and on the keys that it perhaps covers."""
     ways = _ways(statement)
     if not statement.allows:
         plain = not (statement.conditions or statement.not_principal or statement.not_action or statement.not_resource)
@@ -120,7 +120,7 @@ def _effect(statement: Statement, insiders: Principals) -> tuple[Reach, Reach]:
     if statement.not_principal:
         audiences = [UNDECIDED]
     else:
-        audiences = [insiders.audience(*principal) for principal in statement.principals]
+        audiences = [principals.audience(*principal) for principal in statement.principals]
     everyone, others, undecided = (ways if any(column) else 0 for column in zip(NOBODY, *audiences, strict=True))
     perhaps = Reach(undecided=everyone | others | undecided)
     decided = not (statement.not_action or statement.not_resource) and all(map(_anyone_meets, statement.conditions))
@@ -134,7 +134,7 @@ def _ways(statement: Statement) -> int:
 
 
 def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
-    """Whether everybody can send a request that meets the condition: over TLS, of a version that exists."""
+    """Everybody can send a request that meets the condition: it asks for TLS, or for a TLS version that exists."""
     operator, key, values = condition
     match operator.removesuffix("IfExists"), key.lower():
         case "Bool", "aws:securetransport":
@@ -153,7 +153,7 @@ def _covers(text: str, variables: bool) -> _Covers:
     if len(parts) < 6 or parts[0] != "arn" or "$" in "".join(head):
         return _Covers(None, False)
     wildcard = Wildcard.of(parts[5], variables=variables)
-    # Objects have no region and no account in their ARNs; Ceph has tenants there, which we do not know.
+    # An object's ARN has no region and no account. Ceph writes a tenant there, and we do not know the tenant.
     plain = parts[2] == "s3" and not "".join(parts[3:5]).strip("*")
     if not plain and not Wildcard.of(parts[2]).matches("s3"):
         return _Covers(Wildcard.of(""), True)

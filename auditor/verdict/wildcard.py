@@ -1,4 +1,4 @@
-"""Wildcards as bucket policies have them: `*` is any text, `?` any one character, `${name}` a policy variable."""
+"""The wildcards of bucket policies: `*` is any text, `?` any one character, `${name}` a policy variable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Piece(NamedTuple):
         return True
 
     def find(self, text: str, start: int, end: int) -> int:
-        """The first place within text[start:end], or -1."""
+        """The index of the first match within text[start:end], or -1."""
         if len(self.runs) == 1:
             return text.find(self.runs[0], start, end)
         return next((i for i in range(start, end - self.length + 1) if self.stands_at(text, i)), -1)
@@ -33,10 +33,10 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """A pattern, matched against a whole text, case and all. sure: it holds no policy variable.
+    """A pattern that must match a whole text, with its case. sure: the pattern holds no policy variable.
 
-    pieces: what stands between the `*`. Each is taken at its first place and never moved again: a later place could not
-    help the pieces after it, so that nothing is ever tried twice.
+    pieces: the text between the `*`. Each piece is matched at its first position and never moved: a later position
+    could not help the pieces after it, so there is no backtracking.
     """
 
     pieces: tuple[_Piece, ...]
@@ -44,7 +44,7 @@ class Wildcard:
 
     @classmethod
     def of(cls, pattern: str, *, variables: bool = False) -> Wildcard:
-        """variables: `${name}` is any text, so that a match is no longer sure, and `${*}` is a plain `*`."""
+        """variables: `${name}` stands for any text, which makes a match unsure, and `${*}` for a plain `*`."""
         pieces, sure = [[""]], True
         for part in (_TOKEN if variables else _TOKEN_2008).findall(pattern):
             variable = variables and part.startswith("${") and part not in _LITERALS
@@ -74,14 +74,14 @@ class Wildcard:
         return True
 
     def may_match_after(self, start: str) -> bool:
-        """False: no text that begins with `start`, and goes on, matches."""
+        """False: no text that is longer than `start` and begins with it matches."""
         head = self._head
         if len(head) > len(start) or self._literal:
             return head.startswith(start) and head != start
         return start.startswith(head)
 
     def matches_all_after(self, start: str) -> bool:
-        """Every text that begins with `start`, and goes on, matches: the pattern is a beginning of it, then `*`."""
+        """Every text that is longer than `start` and begins with it matches: the pattern is a prefix of it and `*`."""
         rest = self.pieces[1:]
         return (
             len(self.pieces[0].runs) == 1

@@ -15,10 +15,10 @@ TAKE_OVER: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
 @rule("O01", "acl-everyone-control", Severity.CRITICAL, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: whoever can write an ACL grants themselves the rest: reading, and handing it on.
+    Why: a stranger who can write the ACL can grant every permission on the object to anyone.
     Flagged: WRITE_ACP or FULL_CONTROL for the group AllUsers.
     Not flagged: READ for AllUsers (O02); either permission for AuthenticatedUsers (O03) or a canonical ID (O07).
-    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Blind to: a public access block or a denying policy that masks the grant today; the verdict says so.
     Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
     """
     for grant in acl.grants:

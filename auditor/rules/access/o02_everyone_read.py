@@ -12,10 +12,10 @@ from auditor.rules.base import Hit, rule
 @rule("O02", "acl-everyone-read", Severity.HIGH, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: a grant in an object's own ACL keeps working after the bucket's policy is tightened.
+    Why: a grant in an object's own ACL still works after the bucket policy was tightened.
     Flagged: READ for the group AllUsers.
     Not flagged: READ for AuthenticatedUsers (O04); FULL_CONTROL for AllUsers (O01).
-    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Blind to: a public access block or a denying policy that masks the grant today; the verdict says so.
     Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
     """
     for grant in acl.grants:

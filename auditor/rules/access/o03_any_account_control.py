@@ -15,10 +15,10 @@ TAKE_OVER: Final = frozenset({"WRITE_ACP", "FULL_CONTROL"})
 @rule("O03", "acl-any-account-control", Severity.CRITICAL, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: AuthenticatedUsers is whoever has an AWS account, so anyone; an ACL's writer grants themselves the rest.
+    Why: AuthenticatedUsers is everyone with an AWS account; each of them can then grant every permission to anyone.
     Flagged: WRITE_ACP or FULL_CONTROL for the group AuthenticatedUsers.
     Not flagged: READ for AuthenticatedUsers (O04); either permission for AllUsers (O01) or a canonical ID (O07).
-    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Blind to: a public access block or a denying policy that masks the grant today; the verdict says so.
     Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
     """
     for grant in acl.grants:

@@ -12,10 +12,10 @@ from auditor.rules.base import Hit, rule
 @rule("O04", "acl-any-account-read", Severity.HIGH, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: AuthenticatedUsers is not the users of your account: it is whoever has an AWS account, so anyone.
+    Why: AuthenticatedUsers is not your own users: it is everyone with any AWS account.
     Flagged: READ for the group AuthenticatedUsers.
     Not flagged: READ for AllUsers (O02); FULL_CONTROL for AuthenticatedUsers (O03).
-    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Blind to: a public access block or a denying policy that masks the grant today; the verdict says so.
     Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
     """
     for grant in acl.grants:

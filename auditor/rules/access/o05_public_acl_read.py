@@ -9,18 +9,18 @@ from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, Acl
 from auditor.rules.base import Hit, rule
 
-WHO: Final = {ALL_USERS: "anyone on the internet", AUTHENTICATED_USERS: "any AWS account"}
+GROUPS: Final = {ALL_USERS: "anyone on the internet", AUTHENTICATED_USERS: "any AWS account"}
 
 
 @rule("O05", "acl-public-acl-read", Severity.MEDIUM, reads=("acl",))
 def check(acl: Acl) -> Iterator[Hit]:
     """
-    Why: an ACL tells a stranger who owns the object, who else has access, and what is worth attacking next.
+    Why: the ACL names the object's owner and every account with access, which tells an attacker where to go next.
     Flagged: READ_ACP for the group AllUsers or AuthenticatedUsers.
-    Not flagged: FULL_CONTROL, which allows it too (O01, O03); READ_ACP for a canonical ID (O08).
-    Blind to: what masks the grant today (public access block, a denying policy); the verdict says so.
+    Not flagged: FULL_CONTROL, which includes READ_ACP (O01, O03); READ_ACP for a canonical ID (O08).
+    Blind to: a public access block or a denying policy that masks the grant today; the verdict says so.
     Fix: set Object Ownership to BucketOwnerEnforced, or remove the grant with PutObjectAcl.
     """
     for grant in acl.grants:
-        if grant.grantee in WHO and grant.permission == "READ_ACP":
-            yield Hit(f"{WHO[grant.grantee]} can read its ACL", grant.grantee, grant.permission)
+        if grant.grantee in GROUPS and grant.permission == "READ_ACP":
+            yield Hit(f"{GROUPS[grant.grantee]} can read its ACL", grant.grantee, grant.permission)

@@ -18,10 +18,10 @@ ALLOWS: Final = {
 @rule("O07", "acl-account-control", Severity.HIGH, reads=("acl", "bucket.owner", "trusted"))
 def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
-    Why: a public access block does not touch a grant to one account, and an ACL's writer can open it to the world.
+    Why: a public access block does not stop a grant to one account, and that account can open the ACL to everyone.
     Flagged: WRITE_ACP or FULL_CONTROL for a canonical ID that owns neither bucket nor object and is not trusted.
-    Not flagged: the object's own owner (O09 if foreign); groups (O01, O03); reading only (O08).
-    Blind to: which account stands behind a canonical ID, for no call tells; what a policy lets other accounts do.
+    Not flagged: grants to the object's own owner (O09 if foreign), to groups (O01, O03), for reading only (O08).
+    Blind to: the account behind a canonical ID, because no call tells it; grants in the bucket policy.
     Fix: remove the grant with PutObjectAcl, or trust the account in the configuration.
     """
     for grant in acl.grants:

@@ -15,10 +15,10 @@ ALLOWS: Final = {"READ": "another account can read it", "READ_ACP": "another acc
 @rule("O08", "acl-account-read", Severity.MEDIUM, reads=("acl", "bucket.owner", "trusted"))
 def check(acl: Acl, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
-    Why: a public access block does not touch a grant to one account, and nobody sees it in the bucket's policy.
+    Why: a public access block does not stop a grant to one account, and the bucket policy does not show the grant.
     Flagged: READ or READ_ACP for a canonical ID that owns neither bucket nor object and is not trusted.
-    Not flagged: the object's own owner (O09 if foreign); groups (O02, O04, O05); control of the ACL (O07).
-    Blind to: which account stands behind a canonical ID, for no call tells; what a policy lets other accounts do.
+    Not flagged: grants to the object's own owner (O09 if foreign), to groups (O02, O04, O05), of control (O07).
+    Blind to: the account behind a canonical ID, because no call tells it; grants in the bucket policy.
     Fix: remove the grant with PutObjectAcl, or trust the account in the configuration.
     """
     for grant in acl.grants:

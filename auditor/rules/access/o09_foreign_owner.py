@@ -12,11 +12,11 @@ from auditor.rules.base import Hit, rule
 @rule("O09", "owner-foreign", Severity.HIGH, reads=("owner", "bucket.owner", "trusted"))
 def check(owner: str, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
-    Why: an object's owner decides who reads it; the bucket's policy and its owner's settings do not bind that account.
-    Flagged: an owner other than the bucket's; medium when the configuration trusts it, high otherwise.
-    Not flagged: anonymous uploads (O10); buckets with BucketOwnerEnforced, whose owner owns all there is in them.
-    Blind to: which account stands behind a canonical ID; the owners that come back if ACLs are enabled again.
-    Fix: set Object Ownership to BucketOwnerEnforced; or let the owner grant you READ, and copy the object over itself.
+    Why: the object's owner decides who can read it; the bucket policy and the bucket owner's settings do not apply.
+    Flagged: an owner other than the bucket's owner; medium where the configuration trusts it, else high.
+    Not flagged: anonymous uploads (O10); buckets with BucketOwnerEnforced, whose owner owns every object.
+    Blind to: the account behind a canonical ID; the former owners that return if ACLs are enabled again.
+    Fix: set Object Ownership to BucketOwnerEnforced; or ask the owner for READ, and copy the object over itself.
     """
     if owner in (bucket_owner, ANONYMOUS_OWNER):
         return

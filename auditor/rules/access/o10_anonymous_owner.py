@@ -12,10 +12,10 @@ from auditor.rules.base import Hit, rule
 @rule("O10", "owner-anonymous", Severity.CRITICAL, reads=("owner",))
 def check(owner: str) -> Iterator[Hit]:
     """
-    Why: someone unknown could write to the bucket; the object may be malware, or take the place of a real one.
-    Flagged: the owner is the canonical ID that S3 gives to anonymous uploaders.
-    Not flagged: any other foreign owner (O09); buckets with BucketOwnerEnforced, whose owner owns all there is in them.
-    Blind to: anonymous uploads made while ACLs are disabled: they look like the owner's own.
+    Why: a stranger could write to the bucket; the object may be malware, or may have replaced a real one.
+    Flagged: an owner with the canonical ID that S3 gives to anonymous uploaders.
+    Not flagged: any other foreign owner (O09); buckets with BucketOwnerEnforced, whose owner owns every object.
+    Blind to: anonymous uploads from a time when ACLs were disabled: they look like the owner's own.
     Fix: close the bucket to anonymous writers (B03, B04), then inspect the object and delete it.
     """
     if owner == ANONYMOUS_OWNER:

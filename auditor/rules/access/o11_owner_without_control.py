@@ -12,12 +12,12 @@ from auditor.rules.base import Hit, rule
 @rule("O11", "owner-without-control", Severity.MEDIUM, reads=("acl", "bucket.owner"))
 def check(acl: Acl, bucket_owner: str) -> Iterator[Hit]:
     """
-    Why: the bucket's owner pays for an object that it may be unable to read, and whose ACL it may be unable to see.
-    Flagged: an owner other than the bucket's, trusted and anonymous ones too, where the ACL gives the bucket's owner no
+    Why: the bucket's owner pays for an object, but may be unable to read the object or its ACL.
+    Flagged: an object of another owner, trusted or anonymous ones included, whose ACL gives the bucket's owner no
         FULL_CONTROL.
     Not flagged: objects of the bucket's owner, whatever their ACL says; BucketOwnerEnforced, where no ACL counts.
-    Blind to: objects whose ACL we may not read; they are undecided, and this is often the reason.
-    Fix: set Object Ownership to BucketOwnerEnforced; until then, require bucket-owner-full-control of uploads.
+    Blind to: objects whose ACL is denied to us; they are undecided, and a missing grant is often the reason.
+    Fix: set Object Ownership to BucketOwnerEnforced; until then, require bucket-owner-full-control for uploads.
     """
     if acl.owner != bucket_owner and Grant(bucket_owner, "FULL_CONTROL") not in acl.grants:
         yield Hit("the bucket's owner has no full control of it")

@@ -12,11 +12,11 @@ from auditor.rules.base import Hit, rule
 @rule("B01", "bucket-acls-enabled", Severity.MEDIUM, reads=("bucket.ownership",))
 def check(bucket_ownership: str) -> Iterator[Hit]:
     """
-    Why: while ACLs count, each object can be opened on its own, and an uploader from elsewhere owns what it uploads.
-    Flagged: Object Ownership other than BucketOwnerEnforced, or never set.
-    Not flagged: BucketOwnerEnforced, although old grants and owners come back if ACLs are ever enabled again.
-    Blind to: whether anything still relies on the ACLs; access logs tell (aclRequired).
-    Fix: move the grants that are needed to the bucket policy, then set Object Ownership to BucketOwnerEnforced.
+    Why: while ACLs count, each object can be opened on its own, and another account owns the objects that it uploads.
+    Flagged: an Object Ownership other than BucketOwnerEnforced, or none.
+    Not flagged: BucketOwnerEnforced, although old grants and owners return if ACLs are enabled again.
+    Blind to: users who still rely on the ACLs; the access logs show them (aclRequired).
+    Fix: move the necessary grants to the bucket policy, then set Object Ownership to BucketOwnerEnforced.
     """
     if bucket_ownership != BUCKET_OWNER_ENFORCED:
         yield Hit(f"the objects' ACLs count: Object Ownership is {bucket_ownership}")

@@ -12,11 +12,11 @@ from auditor.rules.base import Hit, rule
 @rule("B02", "bucket-block-incomplete", Severity.HIGH, reads=("bucket.access_block",))
 def check(bucket_access_block: PublicAccessBlock) -> Iterator[Hit]:
     """
-    Why: the four switches are what holds when someone makes a mistake in a policy or an ACL.
-    Flagged: a switch that is on neither for the bucket nor for its account; the message names all that are off.
-    Not flagged: a switch that is on at one of the two levels, for S3 takes the stricter.
-    Blind to: grants to single accounts, which no switch touches; the account level where a custom endpoint has none.
-    Fix: turn on all four with PutPublicAccessBlock, for the account if nothing in it is meant to be public.
+    Why: the four switches protect the bucket when someone makes a mistake in a policy or an ACL.
+    Flagged: a switch that is off for the bucket and for its account; the message names all of them.
+    Not flagged: a switch that is on at one of the two levels, because S3 applies the stricter setting.
+    Blind to: grants to single accounts, which no switch stops; the account level, where a custom endpoint has none.
+    Fix: turn on all four with PutPublicAccessBlock; for the whole account if nothing in it has to be public.
     """
     switches = {
         "BlockPublicAcls": bucket_access_block.block_public_acls,

@@ -9,8 +9,8 @@ from auditor.model.finding import Severity
 from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, Acl
 from auditor.rules.base import Hit, rule
 
-WHO: Final = {ALL_USERS: "anyone on the internet", AUTHENTICATED_USERS: "any AWS account"}
-WHAT: Final = {
+GROUPS: Final = {ALL_USERS: "anyone on the internet", AUTHENTICATED_USERS: "any AWS account"}
+ALLOWS: Final = {
     "READ": "list its keys",
     "WRITE": "create objects in it, and delete those they own",
     "READ_ACP": "read its ACL",
@@ -22,13 +22,14 @@ WHAT: Final = {
 @rule("B03", "bucket-acl-public", Severity.CRITICAL, reads=("bucket.acl",))
 def check(bucket_acl: Acl) -> Iterator[Hit]:
     """
-    Why: who lists the keys knows where to look, who writes can plant files at your cost; no policy shows either.
+    Why: strangers who list the keys know where to look, and strangers who write plant files at your cost; the bucket
+        policy shows neither.
     Flagged: any grant of the bucket's ACL to AllUsers or AuthenticatedUsers, one finding each.
     Not flagged: LogDelivery, which delivers access logs; grants to single accounts; the objects' own ACLs (O01 to O08).
-    Blind to: grants that a public access block hides while it is on: S3 does not return them.
+    Blind to: grants that S3 does not return while a public access block is on.
     Fix: remove the grant with PutBucketAcl, or set Object Ownership to BucketOwnerEnforced.
     """
     for grant in bucket_acl.grants:
-        if grant.grantee in WHO:
-            what = WHAT.get(grant.permission, f"do this to it: {grant.permission}")
-            yield Hit(f"{WHO[grant.grantee]} can {what}", grant.grantee, grant.permission)
+        if grant.grantee in GROUPS:
+            allowed = ALLOWS.get(grant.permission, f"do this to it: {grant.permission}")
+            yield Hit(f"{GROUPS[grant.grantee]} can {allowed}", grant.grantee, grant.permission)

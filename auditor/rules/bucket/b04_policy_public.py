@@ -17,12 +17,12 @@ from auditor.rules.base import Hit, rule
 def check(bucket_policy_is_public: bool, bucket_policy: str, bucket_restricts_public_policy: bool) -> Iterator[Hit]:
     """
     Why: one statement of a public policy can open every object of the bucket at once.
-    Flagged: S3 itself calls the policy public (GetBucketPolicyStatus); critical, or medium where RestrictPublicBuckets
-        is known to be on, for the bucket or its account: it keeps strangers out until one call turns it off.
-    Not flagged: a policy that opens the bucket to named accounts; no policy at all, whatever its status says (Ceph
-        calls a bucket with a public ACL so).
-    Blind to: what the policy allows, and to which keys: each object's verdict says so; policies of access points.
-    Fix: name principals in the policy, or narrow it with a condition that S3 counts; turn on BlockPublicPolicy.
+    Flagged: a policy that S3 itself calls public (GetBucketPolicyStatus). It is medium where RestrictPublicBuckets is
+        known to be on, for the bucket or its account: strangers are out until one call turns it off. Else critical.
+    Not flagged: a policy that opens the bucket to named accounts; a bucket without a policy, even if its status is
+        public (Ceph says so of a bucket with a public ACL).
+    Blind to: the actions and keys that the policy allows, which each object's verdict shows; policies of access points.
+    Fix: name the principals in the policy, or add a condition that S3 counts as narrow; turn on BlockPublicPolicy.
     """
     if not bucket_policy or not bucket_policy_is_public:
         return

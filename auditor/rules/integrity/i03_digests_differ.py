@@ -1,4 +1,4 @@
-"""I03: digests of one object differ: S3's stored checksum, the ledger's record, or that of its bytes."""
+"""I03: digests of one object differ: S3's stored checksum, the ledger's record, or the digest of its bytes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from auditor.rules.base import Hit, rule
 @rule("I03", "digests-differ", Severity.CRITICAL, reads=("head", "digests"))
 def check(head: Head, digests: DigestSources) -> Iterator[Hit]:
     """
-    Why: the key, the version and the ETag are the same and the bytes are not: the object was damaged, or replaced in a
-        way that its ETag does not show.
-    Flagged: the full-object checksum that S3 stores is another than the digest that the ledger recorded of the same
-        version; or the bytes, where this run hashed them, have another digest than either.
-    Not flagged: an object with another ETag or size than was recorded: it is a new one, with a digest of its own.
-    Blind to: composite checksums of multipart uploads, which are no digest of the object; algorithms that the run does
-        not want; stored checksums that HEAD does not give for want of kms:Decrypt; runs without a ledger.
-    Fix: keep the object and its versions as they are, read it again (auditor verify), and restore it from a copy whose
-        digest is the recorded one.
+    Why: key, version and ETag are unchanged and the bytes are not: the object was damaged, or replaced in a way that
+        its ETag does not show.
+    Flagged: the full-object checksum that S3 stores differs from the digest that the ledger has of the same version;
+        or the bytes, where this run hashed them, have a digest that differs from one of the two.
+    Not flagged: an object whose ETag or size differs from the ledger's: it is a new object with its own digest.
+    Blind to: composite checksums of multipart uploads, which are no digests of the object; algorithms that the run does
+        not select; stored checksums that HEAD leaves out without kms:Decrypt; runs without a ledger.
+    Fix: keep the object and its versions as they are, read it again (auditor verify), and restore it from a copy that
+        has the recorded digest.
     """
     pairs = (
         ("S3 stores", digests.stored, "the ledger has", digests.recorded),

@@ -18,25 +18,25 @@ RISKS: Final = (
     (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "holds a control of the text's direction"),
     (re.compile(r"\A[=+\-@\t\r]"), "begins like a spreadsheet formula"),
 )
-"""What to look for, and what it is called; the direction controls are Unicode's property Bidi_Control."""
+"""Each risk as a pattern and its words; the direction controls are Unicode's property Bidi_Control."""
 _FIRST: Final = frozenset("/=+-@")
 
 
 def _is_plain(key: str) -> bool:
-    """Told at a glance, as nearly all keys can be: they have nothing that RISKS looks for."""
+    """A quick test that nearly all keys pass: no pattern of RISKS can match."""
     return key.isascii() and key.isprintable() and ".." not in key and key[:1] not in _FIRST
 
 
 @rule("K01", "key-risky", Severity.LOW, reads=("ref",))
 def check(ref: ObjectRef) -> Iterator[Hit]:
     """
-    Why: S3 takes any key; the shell, sync tool, log viewer or spreadsheet that gets it next may do what it says.
-    Flagged: control characters, CR or LF; a segment that is just `..`, between backslashes too; a leading `/`; controls
-        of the text's direction, which make a name look like another; a first character `=`, `+`, `-`, `@`, tab or CR.
-    Not flagged: `//`, spaces, quotes, markup and letters of any script, harmless where they are handled as data; two
-        dots within a name; a formula's character that is not the key's first.
+    Why: S3 takes any key, but the next shell, sync tool, log viewer or spreadsheet may execute or obey it.
+    Flagged: control characters, CR or LF; a segment `..`, between backslashes too; a leading `/`; controls of text
+        direction, which make a name look like another; a first character `=`, `+`, `-`, `@`, tab or CR.
+    Not flagged: `//`, spaces, quotes, markup and letters of any script, which are harmless as data; two dots within a
+        name; a formula character that is not the key's first.
     Blind to: letters that look alike, zero-width characters, line separators other than CR and LF.
-    Fix: copy the object to a plain key and delete this one; refuse such keys where they are made.
+    Fix: copy the object to a plain key and delete this one; refuse such keys in the program that makes them.
     """
     if _is_plain(ref.key):
         return

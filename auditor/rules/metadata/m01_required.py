@@ -33,12 +33,12 @@ def validate(options: Mapping[str, Any]) -> None:
 )
 def check(head: Head, required: list[str]) -> Iterator[Hit]:
     """
-    Why: retention, billing and access tools go by metadata, and pass over an object that lacks it without a word.
-    Flagged: names of required in [rules.M01] that are not among the object's user metadata, upper or lower case; all
-        in one finding.
-    Not flagged: a name that is there with an empty value; tags, which are not metadata.
-    Blind to: entries that S3 holds but cannot deliver in a header (x-amz-missing-meta); such a name counts as missing.
-    Fix: copy the object over itself with the metadata added, and set it where objects are uploaded.
+    Why: retention, billing and access tools rely on metadata, and silently ignore an object that lacks it.
+    Flagged: names of required in [rules.M01] that the object's user metadata lacks, whatever their case; one finding
+        names all of them.
+    Not flagged: a name with an empty value; tags, which are not metadata.
+    Blind to: entries that S3 has but cannot send in a header (x-amz-missing-meta); such a name counts as missing.
+    Fix: copy the object over itself with the metadata added, and change the program that uploads.
     """
     present = {name.lower() for name in head.metadata}
     missing = [name for name in dict.fromkeys(name.lower() for name in required) if name not in present]
