@@ -1,4 +1,4 @@
-"""Manifests in CSV: ours, with every version and all its evidence, and plain ones with a name and a digest a row."""
+"""Manifests in CSV: our own, with all evidence of every version, and plain tables with a key and a digest a row."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from auditor.ledger.base import KeyRecord, Version
@@ -26,22 +24,21 @@ COLUMNS: Final = (
     "verified_at",
     "bytes_read",
 )
-"""The header of ours, by which a reader knows it."""
+"""The header of our own tables."""
+HEADINGS: Final = ("key", "digest", "algorithm", "size")
+"""The headings of other tables, in any order; the last two may be absent."""
 
-NAMES: Final = frozenset({"key", "path", "name", "file", "filename"})
-DIGESTS: Final = frozenset({"digest", "checksum", "hash"})
-SIZES: Final = frozenset({"size", "bytes", "length"})
 _FORMULA: Final = re.compile(r"['=+\-@\t\r\n]")
 _WHOLE: Final = re.compile(r"[0-9]{1,16}")
 
 
 def neutral(cell: str) -> str:
-    """No spreadsheet runs it: an apostrophe stands before what begins like a formula, or with an apostrophe."""
+    """Put an apostrophe before a cell that a spreadsheet would run, and before one that begins with an apostrophe."""
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def original(cell: str) -> str:
-    """What neutral() was given."""
+    """The cell before neutral()."""
     return cell.removeprefix("'")
 
 
@@ -79,43 +76,34 @@ def _row(cells: Iterable[str]) -> bytes:
     return text.getvalue().encode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Which column is what. digests: each with the algorithm that its header names, None where another cell does."""
-
-    ours: bool
-    width: int
-    name: int
-    digests: Mapping[int, str | None]
-    algorithm: int | None
-    size: int | None
-
-
 def read(source: ManifestFile) -> Iterator[Record]:
     table = _table(source)
     number, head = next(table, (1, []))
-    layout = _layout(head, source, number)
+    if not _accepted(head):
+        raise source.error(
+            number,
+            "the header must be that of our own export, or name the columns key and digest, and algorithm and size if"
+            " there are any, in any order, separated by commas",
+        )
     for number, cells in table:
         if not cells:
             continue
-        if len(cells) != layout.width:
-            raise source.error(number, f"{len(cells)} cells, where the header has {layout.width}: complete the row")
-        yield from _records(list(map(original, cells)) if layout.ours else cells, layout, source, number)
+        if len(cells) != len(head):
+            raise source.error(number, f"{len(cells)} cells, where the header has {len(head)}: complete the row")
+        yield _record(dict(zip(head, cells, strict=True)), source, number)
 
 
 def _table(source: ManifestFile) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
-    lines = source.lines()
-    head = next(lines, (1, ""))
     began = 0
 
     def texts() -> Iterator[str]:
         nonlocal began
-        for number, text in chain([head], lines):
+        for number, text in source.lines():
             began = began or number
             yield text
 
-    table = csv.reader(texts(), delimiter=_separator(head[1]), strict=True)
+    table = csv.reader(texts(), strict=True)
     try:
         for cells in table:
             yield began, cells
@@ -124,68 +112,42 @@ def _table(source: ManifestFile) -> Iterator[tuple[int, list[str]]]:
         raise source.error(began, f"this row is not CSV ({error}): write it as RFC 4180 says") from error
 
 
-def _separator(head: str) -> str:
-    return max(",;\t", key=head.count)
+def _accepted(head: Sequence[str]) -> bool:
+    plain = {"key", "digest"} <= set(head) <= set(HEADINGS) and len(set(head)) == len(head)
+    return plain or tuple(head) == COLUMNS
 
 
-def _layout(head: Sequence[str], source: ManifestFile, line: int) -> _Layout:
-    if tuple(head) == COLUMNS:
-        return _Layout(True, len(COLUMNS), 0, {5: None}, 4, 3)
-    titles = [title.strip().lower() for title in head]
-    names = [column for column, title in enumerate(titles) if title in NAMES]
-    digests = {
-        column: _named(title) for column, title in enumerate(titles) if title in DIGESTS or _named(title) is not None
-    }
-    if len(names) != 1 or not digests:
-        raise source.error(
-            line,
-            f"the header must have one column of names ({', '.join(sorted(NAMES))}) and one of digests"
-            f" ({', '.join(sorted(DIGESTS))}, or the algorithm's name)",
-        )
-    algorithms = [column for column, title in enumerate(titles) if title == "algorithm"]
-    sizes = [column for column, title in enumerate(titles) if title in SIZES]
-    return _Layout(
-        False, len(head), names[0], digests, algorithms[0] if algorithms else None, sizes[0] if sizes else None
+def is_header(text: str) -> bool:
+    """The line is a header that read() accepts."""
+    return _accepted(text.split(","))
+
+
+def _record(cells: Mapping[str, str], source: ManifestFile, line: int) -> Record:
+    ours = len(cells) == len(COLUMNS)
+    if ours:
+        cells = {heading: original(cell) for heading, cell in cells.items()}
+    digest = cells["digest"].strip()
+    if not digest:
+        raise source.error(line, "the row has no digest: complete it, or take it out")
+    if "algorithm" in cells:
+        algorithm = _algorithm(cells["algorithm"], source, line)
+    else:
+        algorithm = algorithm_of(digest, source, line)
+    return Record(
+        line,
+        cells["key"] if ours else cells["key"].removeprefix("./"),
+        algorithm,
+        checked(digest, algorithm, source, line),
+        _size(cells.get("size", "").strip(), source, line),
+        # Version and ETag: a key that was replaced in an unversioned bucket has two ETags.
+        f"{cells['version_id']}#{cells['etag']}" if ours else "",
     )
 
 
-def _named(title: str) -> str | None:
-    """The algorithm that a header's cell names."""
-    algorithm = title.strip().lower().replace("-", "").replace("_", "")
-    return algorithm if algorithm in HEX_DIGITS else None
-
-
-def _records(cells: Sequence[str], layout: _Layout, source: ManifestFile, line: int) -> Iterator[Record]:
-    name = cells[layout.name]
-    size = _size(cells[layout.size].strip(), source, line) if layout.size is not None else None
-    found = False
-    for column, algorithm in layout.digests.items():
-        digest = cells[column].strip()
-        if not digest:
-            continue
-        found = True
-        if algorithm is None:
-            algorithm = _stated(cells, layout, digest, source, line)
-        yield Record(
-            line,
-            name if layout.ours else name.removeprefix("./"),
-            algorithm,
-            checked(digest, algorithm, source, line),
-            size,
-            # The key's version, and as whose bytes: a key that was replaced in an unversioned bucket has two ETags.
-            f"{cells[1]}#{cells[2]}" if layout.ours else "",
-        )
-    if not found:
-        raise source.error(line, "the row has no digest: complete it, or take it out")
-
-
-def _stated(cells: Sequence[str], layout: _Layout, digest: str, source: ManifestFile, line: int) -> str:
-    if layout.algorithm is None:
-        return algorithm_of(digest, source, line)
-    stated = cells[layout.algorithm]
-    algorithm = _named(stated)
-    if algorithm is None:
-        raise source.error(line, f"{stated[:40]!r} is none of {', '.join(HEX_DIGITS)}: the ledger keeps these")
+def _algorithm(cell: str, source: ManifestFile, line: int) -> str:
+    algorithm = cell.strip().lower().replace("-", "")
+    if algorithm not in HEX_DIGITS:
+        raise source.error(line, f"{cell[:40]!r} is none of {', '.join(HEX_DIGITS)}: the ledger keeps these")
     return algorithm
 
 
@@ -195,12 +157,6 @@ def _size(text: str, source: ManifestFile, line: int) -> int | None:
     if not _WHOLE.fullmatch(text):
         raise source.error(line, f"{text[:40]!r} is no size: write bytes as a whole number, or leave the cell empty")
     return int(text)
-
-
-def is_header(text: str) -> bool:
-    """It looks like the header of such a manifest."""
-    titles = [title.strip().lower() for title in text.split(_separator(text))]
-    return any(title in NAMES for title in titles) and any(title in DIGESTS or _named(title) for title in titles)
 
 
 TABLE: Final = Form(

@@ -72,7 +72,7 @@ def test_contradiction_names_both_lines(tmp_path: Path, lines: list[str], senten
 
 
 def test_contradicting_sizes(tmp_path: Path) -> None:
-    sources = write(tmp_path, a_csv=f"key,size,sha256\nk,1,{SHA}\nk,2,{SHA}\n")
+    sources = write(tmp_path, a_csv=f"key,size,digest\nk,1,{SHA}\nk,2,{SHA}\n")
     assert f"a.csv:3: another size of 'k' than {tmp_path}/a.csv:2 gives" in refused(sources)
 
 
@@ -106,7 +106,7 @@ async def test_nothing_is_written_when_the_last_line_of_the_last_file_is_bad(tmp
         (f"{SHA}  a\n{SHA}  {'x' * 1025}\n", "sums:2: the name is longer than a key, 1,024 bytes"),
         (f"{SHA}  {'é' * 513}\n", "sums:1: the name is longer than a key"),
         (f"{SHA}  ./\n", "sums:1: the line names no file"),
-        (f"key,sha256\n,{SHA}\n", "sums:2: the line names no file"),
+        (f"key,digest\n,{SHA}\n", "sums:2: the line names no file"),
     ],
 )
 def test_name_that_is_no_key(tmp_path: Path, text: str, sentence: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from auditor.errors import ManifestError, UsageError
 from auditor.ledger.manifests import FORMS, form_of
 from auditor.ledger.manifests.base import HEX_DIGITS, OF_TOOLS, Record
+from auditor.ledger.manifests.csv_table import COLUMNS
 from auditor.ledger.manifests.source import LONGEST, ManifestFile
 from auditor.model.digest import ALGORITHMS
 
@@ -176,14 +177,13 @@ def test_line_of_a_bag_that_is_refused(tmp_path: Path, line: str, name: str, sen
 @pytest.mark.parametrize(
     ("text", "records"),
     [
-        (f"key,sha256\na,{SHA}\n", [Record(2, "a", "sha256", SHA)]),
-        (f"Path;SHA-1\r\n./a;{SHA1}\r\n", [Record(2, "a", "sha1", SHA1)]),
-        (f"digest\tname\tsize\n{MD5}\ta,b\t7\n", [Record(2, "a,b", "md5", MD5, 7)]),
-        (f'name,checksum\n"a\nb",{SHA}\n\nc,{SHA1}\n',
+        (f"key,digest\na,{SHA}\n", [Record(2, "a", "sha256", SHA)]),
+        (f"key,digest\r\n./a,{SHA1}\r\n", [Record(2, "a", "sha1", SHA1)]),
+        (f'digest,key,size\n{MD5},"a,b",7\n', [Record(2, "a,b", "md5", MD5, 7)]),
+        (f'key,digest\n"a\nb",{SHA}\n\nc,{SHA1}\n',
          [Record(2, "a\nb", "sha256", SHA), Record(5, "c", "sha1", SHA1)]),
-        (f"key,md5,sha256\na,{MD5},{SHA}\nb,,{SHA}\n",
-         [Record(2, "a", "md5", MD5), Record(2, "a", "sha256", SHA), Record(3, "b", "sha256", SHA)]),
-        (f"key,algorithm,digest\na,CRC64NVME,{'0f' * 8}\n", [Record(2, "a", "crc64nvme", "0f" * 8)]),
+        (f"key,algorithm,digest\na,CRC64NVME,{'0f' * 8}\na,SHA-1,{SHA1}\n",
+         [Record(2, "a", "crc64nvme", "0f" * 8), Record(3, "a", "sha1", SHA1)]),
         (f"key,digest,size\n'=a,{SHA.upper()},\n", [Record(2, "'=a", "sha256", SHA)]),
     ],
 )  # fmt: skip
@@ -195,22 +195,23 @@ def test_plain_table(tmp_path: Path, text: str, records: list[Record]) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "sums:1: the header must have one column of names"),
-        (f"a,{SHA}\n", "sums:1: the header must have one column of names"),
-        ("key,path,sha256\n", "sums:1: the header must have one column of names"),
-        (f"key,sha256\na,{SHA}\nb\n", "sums:3: 1 cells, where the header has 2"),
-        (f"key,sha256\na,{MD5}\n", "is no sha256 digest"),
-        ("key,sha256\na,\n", "sums:2: the row has no digest"),
-        (f'key,sha256\n"a\nb\nc",{SHA1}\n', "sums:2: "),
-        (f"key,sha256,size\na,{SHA},1.5\n", "'1.5' is no size"),
-        (f"key,sha256,size\na,{SHA},-1\n", "'-1' is no size"),
+        *((head, "sums:1: the header must be that of our own export, or name the columns key and digest, and algorithm")
+          for head in ("", f"a,{SHA}\n", "key\n", "key,key,digest\n", "key,sha256\n", "path,digest\n", "Key,Digest\n",
+                       "key;digest\n", "key\tdigest\n", "key,digest,version_id\n")),
+        (f"key,digest\na,{SHA}\nb\n", "sums:3: 1 cells, where the header has 2"),
+        (f"key,digest,algorithm\na,{MD5},sha256\n", "is no sha256 digest"),
+        ("key,digest\na,\n", "sums:2: the row has no digest"),
+        (f'key,digest,algorithm\n"a\nb\nc",{SHA1},md5\n', "sums:2: "),
+        (f"key,digest,size\na,{SHA},1.5\n", "'1.5' is no size"),
+        (f"key,digest,size\na,{SHA},-1\n", "'-1' is no size"),
         (f"key,algorithm,digest\na,sha512,{SHA}\n", "'sha512' is none of sha256"),
-        (f'key,sha256\n"a"b,{SHA}\n', "sums:2: this row is not CSV"),
-        (f'key,sha256\n"a,{SHA}\n' + "x\n" * 100_000, "sums:2: this row is not CSV"),
-        (f"key,sha256\na\rb,{SHA}\n", "sums:2: this row is not CSV"),
-        ("key,sha256\na,\u0660\n", "is no sha256 digest"),
+        (f"key,algorithm,digest\na,,{SHA}\n", "'' is none of sha256"),
+        (f'key,digest\n"a"b,{SHA}\n', "sums:2: this row is not CSV"),
+        (f'key,digest\n"a,{SHA}\n' + "x\n" * 100_000, "sums:2: this row is not CSV"),
+        (f"key,digest\na\rb,{SHA}\n", "sums:2: this row is not CSV"),
+        ("key,digest,algorithm\na,\u0660,sha256\n", "is no sha256 digest"),
     ],
-)
+)  # fmt: skip
 def test_row_that_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
     assert sentence in refused(tmp_path, text.encode(), "csv")
 
@@ -229,7 +230,8 @@ def test_every_digest_length_of_a_table_is_that_of_an_algorithm_we_keep(tmp_path
         ("a.CSV", "whatever", "csv"),
         ("a.txt", f"# sums\n\n{SHA}  a\n", "sha256sum"),
         ("a.txt", f"MD5 (a) = {MD5}\n", "sha256sum"),
-        ("a.txt", f"key;sha256\na;{SHA}\n", "csv"),
+        ("a.txt", f"digest,key\n{SHA},a\n", "csv"),
+        ("a.txt", ",".join(COLUMNS), "csv"),
         ("a.txt", "", "sha256sum"),
         ("my-manifest-md5.txt", f"{MD5}  data/a\n", "sha256sum"),
     ],
