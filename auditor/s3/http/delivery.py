@@ -1,5 +1,4 @@
-"""Bytes of a body on their way to its reader: into the buffer that it gave, and kept for the next one where that is
-full."""
+"""Hand the bytes of a body to its reader: into the reader's buffer, and the rest into spare pieces."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections import deque
 
 
 class Delivery:
-    """position: bytes that are in the reader's buffer. waits: a reader has given one."""
+    """The buffer of the waiting reader, and spare pieces. position: bytes that are in the buffer."""
 
     __slots__ = ("_spare", "_view", "position")
 
@@ -18,6 +17,7 @@ class Delivery:
 
     @property
     def waits(self) -> bool:
+        """A reader waits with a buffer."""
         return self._view is not None
 
     @property
@@ -25,22 +25,22 @@ class Delivery:
         return self._view is not None and self.position == len(self._view)
 
     def open(self, buffer: memoryview, position: int) -> None:
-        """A reader waits for more, behind the bytes that it has."""
+        """Take the buffer of a reader that waits, with `position` bytes in it."""
         self._view, self.position = buffer, position
 
     def close(self) -> None:
-        """The buffer is its reader's again."""
+        """Give the buffer back to its reader."""
         self._view = None
 
     def rest(self, left: int) -> memoryview | None:
-        """What may still be filled by hand, at most `left` bytes of it; `position` is then the filler's to move."""
+        """The free part of the buffer, at most `left` bytes, for a caller that fills it and moves `position` itself."""
         if self._view is None:
             return None
         end = self.position + left
         return self._view[self.position : end] if end < len(self._view) else self._view[self.position :]
 
     def hand(self, piece: memoryview) -> None:
-        """To the reader that waits, and what does not fit for the next one; the piece is not to change."""
+        """Copy a piece into the buffer and keep the rest of it, which must not change later, as a spare piece."""
         if self._view is not None:
             count = min(len(piece), len(self._view) - self.position)
             self._view[self.position : self.position + count] = piece[:count]
@@ -50,7 +50,7 @@ class Delivery:
             self._spare.append(piece)
 
     def take(self, buffer: memoryview) -> int:
-        """What had come before it was asked for, into this buffer; how many bytes."""
+        """Copy spare pieces into this buffer; the number of bytes."""
         count, size, spare = 0, len(buffer), self._spare
         while spare and count < size:
             piece = spare.popleft()
@@ -62,12 +62,12 @@ class Delivery:
         return count
 
     def forget(self) -> None:
-        """Nobody wants what was kept."""
+        """Drop the spare pieces."""
         self._spare.clear()
 
 
 class Flow:
-    """Fewer than `least` bytes a second, over `window` seconds of waiting, are too few. It keeps no time itself."""
+    """Finds bodies that arrive too slowly: under `least` bytes per second over `window` seconds of waiting."""
 
     __slots__ = ("_bytes", "_least", "_position", "_since", "_waited", "window")
 
@@ -78,22 +78,22 @@ class Flow:
         self._bytes = self._position = 0
 
     def restart(self) -> None:
-        """Another body begins."""
+        """Begin another body."""
         self._waited = 0.0
         self._bytes = 0
 
     def wait(self, now: float, position: int) -> None:
-        """A reader waits from now on, with so many bytes in its buffer."""
+        """A reader begins to wait now, with `position` bytes in its buffer."""
         self._since, self._position = now, position
 
     def keeps_up(self, now: float, position: int) -> bool:
-        """The reader, which waits still, has so many now; False as of `enough`."""
+        """False if the waiting reader, with `position` bytes now, got too few in the window."""
         seconds, size = now - self._since, position - self._position
         self.wait(now, position)
         return self.enough(seconds, size)
 
     def enough(self, seconds: float, size: int) -> bool:
-        """So many bytes came while a reader waited for so long; False when a window has passed with too few."""
+        """Count bytes and seconds of waiting; False if a window has passed with too few bytes."""
         self._waited += seconds
         self._bytes += size
         if self._waited < self.window:

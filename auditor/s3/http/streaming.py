@@ -1,4 +1,4 @@
-"""A connection whose bodies go from the socket, or from TLS, straight into the reader's own buffer."""
+"""A connection that reads bodies from the socket, or from TLS, straight into the buffer of the caller."""
 
 from __future__ import annotations
 
@@ -14,23 +14,35 @@ from auditor.s3.http.response import EmptyLine, ResponseReader
 from auditor.s3.http.tls import drain_tls
 
 HEAD_SIZE: Final = 32 * 1024
-"""Bytes that are read before anybody gave a buffer: an answer's head, and a small object with it."""
+"""Bytes of the connection's own buffer: the head of a response, and a small body behind it."""
 
 DRAINED: Final = 64 * 1024
-"""Bytes of a body that nobody wants and that are read all the same: a new connection would cost more."""
+"""Bytes of a released body that the connection reads and discards: a new connection would cost more."""
 
 _DRAIN_SECONDS: Final = 2.0
 _UNKNOWN: Final = sys.maxsize
 _BODILESS: Final = (204, 304)
-_NOBODYS: Final = memoryview(bytearray(DRAINED))
-"""Where bytes go that nobody will look at."""
+_DISCARDED: Final = memoryview(bytearray(DRAINED))
+"""The buffer for discarded bytes."""
+
+
+class Phase(enum.Enum):
+    """The part of the response that the connection reads."""
+
+    IDLE = enum.auto()
+    HEAD = enum.auto()
+    BODY = enum.auto()
+    WHOLE = enum.auto()
+    """The whole body arrived; its reader may not have taken it yet."""
+    DRAIN = enum.auto()
+    """The reader released the body; the connection discards the rest."""
 
 
 class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
-    """`begin` gives an answer's head; then `readinto` until it gives 0, and `release`.
+    """Call `begin` for the head of the response, `readinto` until it returns 0, then `release`.
 
-    While nobody waits in `readinto`, reading is paused: what is held of a body is at most what came together with the
-    head, and what TLS and the kernel hold (a quarter of a mebibyte each, by the loop's limits).
+    Reading pauses while no caller waits in `readinto`. The connection then holds at most the bytes that came with the
+    head; TLS and the kernel hold up to 256 KiB each, by the loop's limits.
     """
 
     __slots__ = (
@@ -62,11 +74,11 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._left = 0
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """The future gives status, reason and headers."""
+        """The future's result has status, reason and headers."""
         self._phase = Phase.HEAD
         self._empty_line.restart()
         self._bodiless = head_only
-        # The parser is done with an answer at its head: a body is not its business, unless it comes in chunks.
+        # The parser reads the head only; it decodes a body only if that is chunked.
         return super().begin(request, head_only=True)
 
     def abandon(self, future: asyncio.Future[Response]) -> None:
@@ -75,7 +87,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer; fewer bytes than that only at the body's end. Raises TransportError, with `read` set."""
+        """Fill the buffer; return fewer bytes only at the end of the body. Raises TransportError with `read` set."""
         count = self._delivery.take(buffer)
         if count == len(buffer) or self._phase is Phase.WHOLE:
             return count
@@ -101,7 +113,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self._waiting = None
 
     def release(self) -> None:
-        """The reader has what it wanted: the connection takes the next request, or is closed where too much is left."""
+        """Finish with the body: keep the connection for the next request, or close it if much of the body is left."""
         self._delivery.forget()
         if not self.alive:
             return
@@ -116,7 +128,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """A view: of a bytearray asyncio's TLS (3.11) would fill a copy."""
+        """Return a view: asyncio's TLS (3.11) would fill a copy of a bytearray."""
         phase = self._phase
         if phase is Phase.BODY and not self._chunked:
             rest = self._delivery.rest(self._left)
@@ -124,7 +136,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
                 return rest
         if phase is Phase.HEAD or phase is Phase.BODY:
             return memoryview(self._head)
-        return _NOBODYS[: self._left] if phase is Phase.DRAIN else _NOBODYS
+        return _DISCARDED[: self._left] if phase is Phase.DRAIN else _DISCARDED
 
     def buffer_updated(self, nbytes: int) -> None:
         phase = self._phase
@@ -142,7 +154,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             if not self._left:
                 self._free()
         elif phase is Phase.WHOLE:
-            # More than the answer, or the answer to nothing.
+            # Bytes behind the response.
             self._reader.reusable = False
             self._pause()
         else:
@@ -201,7 +213,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             future.set_result(answer)
 
     def _arrived(self, data: memoryview) -> None:
-        """Bytes of a body that are not in its reader's buffer yet; they are not to change, unless they are chunks'."""
+        """Hand bytes of a body to its reader. The bytes must not change later, unless the body is chunked."""
         if not self._chunked:
             self._left -= len(data)
             self._delivery.hand(data)
@@ -217,7 +229,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self._left = 0
 
     def _progress(self) -> None:
-        """Bytes of a body came: wake its reader where they are all that it waits for."""
+        """Wake the reader if its buffer is full or the body has ended."""
         if not self.alive:
             return
         now = self._loop.time()
@@ -240,24 +252,24 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._waiting = None
 
     def _keeps_up(self, now: float) -> bool:
-        """False when the body comes too slowly: the connection is closed then."""
+        """Close the connection and return False if the body arrives too slowly."""
         if self._flow.keeps_up(now, self._delivery.position):
             return True
         self.close(TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds"))
         return False
 
     def _salvage(self, *, plain: bool) -> None:
-        """The connection has ended, and TLS may hold more of a body: a loop that was told to pause does not ask for it.
+        """Read the rest of a body out of TLS after the connection ended: a paused loop does not.
 
-        plain: whether without TLS this end is the server's own word, and the end of a body without a length.
+        plain: without TLS, this end is a regular one, which ends a body without a length.
         """
         if self._phase is not Phase.BODY or not self.alive:
             return
         tls = self._tls()
-        pieces, farewell = ([], plain) if tls is None else drain_tls(tls, self._left)
+        pieces, closed = ([], plain) if tls is None else drain_tls(tls, self._left)
         for piece in pieces:
             self._arrived(memoryview(piece))
-        if farewell and self._until_close:
+        if closed and self._until_close:
             self._left = 0
         if not self._left:
             self._phase = Phase.WHOLE
@@ -305,13 +317,3 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close(TransportTimeoutError(f"no byte came for {self._read_timeout:g} seconds"))
         elif self._waiting is None or self._keeps_up(now):
             self._watch()
-
-
-class Phase(enum.Enum):
-    IDLE = enum.auto()
-    HEAD = enum.auto()
-    BODY = enum.auto()
-    WHOLE = enum.auto()
-    """All of the body came; the reader may not have it all yet."""
-    DRAIN = enum.auto()
-    """The reader has left; the rest of the body is on its way."""

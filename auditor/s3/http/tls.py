@@ -1,4 +1,4 @@
-"""What TLS still holds when its connection has ended, and whether the server itself ended it: below TLS anybody can."""
+"""Drain TLS after the connection closed; tell a close_notify from a truncation, which anyone on the way can cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PIECE: Final = 64 * 1024
 
 
 def drain_tls(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:
-    """At most so many bytes, in pieces; and whether the server's farewell follows them."""
+    """Read at most `most` bytes, in pieces; True if a close_notify follows them."""
     pieces: list[bytes] = []
     try:
         while most > 0 and (piece := tls.read(min(most, _PIECE))):
