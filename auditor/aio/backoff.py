@@ -1,4 +1,4 @@
-"""How long to wait before another try: longer each time, and not all who wait for the same."""
+"""The pause before another attempt. It doubles with each failure; chance keeps clients from retrying all at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Final
 _DOUBLINGS: Final = 30
 
 
-def backoff(failures: int, first: float, longest: float) -> float:
-    """Seconds, at random from half to all of `first` doubled so many times, or of `longest` where that is less."""
-    whole = min(longest, first * 2.0 ** min(failures, _DOUBLINGS))
-    return whole * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+def backoff(
+    failures: int, first: float, longest: float, *, least: float = 0.5, dice: random.Random | None = None
+) -> float:
+    """Seconds: `first` doubled `failures` times, at most `longest`, times a random share from `least` to 1.
+
+    least: 0 is "full jitter" (AWS Architecture Blog, "Exponential Backoff And Jitter").
+    """
+    uniform = random.uniform if dice is None else dice.uniform
+    return min(longest, first * 2.0 ** min(failures, _DOUBLINGS)) * uniform(least, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -17,10 +17,8 @@ from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
-from auditor.s3.engines import Choice, open_engine
-from auditor.s3.engines.base import Engine
-
-OpenChoice = Callable[[Choice], AbstractAsyncContextManager[Engine]]
+from auditor.s3.engines import open_engine
+from auditor.s3.engines.base import EngineChoice, OpenEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +32,12 @@ class Resources:
     manifests: Store | None = None
     ledger: Ledger | None = None
     queue: Queue | None = None
-    engines: OpenChoice = open_engine
+    engines: OpenEngine[EngineChoice] = open_engine
 
 
 @asynccontextmanager
 async def open_resources(
-    settings: Settings, targets: Sequence[Target], engines: OpenChoice = open_engine
+    settings: Settings, targets: Sequence[Target], engines: OpenEngine[EngineChoice] = open_engine
 ) -> AsyncIterator[Resources]:
     """Everything that the settings name. Raises UsageError when the store lies in an audited bucket."""
     async with AsyncExitStack() as stack:

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
-from auditor.config.resources import OpenChoice, Resources, open_resources
+from auditor.config.resources import Resources, open_resources
 from auditor.errors import RunComplete, RunError, RunTaken
 from auditor.lambdas.alerts import alert, hole_message
 from auditor.lambdas.context import FunctionContext
@@ -20,6 +20,7 @@ from auditor.lambdas.targets import EachTarget, failures_told, measure
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.s3.engines import open_engine
+from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,9 @@ log = logging.getLogger(__name__)
 class AuditFunction:
     """Lives as long as its process. engines: opens one for each run, or lends one that is kept for the next event."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ, *, engines: OpenChoice = open_engine) -> None:
+    def __init__(
+        self, environ: Mapping[str, str] = os.environ, *, engines: OpenEngine[EngineChoice] = open_engine
+    ) -> None:
         self._environ = environ
         self._engines = engines
 

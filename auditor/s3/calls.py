@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
+from auditor.aio.backoff import backoff
 from auditor.aws.failures import CREDENTIALS_RENEWED, doom, is_throttle, is_transient
 from auditor.errors import CallFailed
 from auditor.s3.concurrency import ConcurrencyLimit
@@ -62,7 +63,7 @@ class Caller:
         self._sent = 0
         self.clock = clock
         self._sleep = sleep
-        self._dice = dice or random.Random()  # noqa: S311 - jitter is no secret
+        self._dice = dice
 
     @property
     def budget_left(self) -> int | None:
@@ -132,7 +133,7 @@ class Caller:
         unreadable = kind == "bucket" and failure.code == UNREADABLE
         if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):
             return None
-        pause = self._dice.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (tries - 1)))
+        pause = backoff(tries - 1, FIRST_PAUSE, LONGEST_PAUSE, least=0.0, dice=self._dice)
         late = self.clock() + pause - started > self._retry.seconds
         return None if late else pause
 

@@ -21,8 +21,8 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
 from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.stores import open_store
-from auditor.s3.engines import Choice, open_engine
-from auditor.s3.engines.base import Engine
+from auditor.s3.engines import open_engine
+from auditor.s3.engines.base import Engine, EngineChoice
 from auditor.s3.engines.pool import EnginePool
 from tests.support.fakes.engine import FakeEngine, ref
 from tests.support.log_lines import logged
@@ -217,9 +217,9 @@ async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it
 async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path) -> None:
     """Connections and what was found out about the bucket's place outlive an event, where the service is told so."""
     stub.put("audited", "key")
-    opened: list[Choice] = []
+    opened: list[EngineChoice] = []
 
-    def counted(choice: Choice) -> AbstractAsyncContextManager[Engine]:
+    def counted(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:
         opened.append(choice)
         return open_engine(choice)
 
@@ -246,7 +246,7 @@ async def test_a_run_begins_with_the_connections_that_an_earlier_one_left_open(
     engine.open_connections = 60
 
     @asynccontextmanager
-    async def lent(choice: Choice) -> AsyncIterator[FakeEngine]:
+    async def lent(choice: EngineChoice) -> AsyncIterator[FakeEngine]:
         yield engine
 
     service = AuditFunction(environ(stub, tmp_path, AUDITOR_MAX_RATE="unlimited"), engines=lent)

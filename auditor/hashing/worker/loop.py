@@ -23,8 +23,8 @@ from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.options import HashSettings, hash_settings
 from auditor.hashing.worker.processor import Processor, leave
 from auditor.ledger import open_ledger
-from auditor.s3.engines.base import Engine
-from auditor.s3.engines.pool import EnginePool, OpenEngine
+from auditor.s3.engines.base import Engine, OpenEngine
+from auditor.s3.engines.pool import EnginePool
 from auditor.s3.open import open_in_its_region
 
 log = logging.getLogger(__name__)
@@ -185,7 +185,7 @@ def processor_of(settings: Settings, *, has_deadline: bool = False) -> AbstractA
 async def open_processor(
     queue_url: str,
     ledger_uri: str,
-    open_engine: OpenEngine,
+    open_engine: OpenEngine[str],
     settings: HashSettings,
     *,
     dead_letter_url: str | None = None,

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Final
 
 from auditor.aws.connection import Connection
-from auditor.s3.engines.base import Engine, EngineFactory
+from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
 
 
 def _open(name: str, connection: Connection) -> AbstractAsyncContextManager[Engine]:
@@ -22,23 +22,23 @@ def _module(name: str) -> ModuleType:
 
 
 def load(name: str | None) -> None:
-    """Import an engine's module, so that opening it later does not. None: the default one's; a name that is none is for
-    the settings to refuse.
+    """Import an engine's module now, so that opening the engine is quick. None: the default engine's module.
 
-    For a function's start: Lambda gives it a whole CPU then, whatever its memory.
+    For a function's start: Lambda gives it a whole CPU then, whatever its memory. A name that no engine has is passed
+    over; the settings refuse it.
     """
     if (name or DEFAULT_ENGINE) in ENGINES:
         _module(name or DEFAULT_ENGINE)
 
 
-# Each is imported when it is opened: a function's cold start does not pay for the SDK that it does not use.
-ENGINES: Final[dict[str, EngineFactory]] = {name: partial(_open, name) for name in ("direct", "aioboto3", "boto3")}
+# Each module is imported when its engine is opened: a cold start does not pay for an SDK that it does not use.
+ENGINES: Final[dict[str, OpenEngine[Connection]]] = {
+    name: partial(_open, name) for name in ("direct", "aioboto3", "boto3")
+}
 DEFAULT_ENGINE: Final = "direct"
-Choice = tuple[str, Connection]
-"""An engine's name, and what it is to reach."""
 
 
-def open_engine(choice: Choice) -> AbstractAsyncContextManager[Engine]:
+def open_engine(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:
     """An engine for one run."""
     name, connection = choice
     return ENGINES[name](connection)

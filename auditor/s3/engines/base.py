@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 from auditor.aws.connection import Connection
 from auditor.model.object import Acl, Head, ObjectRef
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +110,8 @@ class Engine(Protocol):
         ...
 
 
-EngineFactory = Callable[[Connection], AbstractAsyncContextManager[Engine]]
+OpenEngine: TypeAlias = Callable[[K], AbstractAsyncContextManager[Engine]]
+"""Opens an engine for one K: a Connection, an EngineChoice, or a bucket's name. Leaving the context closes it."""
+
+EngineChoice: TypeAlias = tuple[str, Connection]
+"""The name of an engine, and the bucket that it is to reach."""

@@ -1,27 +1,22 @@
-"""Engines by what they are for: opened once, lent to many, the least lately used closed when there are too many."""
+"""A pool of open engines: each is opened once and lent to many users; the least recently used is closed first."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic
 
-from auditor.s3.engines.base import Engine
+from auditor.s3.engines.base import Engine, K, OpenEngine
 
 OPEN: Final = 8
-
-K = TypeVar("K", bound=Hashable)
-
-OpenEngine = Callable[[str], AbstractAsyncContextManager[Engine]]
-"""Of a bucket."""
 
 
 @dataclass(slots=True)
 class _Slot:
-    """One engine, once it is open. users: who has it now."""
+    """One engine, None until it is open. users: how many have borrowed it."""
 
     context: AbstractAsyncContextManager[Engine] | None = None
     engine: Engine | None = None
@@ -32,10 +27,10 @@ class _Slot:
 class EnginePool(Generic[K]):
     """At most `size` engines stay open while nobody uses them; entered and left like a context manager.
 
-    K: what an engine is for, such as a bucket.
+    K: the key of an engine, such as the bucket's name.
     """
 
-    def __init__(self, open_engine: Callable[[K], AbstractAsyncContextManager[Engine]], size: int = OPEN) -> None:
+    def __init__(self, open_engine: OpenEngine[K], size: int = OPEN) -> None:
         self._open_engine = open_engine
         self._size = size
         self._slots: dict[K, _Slot] = {}  # in the order of their last use
@@ -46,24 +41,24 @@ class EnginePool(Generic[K]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for wanted in list(self._slots):
-            await self._close(wanted)
+        for key in list(self._slots):
+            await self._close(key)
 
     @property
     def opened(self) -> list[K]:
-        """Whose engines are open, the least lately used first."""
-        return [wanted for wanted, slot in self._slots.items() if slot.engine is not None]
+        """Keys of the open engines, the least recently used first."""
+        return [key for key, slot in self._slots.items() if slot.engine is not None]
 
     @asynccontextmanager
-    async def lend(self, wanted: K) -> AsyncIterator[Engine]:
-        """Its engine; raises what opening it raises, and tries again the next time."""
-        slot = self._slots.pop(wanted, None) or _Slot()
-        self._slots[wanted] = slot
+    async def lend(self, key: K) -> AsyncIterator[Engine]:
+        """The key's engine, opened where it is not open yet. A failure to open it is raised, and forgotten."""
+        slot = self._slots.pop(key, None) or _Slot()
+        self._slots[key] = slot
         slot.users += 1
         try:
             async with slot.opening:
                 if slot.engine is None:
-                    slot.context = self._open_engine(wanted)
+                    slot.context = self._open_engine(key)
                     slot.engine = await slot.context.__aenter__()
             yield slot.engine
         finally:
@@ -77,7 +72,7 @@ class EnginePool(Generic[K]):
         for spare in idle[: max(0, len(self._slots) - self._size)]:
             await self._close(spare)
 
-    async def _close(self, wanted: K) -> None:
-        slot = self._slots.pop(wanted, None)
+    async def _close(self, key: K) -> None:
+        slot = self._slots.pop(key, None)
         if slot is not None and slot.context is not None and slot.engine is not None:
             await slot.context.__aexit__(None, None, None)
