@@ -54,7 +54,7 @@ TARGET: Final = Target(BUCKET)
 async def whole(out: Path) -> None:
     """A run as a user starts it, into a folder on disk."""
     places = Resources(store=LocalStore(out), ledger=None)
-    summary = await OfflineAudit(TARGET, SETTINGS, places, Stop(), watch=lambda snapshot: None).run()
+    summary = await OfflineAudit(TARGET, SETTINGS, places, Stop()).run()
     if not summary["complete"]:
         raise RuntimeError(f"the audit did not end: {summary}")
 

@@ -56,8 +56,6 @@ AUTO_CEILING_OF: Final = {"boto3": 32}
 FIRST_OF: Final = {"direct": first_in_flight()}
 """With an SDK a call costs as much CPU as a handshake, so that `auto` begins with as many everywhere."""
 
-Watch = Callable[[Snapshot], None]
-
 
 class Audit:
     """One run. Make it, then `await run()` once.
@@ -74,7 +72,6 @@ class Audit:
         places: Resources,
         stop: Stop,
         *,
-        watch: Watch | None = None,
         began: Callable[[str], None] | None = None,
         run_id: str | None = None,
         hop: int = 0,
@@ -87,7 +84,6 @@ class Audit:
         self._places = places
         self._told = stop
         self._stop = Stop(stop)  # a run that ends by its own --max-calls ends no other
-        self._watch = watch
         self._began = began
         self.shown = Highlights()
         self._hop = hop
@@ -112,6 +108,7 @@ class Audit:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
         self._expected: int | None = None
+        self._tally = Tally()
 
     async def run(self) -> dict[str, Any]:
         """The summary, which is also in the run folder. Raises RunError; parts written so far are then in place."""
@@ -163,7 +160,7 @@ class Audit:
 
     async def _audit(self, facts: BucketFacts, plan: Plan, state: Checkpoint | None) -> dict[str, Any]:
         settings, target = self._settings, self._target
-        tally = Tally.from_dict(state.tally) if state else Tally()
+        tally = self._tally = Tally.from_dict(state.tally) if state else Tally()
         judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions)
         folder = RunFolder(
             self._places.store,
@@ -212,7 +209,7 @@ class Audit:
         if state is not None and state.start_after is not None:
             target = replace(target, start_after=state.start_after)
         async with task_group() as group:
-            ticker = group.create_task(self._tick(recorder, folder))
+            ticker = group.create_task(self._tick(folder))
             ended = await gather(
                 pages(engine, self._caller, target),
                 ObjectReader(engine, self._caller, plan.ask, self._settings.algorithms),
@@ -225,15 +222,14 @@ class Audit:
             ticker.cancel()
         return ended
 
-    async def _tick(self, recorder: Recorder, folder: RunFolder) -> None:
+    async def _tick(self, folder: RunFolder) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            if self._watch is not None:
-                self._watch(self._snapshot(recorder))
             await self._io(folder.tick)
 
-    def _snapshot(self, recorder: Recorder) -> Snapshot:
-        tally = recorder.tally
+    def snapshot(self) -> Snapshot:
+        """The counts of this moment, for people who wait."""
+        tally = self._tally
         return Snapshot(
             what=visible(self._target.uri),
             objects=tally.coverage["listed"],
@@ -280,8 +276,6 @@ class Audit:
             self.shown = await self._io(Highlights.read, lines, recorder.tally.verdicts["exposed"])
         page = html.render(result, self.shown)
         await self._io(lambda: folder.finish(result, page, update_latest=True))
-        if self._watch is not None:
-            self._watch(replace(self._snapshot(recorder), done=True))
         return result
 
     def _dispatcher(self) -> Dispatcher | None:

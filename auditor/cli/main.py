@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.logs import set_up
+from auditor.cli.output import say
 from auditor.cli.parser import make_parser
 from auditor.errors import AuditorError
-from auditor.text import harmless
 
 _OUTPUT_REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -60,5 +60,5 @@ def _bug(error: Exception, verbose: int) -> int:
 def _fail(sentence: str, error: BaseException | None, verbose: int, code: int) -> int:
     if verbose and error is not None:
         logging.getLogger("auditor").error("the error in full", exc_info=error)
-    sys.stderr.write(f"auditor: {harmless(sentence)}\n")
+    say(sentence)
     return code

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, Protocol, TextIO
 
+from auditor.aio.groups import task_group
 from auditor.progress import Snapshot
 
 SECONDS_BETWEEN_LINES: Final = 60.0
+TICK_SECONDS: Final = 1.0
+
+Count = Callable[[], Snapshot]
+Show = Callable[[Count], AbstractAsyncContextManager[None]]
+"""Shows the snapshots of the work inside the block."""
 
 
 class Progress(Protocol):
@@ -54,11 +64,12 @@ class Bar:
             self._task = self._bar.add_task(snapshot.what, total=snapshot.expected, words="")
         self._bar.update(self._task, completed=snapshot.objects, words=snapshot.words)
         if snapshot.done:
-            self._bar.remove_task(self._task)
             self.close()
-            self._task = None
 
     def close(self) -> None:
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+            self._task = None
         self._bar.stop()
 
 
@@ -72,3 +83,22 @@ def make_progress(stream: TextIO | None = None) -> Progress:
             return Lines(stream)
         return Bar(progress, console.Console(file=stream))
     return Lines(stream)
+
+
+@asynccontextmanager
+async def showing(progress: Progress, count: Count, *, ends: bool = True) -> AsyncIterator[None]:
+    """Show a snapshot of the work inside each second, and where it `ends` well a last one."""
+    async with task_group() as group:
+        ticker = group.create_task(_tick(progress, count))
+        try:
+            yield
+        finally:
+            ticker.cancel()
+    if ends:
+        progress.update(replace(count(), done=True))
+
+
+async def _tick(progress: Progress, count: Count) -> None:
+    while True:
+        await asyncio.sleep(TICK_SECONDS)
+        progress.update(count())

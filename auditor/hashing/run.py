@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -43,13 +42,11 @@ class HashRun:
         settings: Settings,
         ledger: Ledger,
         stop: Stop,
-        watch: Callable[[Snapshot], None] | None = None,
     ) -> None:
         self._target = target
         self._settings = settings
         self._ledger = ledger
         self._stop = stop
-        self._watch = watch
         self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
         self._tally = Tally()
         self._started = time.monotonic()
@@ -75,7 +72,6 @@ class HashRun:
                     attempts=settings.retry_attempts,
                 )
                 ended = await self._hash(engine, rate, hasher)
-        self._show(done=True)
         return {
             "target": target.to_dict(),
             "complete": ended,
@@ -115,17 +111,13 @@ class HashRun:
             self._tally.hash(looked.state)
             if looked.left:
                 self._tally.leave(evidence.ref.storage_class, evidence.ref.size)
-        self._show()
 
-    def _show(self, *, done: bool = False) -> None:
+    def snapshot(self) -> Snapshot:
+        """The counts of this moment, for people who wait."""
         counts = self._tally.hashing
-        if self._watch is not None:
-            self._watch(
-                Snapshot(
-                    what=visible(self._target.uri),
-                    objects=sum(counts.values()),
-                    seconds=time.monotonic() - self._started,
-                    detail=f"{counts['hashed_now']:,} hashed now, {counts['pending']:,} pending",
-                    done=done,
-                )
-            )
+        return Snapshot(
+            what=visible(self._target.uri),
+            objects=sum(counts.values()),
+            seconds=time.monotonic() - self._started,
+            detail=f"{counts['hashed_now']:,} hashed now, {counts['pending']:,} pending",
+        )

@@ -78,7 +78,6 @@ class Verification:
         *,
         compared: Collection[str] | None = None,
         combined: LineSink | None = None,
-        watch: Callable[[Snapshot], None] | None = None,
         hop: Hop | None = None,
     ) -> None:
         self._target = target
@@ -88,7 +87,6 @@ class Verification:
         self._stop = stop
         self._compared = compared
         self._combined = combined
-        self._watch = watch
         self._hop = hop
         now = datetime.now(UTC)
         self.verify_id = (hop and hop.verify_id) or new_run_id(now, os.urandom(3))
@@ -116,7 +114,6 @@ class Verification:
                 await self._io(self._folder.discard)
             finally:
                 self._thread.shutdown(wait=True)
-        self._show(done=True)
         return summary
 
     async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
@@ -236,7 +233,6 @@ class Verification:
         self._report(done.answer.verified)
         if len(self._waiting) >= _LINES:
             await self._io(self._folder.write, self._drained())
-            self._show()
 
     def _report(self, verified: Verified) -> None:
         self._waiting.append(json.dumps(verified.document()).encode() + b"\n")
@@ -268,18 +264,14 @@ class Verification:
             self._folder.put_state(self._at)
         self._folder.put_summary(summary)
 
-    def _show(self, *, done: bool = False) -> None:
-        if self._watch is None:
-            return
+    def snapshot(self) -> Snapshot:
+        """The counts of this moment, for people who wait."""
         tally, outcomes = self._at.tally, self._at.tally.outcomes
-        self._watch(
-            Snapshot(
-                what=visible(self._target.uri),
-                objects=tally.listed + tally.ledger_only,
-                seconds=time.monotonic() - self._started,
-                detail=", ".join(f"{outcomes[name]:,} {name}" for name in ("match", "mismatch", "missing")),
-                done=done,
-            )
+        return Snapshot(
+            what=visible(self._target.uri),
+            objects=tally.listed + tally.ledger_only,
+            seconds=time.monotonic() - self._started,
+            detail=", ".join(f"{outcomes[name]:,} {name}" for name in ("match", "mismatch", "missing")),
         )
 
 

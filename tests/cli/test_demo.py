@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import signal
@@ -29,7 +28,6 @@ from auditor.cli.demo.files import ENOUGH_FILES, MOST_FILES, choose
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.cli.demo.run import run_tour
 from auditor.cli.demo.server import demo_aws, own_environment
-from auditor.cli.demo.steps import Steps
 from auditor.cli.main import main
 from auditor.errors import UsageError
 from auditor.hashing.worker.counts import Counts
@@ -477,33 +475,3 @@ def test_no_more_files_than_the_most(tmp_path: Path) -> None:
     assert len(choice.sources) == MOST_FILES
     assert choice.left_out == 2
     assert choice.sources[-1].key == f"files/{MOST_FILES - 1:05}"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def drive(stream: io.StringIO) -> str:
-    with Steps("loading", "objects", stream) as steps:
-        for done in range(1, 9):
-            steps.update(done, 8)
-    return stream.getvalue()
-
-
-def test_progress_in_a_log_is_a_line_a_quarter() -> None:
-    assert drive(io.StringIO()) == "".join(f"loading: {done} of 8 objects\n" for done in (2, 4, 6, 8))
-
-
-def test_progress_on_a_terminal_is_one_line_that_goes_away() -> None:
-    written = drive(Terminal())
-
-    assert "\n" not in written
-    assert written.endswith("loading: 8 of 8 objects\x1b[K\r\x1b[K")
-
-
-def test_nothing_to_do_has_no_quarters() -> None:
-    stream = io.StringIO()
-    Steps("hashing", "objects", stream).update(0, 0)
-
-    assert stream.getvalue() == ""

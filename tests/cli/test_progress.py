@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from typing import Any
 
 import pytest
 
-from auditor.cli.progress import Bar, Lines, make_progress
+from auditor.cli.progress import TICK_SECONDS, Bar, Lines, make_progress, showing
+from auditor.errors import RunError
 from auditor.progress import Snapshot, clock
 
 
@@ -62,3 +64,31 @@ def test_a_terminal_gets_a_bar_that_leaves_nothing_behind() -> None:
 
 def test_a_file_gets_lines() -> None:
     assert isinstance(make_progress(io.StringIO()), Lines)
+
+
+class Seen:
+    """Progress that keeps its snapshots."""
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot] = []
+
+    def update(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_work_is_shown_while_it_runs_and_at_its_end_where_that_is_asked(ends: bool) -> None:
+    seen = Seen()
+    async with showing(seen, snapshot, ends=ends):
+        await asyncio.sleep(1.3 * TICK_SECONDS)
+    assert [one.done for one in seen.snapshots] == [False, True][: 1 + ends]
+
+
+async def test_work_that_fails_is_not_shown_as_done_and_its_error_is_raised_as_it_is() -> None:
+    seen = Seen()
+    with pytest.raises(RunError, match="no such bucket"):
+        async with showing(seen, snapshot):
+            raise RunError("no such bucket")
+    assert seen.snapshots == []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.demo.run import run_tour
+from auditor.cli.output import say
 from auditor.config.settings import Settings
 from auditor.config.values import engine
 from auditor.errors import UsageError
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         differences = run_tour(options.source, name, out)
     except KeyboardInterrupt:
-        sys.stderr.write("auditor: the demo was interrupted; nothing of it is left but its folder of runs\n")
+        say("the demo was interrupted; nothing of it is left but its folder of runs")
         return 4
     return end(differences)
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 def end(differences: Sequence[str]) -> int:
     """The exit code; says on stderr what differs."""
     for sentence in differences[:SHOWN]:
-        sys.stderr.write(f"auditor: {sentence}\n")
+        say(sentence)
     if len(differences) > SHOWN:
-        sys.stderr.write(f"auditor: and {len(differences) - SHOWN} differences more\n")
+        say(f"and {len(differences) - SHOWN} differences more")
     return 1 if differences else 0

@@ -6,15 +6,16 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
-from typing import Self
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.cli.options import check_ledger, check_needed, print_json, refuse_ledger, settings_of, stop_on_signals
-from auditor.cli.progress import make_progress
+from auditor.cli.each_target import stop_on_signals
+from auditor.cli.options import check_ledger, check_needed, refuse_ledger, settings_of
+from auditor.cli.output import print_json, say
+from auditor.cli.progress import make_progress, showing
 from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
@@ -28,7 +29,7 @@ from auditor.model.dates import seconds_in_utc
 from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot
 from auditor.runs.stores.outfile import OutFile
-from auditor.text import counted, harmless, visible
+from auditor.text import counted, visible
 
 
 def run(options: argparse.Namespace) -> int:
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return actions[options.action](options)
     except asyncio.CancelledError:  # by a second signal
-        _say("given up; import again for the rest" if options.action == "import" else "given up: there is no manifest")
+        say("given up; import again for the rest" if options.action == "import" else "given up: there is no manifest")
         return 4
 
 
@@ -61,7 +62,7 @@ def _export(options: argparse.Namespace) -> int:
             if counts.complete:
                 file.keep()
     for sentence in _left_out(counts, target, form, algorithms):
-        _say(sentence)
+        say(sentence)
     return 0 if counts.complete else 4
 
 
@@ -86,9 +87,9 @@ async def _write(
     relative: bool,
 ) -> Exported:
     check_ledger(settings)
-    with _Watch(target) as watch:
-        async with ledger_of(settings) as ledger:
-            return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)
+    watch = _Watch(target)
+    async with watch.shown(), ledger_of(settings) as ledger:
+        return await export(ledger, target, form, algorithms, write, relative=relative, go_on=watch.go_on)
 
 
 def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[str, ...]) -> Iterator[str]:
@@ -117,17 +118,17 @@ def _import(options: argparse.Namespace) -> int:
         files = read_all(sources, spool, target.prefix, options.manifest, wanted)
         done = loops.run(_expect(settings, spool, target))
     for sentence in _remarks(files, target):
-        _say(sentence)
+        say(sentence)
     _print(files, done, target, options.format)
     if not done.complete:
-        _say("stopped: the ledger has what is counted; import again for the rest")
+        say("stopped: the ledger has what is counted; import again for the rest")
     return 0 if done.complete else 4
 
 
 async def _expect(settings: Settings, spool: Spool, target: Target) -> Imported:
-    with _Watch(target) as watch:
-        async with ledger_of(settings) as ledger:
-            return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), watch.go_on)
+    watch = _Watch(target)
+    async with watch.shown(), ledger_of(settings) as ledger:
+        return await import_all(spool, ledger, target, seconds_in_utc(datetime.now(UTC)), watch.go_on)
 
 
 def _remarks(files: Sequence[Read], target: Target) -> Iterator[str]:
@@ -170,28 +171,25 @@ def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -
 
 
 class _Watch:
-    """Shows progress at most once a second, and listens to signals. Made inside the loop."""
+    """Counts what is done, shows it, and listens to signals. Made inside the loop."""
 
     def __init__(self, target: Target) -> None:
         self._stop = Stop()
         stop_on_signals(self._stop)
-        self._progress = make_progress()
         self._what = visible(target.uri)
-        self._began = self._shown = time.monotonic()
+        self._done = 0
+        self._began = time.monotonic()
 
     def go_on(self, done: int) -> bool:
-        now = time.monotonic()
-        if now - self._shown >= 1.0:
-            self._shown = now
-            self._progress.update(Snapshot(what=self._what, objects=done, seconds=now - self._began))
+        """done: how many there are by now. False: stop."""
+        self._done = done
         return not self._stop
 
-    def __enter__(self) -> Self:
-        return self
+    @asynccontextmanager
+    async def shown(self) -> AsyncIterator[None]:
+        with closing(make_progress()) as progress:
+            async with showing(progress, self._snapshot, ends=False):
+                yield
 
-    def __exit__(self, *error: object) -> None:
-        self._progress.close()
-
-
-def _say(sentence: str) -> None:
-    sys.stderr.write(f"auditor: {harmless(sentence)}\n")
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(what=self._what, objects=self._done, seconds=time.monotonic() - self._began)

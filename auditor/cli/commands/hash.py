@@ -3,64 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
+from functools import partial
 from typing import Any
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.cli.options import check_needed, print_json, settings_of, stop_on_signals, targets_of, worst
-from auditor.cli.progress import make_progress
-from auditor.config.resources import ledger_endpoint
+from auditor.cli.each_target import each_target
+from auditor.cli.options import check_needed, settings_of, targets_of
+from auditor.cli.output import print_json
+from auditor.cli.progress import Show
+from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
-from auditor.errors import RunError
 from auditor.hashing.run import HashRun
-from auditor.ledger import open_ledger
+from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.reports.summary import aside
-from auditor.text import counted, harmless, visible
+from auditor.text import counted, visible
 
 
 def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
-    return loops.run(_hash_all(targets_of(options, settings), settings, options.format))
+    targets = targets_of(options, settings)
+    one = partial(_hash_one, settings, options.format)
+    opening = ledger_of(settings)
+    return loops.run(each_target(targets, opening, one, verb="hashed", kept="the ledger has what was hashed"))
 
 
-async def _hash_all(targets: list[Target], settings: Settings, output: str) -> int:
-    stop = Stop()
-    stop_on_signals(stop)
-    progress = make_progress()
-    opening = open_ledger(
-        settings.ledger or "",
-        region=settings.region,
-        endpoint_url=ledger_endpoint(settings),
-        profile=settings.profile,
-    )
-    try:
-        async with opening as ledger:
-            codes = []
-            for target in targets:
-                hashing = HashRun(target, settings, ledger, stop, progress.update)
-                codes.append(await _hash_one(target, hashing, stop, output))
-            return worst(codes)
-    finally:
-        progress.close()
-
-
-async def _hash_one(target: Target, hashing: HashRun, stop: Stop, output: str) -> int:
-    """Hash and print one target. One that fails does not keep the others from theirs."""
-    if stop:
-        sys.stderr.write(f"auditor: {visible(target.uri)} was not hashed: {stop.reason}\n")
-        return 4
-    try:
+async def _hash_one(settings: Settings, output: str, target: Target, ledger: Ledger, stop: Stop, show: Show) -> int:
+    """Hash and print one target."""
+    hashing = HashRun(target, settings, ledger, stop)
+    async with show(hashing.snapshot):
         counts = await hashing.run()
-    except RunError as error:
-        sys.stderr.write(f"auditor: {harmless(str(error))}\n")
-        return error.exit_code
-    except asyncio.CancelledError:
-        sys.stderr.write(f"auditor: {visible(target.uri)}: given up; the ledger has what was hashed\n")
-        return 4
     _print(counts, output)
     return 4 if counts["failed"] or not counts["complete"] else 0
 

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 
 from auditor.aio import loop as loops
-from auditor.cli.options import check_needed, print_json, settings_of
+from auditor.cli.options import check_needed, settings_of
+from auditor.cli.output import print_json, say
 from auditor.config.resources import connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer, as_json
@@ -67,7 +68,7 @@ def _place(settings: Settings, bucket: str | None, stack: ExitStack) -> Place:
 def _print(told: ImportCounts) -> None:
     for line in (*told.failures, *told.conflicting):
         where = visible(f"{line['bucket']}/{line['key']}")
-        sys.stderr.write(f"auditor: s3://{where}: {visible(str(line['code']))}\n")
+        say(f"s3://{where}: {visible(str(line['code']))}")
     sys.stdout.write(
         f"{counted(told.recorded, 'digest')} recorded as S3's word, {told.known:,} known before,"
         f" {told.superseded:,} of objects that are gone or others now, {told.composite:,} composite,"

@@ -6,7 +6,8 @@ import argparse
 import sys
 
 from auditor.aio import loop as loops
-from auditor.cli.options import check_ledger, check_needed, print_json, settings_of
+from auditor.cli.options import check_ledger, check_needed, settings_of
+from auditor.cli.output import print_json
 from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError

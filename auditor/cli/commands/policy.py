@@ -14,6 +14,7 @@ from auditor.aws.iam.roles import STAGE, Deployment, audit_role_policy, hashing_
 from auditor.aws.partition import partition_of
 from auditor.aws.session import make_session
 from auditor.cli.options import settings_of, targets_of
+from auditor.cli.output import say
 from auditor.config.settings import Settings
 from auditor.config.values import words
 from auditor.errors import UsageError
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
         policy = audit_policy(targets, access_of(settings, deployment), partition)
     sys.stdout.write(json.dumps(policy, indent=2) + "\n")
     for note in _notes(options.role, settings, deployment):
-        sys.stderr.write(f"auditor: {note}\n")
+        say(note)
     return 0
 
 

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import TextIOWrapper
-from typing import Any, TextIO
+from typing import TextIO
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.cli.options import (
-    check_ledger,
-    check_needed,
-    refuse_ledger,
-    settings_of,
-    stop_on_signals,
-    targets_of,
-    worst,
-)
-from auditor.cli.progress import Progress, make_progress
+from auditor.cli.each_target import each_target
+from auditor.cli.options import check_ledger, check_needed, refuse_ledger, settings_of, targets_of
+from auditor.cli.progress import Show
 from auditor.config.resources import VerifyResources, open_verify_resources
 from auditor.config.settings import Settings
 from auditor.config.values import algorithms
-from auditor.errors import OutputError, RunError, UsageError
+from auditor.errors import OutputError, UsageError
 from auditor.model.target import Target
-from auditor.text import harmless, visible
 from auditor.verify.run import Verification
 from auditor.verify.summary import WorstObjects, exit_code, printed
 
@@ -43,7 +35,11 @@ def run(options: argparse.Namespace) -> int:
     if not settings.record:
         check_ledger(settings)
     with _opened(options.combined) as combined:
-        return loops.run(_Verifying(settings, compared, combined, options.format).all(targets))
+        one = partial(_verify_one, settings, compared, combined, options.format)
+        opening = open_verify_resources(settings, targets)
+        return loops.run(
+            each_target(targets, opening, one, verb="verified", kept="the ledger has noted what was verified")
+        )
 
 
 @contextmanager
@@ -58,7 +54,7 @@ def _opened(place: str | None) -> Iterator[TextIO | None]:
 
 
 class _Lines(TextIOWrapper):
-    """A file for the combined report. Raises OutputError, which errors of stdout are not to be taken for."""
+    """The file of the combined report. Its errors are OutputErrors, so that nobody takes them for errors of stdout."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -82,54 +78,24 @@ class _Lines(TextIOWrapper):
             raise OutputError(f"--combined {self._place!r} cannot be written ({reason}): give another file") from error
 
 
-class _Verifying:
-    """Several targets, one after the other; one that fails does not keep the others from theirs."""
-
-    def __init__(
-        self, settings: Settings, compared: tuple[str, ...] | None, combined: TextIO | None, output: str
-    ) -> None:
-        self._settings = settings
-        self._compared = compared
-        self._combined = combined
-        self._output = output
-        self._stop = Stop()
-
-    async def all(self, targets: list[Target]) -> int:
-        stop_on_signals(self._stop)
-        progress = make_progress()
-        try:
-            async with open_verify_resources(self._settings, targets) as around:
-                return worst([await self._one(target, around, progress) for target in targets])
-        finally:
-            progress.close()
-
-    async def _one(self, target: Target, around: VerifyResources, progress: Progress) -> int:
-        if self._stop:
-            sys.stderr.write(f"auditor: {visible(target.uri)} was not verified: {self._stop.reason}\n")
-            return 4
-        named = WorstObjects(self._combined)
-        try:
-            summary = await Verification(
-                target,
-                self._settings,
-                around,
-                self._stop,
-                compared=self._compared,
-                combined=named,
-                watch=progress.update,
-            ).run()
-        except RunError as error:
-            sys.stderr.write(f"auditor: {harmless(str(error))}\n")
-            return error.exit_code
-        except asyncio.CancelledError:
-            sys.stderr.write(f"auditor: {visible(target.uri)}: given up; the ledger has noted what was verified\n")
-            return 4
-        self._print(summary, named)
-        return exit_code(summary)
-
-    def _print(self, summary: dict[str, Any], named: WorstObjects) -> None:
-        stream = sys.stderr if self._combined is sys.stdout else sys.stdout
-        stream.write(printed(summary, self._output))
-        if self._output == "table" and self._combined is not sys.stdout:
-            stream.writelines(named.table(summary))
-        stream.flush()
+async def _verify_one(
+    settings: Settings,
+    compared: tuple[str, ...] | None,
+    combined: TextIO | None,
+    output: str,
+    target: Target,
+    resources: VerifyResources,
+    stop: Stop,
+    show: Show,
+) -> int:
+    """Verify and print one target; the results go to stderr where the combined report has stdout."""
+    named = WorstObjects(combined)
+    verification = Verification(target, settings, resources, stop, compared=compared, combined=named)
+    async with show(verification.snapshot):
+        summary = await verification.run()
+    stream = sys.stderr if combined is sys.stdout else sys.stdout
+    stream.write(printed(summary, output))
+    if output == "table" and combined is not sys.stdout:
+        stream.writelines(named.table(summary))
+    stream.flush()
+    return exit_code(summary)

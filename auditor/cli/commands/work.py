@@ -7,12 +7,13 @@ import asyncio
 import signal
 import sys
 import time
+from contextlib import closing
 from dataclasses import asdict
 
 from auditor.aio import loop as loops
-from auditor.aio.groups import task_group
-from auditor.cli.options import check_needed, print_json, settings_of
-from auditor.cli.progress import Progress, make_progress
+from auditor.cli.options import check_needed, settings_of
+from auditor.cli.output import print_json, say
+from auditor.cli.progress import make_progress, showing
 from auditor.config.settings import Settings
 from auditor.config.values import seconds
 from auditor.hashing.worker.counts import Counts
@@ -49,31 +50,21 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
         def caught() -> None:
             nonlocal stopped
             stopped = True
-            sys.stderr.write("auditor: finishing small objects, leaving large ones; the rest stays on the queue\n")
+            say("finishing small objects, leaving large ones; the rest stays on the queue")
             worker.stop()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, caught)
-        progress = make_progress()
-        async with task_group() as group:
-            ticker = group.create_task(_show(worker, progress))
-            try:
+        started = time.monotonic()
+        with closing(make_progress()) as progress:
+            async with showing(progress, lambda: _snapshot(worker.counts, time.monotonic() - started), ends=False):
                 return await worker.run(), stopped
-            finally:
-                ticker.cancel()
-                progress.close()
 
 
-async def _show(worker: Worker, progress: Progress) -> None:
-    started = time.monotonic()
-    while True:
-        await asyncio.sleep(1.0)
-        counts = worker.counts
-        progress.update(
-            Snapshot(
-                what="the queue",
-                objects=counts.hashed + counts.known + counts.superseded + counts.unhashable,
-                seconds=time.monotonic() - started,
-                detail=f"{counted(counts.messages, 'message')}, {counts.failed:,} failed, {counts.resent:,} sent again",
-            )
-        )
+def _snapshot(counts: Counts, seconds: float) -> Snapshot:
+    return Snapshot(
+        what="the queue",
+        objects=counts.hashed + counts.known + counts.superseded + counts.unhashable,
+        seconds=seconds,
+        detail=f"{counted(counts.messages, 'message')}, {counts.failed:,} failed, {counts.resent:,} sent again",
+    )

@@ -7,7 +7,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -23,8 +23,7 @@ from auditor.cli.demo.damage import DAMAGED, Differing, VerifiedDamage, range_of
 from auditor.cli.demo.files import Choice, choose
 from auditor.cli.demo.plants import METADATA, PLANTED
 from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
-from auditor.cli.demo.steps import Steps
-from auditor.cli.progress import make_progress
+from auditor.cli.progress import make_progress, showing
 from auditor.config.resources import Resources, open_resources, open_verify_resources
 from auditor.config.settings import Settings
 from auditor.hashing.worker.counts import Counts
@@ -32,6 +31,7 @@ from auditor.hashing.worker.loop import Pace, Worker, open_processor
 from auditor.hashing.worker.options import HashSettings
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.model.target import Target
+from auditor.progress import Snapshot
 from auditor.runs.reading import read_lines
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
@@ -88,8 +88,13 @@ def _damage(clients: Clients) -> None:
 
 def _load(clients: Clients, choice: Choice) -> int:
     started = time.monotonic()
-    with Steps("loading", "objects") as steps:
-        loaded = load(clients.s3, choice, steps.update)
+    with closing(make_progress()) as progress:
+
+        def show(done: int, total: int) -> None:
+            seconds = time.monotonic() - started
+            progress.update(Snapshot(what="loading", objects=done, expected=total, seconds=seconds))
+
+        loaded = load(clients.s3, choice, show)
     _show(report.loading(choice, loaded, len(PLANTED), time.monotonic() - started))
     return loaded.objects
 
@@ -119,23 +124,22 @@ class _Tour:
         return DemoResults(first, comparison, work, second, verified)
 
     async def _audit(self, places: Resources) -> dict[str, Any]:
-        progress = make_progress()
-        try:
-            return await Audit(self._target, self._settings, places, Stop(), watch=progress.update).run()
-        finally:
-            progress.close()
+        audit = Audit(self._target, self._settings, places, Stop())
+        with closing(make_progress()) as progress:
+            async with showing(progress, audit.snapshot):
+                return await audit.run()
 
     async def _verify(self) -> VerifiedDamage:
-        differing, progress = Differing(), make_progress()
-        settings = replace(self._settings, grace=0.0)  # what was recorded a minute ago is no excuse here
-        try:
-            async with open_verify_resources(settings, [self._verified]) as around:
-                verification = Verification(
-                    self._verified, settings, around, Stop(), combined=differing, watch=progress.update
-                )
-                return VerifiedDamage(await verification.run(), frozenset(differing.lines))
-        finally:
-            progress.close()
+        differing = Differing()
+        settings = replace(
+            self._settings, grace=0.0
+        )  # the objects were recorded a minute ago, and are verified all the same
+        async with open_verify_resources(settings, [self._verified]) as resources:
+            verification = Verification(self._verified, settings, resources, Stop(), combined=differing)
+            with closing(make_progress()) as progress:
+                async with showing(progress, verification.snapshot):
+                    summary = await verification.run()
+        return VerifiedDamage(summary, frozenset(differing.lines))
 
     async def _work(self, first: dict[str, Any]) -> Counts:
         started = time.monotonic()
@@ -143,13 +147,15 @@ class _Tour:
         async with open_processor(
             self._settings.queue or "", self._settings.ledger or "", self._open_engine, hashing, region=REGION
         ) as processor:
-            worker = Worker(processor, QUIET)
-            with Steps("hashing", "objects") as steps:
-                watch = asyncio.create_task(_watch(worker, steps, first["hashing"]["queued"]))
-                try:
+            worker, queued = Worker(processor, QUIET), first["hashing"]["queued"]
+
+            def count() -> Snapshot:
+                seconds = time.monotonic() - started
+                return Snapshot(what="hashing", objects=worker.counts.hashed, expected=queued, seconds=seconds)
+
+            with closing(make_progress()) as progress:
+                async with showing(progress, count, ends=False):
                     counts = await worker.run()
-                finally:
-                    watch.cancel()
         _show(report.hashing(first, counts, time.monotonic() - started))
         return counts
 
@@ -160,9 +166,3 @@ class _Tour:
 def _compare(store: Store, run: str) -> PlantedComparison:
     findings, objects = (read_lines(store, BUCKET, run, kind) for kind in ("findings", "objects"))
     return compare(PLANTED, findings, objects)
-
-
-async def _watch(worker: Worker, steps: Steps, total: int) -> None:
-    while True:
-        steps.update(worker.counts.hashed, total)
-        await asyncio.sleep(0.5)

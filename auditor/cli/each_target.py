@@ -1,0 +1,76 @@
+"""Work through the targets of a command: signals, progress, failures, and one exit code for all."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TypeVar
+
+from auditor.aio.stop import Stop
+from auditor.cli.output import say
+from auditor.cli.progress import Show, make_progress, showing
+from auditor.errors import RunError
+from auditor.model.target import Target
+from auditor.text import visible
+
+R = TypeVar("R")
+
+
+async def each_target(
+    targets: Sequence[Target],
+    opening: AbstractAsyncContextManager[R],
+    one: Callable[[Target, R, Stop, Show], Awaitable[int]],
+    *,
+    verb: str,
+    kept: str,
+) -> int:
+    """Run `one` for each target in turn, and give the worst exit code. A target that fails does not stop the others.
+
+    opening: gives what the targets share. verb: "audited". kept: what a second signal leaves in place, for the user.
+    """
+    stop, progress = Stop(), make_progress()
+    stop_on_signals(stop)
+    codes = []
+    async with opening as shared:
+        for target in targets:
+            if stop:
+                say(f"{visible(target.uri)} was not {verb}: {stop.reason}")
+                codes.append(4)
+                continue
+            try:
+                codes.append(await one(target, shared, stop, partial(showing, progress)))
+            except RunError as error:
+                say(str(error))
+                codes.append(error.exit_code)
+            except asyncio.CancelledError:
+                say(f"{visible(target.uri)}: given up; {kept}")
+                codes.append(4)
+            finally:
+                progress.close()
+    return worst(codes)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of several targets: a failure, then a hole, then findings."""
+    found = set(codes)
+    return next(code for code in (1, 4, 3, 0) if code in found)
+
+
+def stop_on_signals(stop: Stop) -> None:
+    """The first Ctrl-C or SIGTERM stops listing and finishes what is in flight; the second cancels that too."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def caught(name: str) -> None:
+        if stop:
+            if task is not None:
+                task.cancel()
+            return
+        stop.set(f"stopped by {name}")
+        say(f"{name}: finishing what is in flight; once more to give that up")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, caught, number.name)
