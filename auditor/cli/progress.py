@@ -67,10 +67,10 @@ class Bar:
             self.close()
 
     def close(self) -> None:
+        self._bar.stop()
         if self._task is not None:
             self._bar.remove_task(self._task)
             self._task = None
-        self._bar.stop()
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:

@@ -1,4 +1,4 @@
-"""The command that goes on with a run, written so that a shell takes it as it is."""
+"""The command that goes on with a run, quoted for a shell."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import Final
 
 from auditor.config.settings import SETTINGS
 from auditor.model.target import Target
+from auditor.text import harmless
 
 _NO_FLAGS: Final = frozenset({"command", "run", "targets", "resume", "verbose"})
+_ODD: Final = "(a key or a path in it has characters that do not print: they are escaped here, give them as they are)"
 
 
 def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> str:
-    """This very command for one of its targets, with --resume."""
+    """The same command for one of its targets, with --resume. Characters that do not print are escaped, and a remark
+    below the command says so.
+    """
     words = ["audit", target.uri]
     for name, value in vars(options).items():
         if name in _NO_FLAGS or value is None or (name, value) == ("format", "table"):
@@ -28,27 +32,15 @@ def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> 
             words.extend([f"{flag}={value}"] if value.startswith("-") else [flag, value])
     words.extend(["-v"] * options.verbose)
     words.extend(["--resume", run_id])
-    return f"{_program()} {' '.join(map(_quoted, words))}"
+    command = f"{_program()} {shlex.join(words)}"
+    return command if command.isprintable() else f"{harmless(command)}\n{_ODD}"
 
 
 def _program() -> str:
-    """As it was called, or by its name where that finds it."""
+    """How the user called us: by path, or by name where the shell finds it."""
     called = Path(sys.argv[0])
     if called.parts[-2:] == ("auditor", "__main__.py"):
-        return f"{_quoted(sys.executable)} -m auditor"
+        return f"{shlex.quote(sys.executable)} -m auditor"
     if called.name == "auditor" and shutil.which("auditor") != sys.argv[0]:
-        return _quoted(sys.argv[0])
+        return shlex.quote(sys.argv[0])
     return "auditor"
-
-
-def _quoted(word: str) -> str:
-    """For a shell; what would move the cursor is written as bash and zsh read it."""
-    if word.isprintable():
-        return shlex.quote(word)
-    return f"$'{''.join(map(_escaped, word))}'"
-
-
-def _escaped(character: str) -> str:
-    if character in "'\\":
-        return f"\\{character}"
-    return character if character.isprintable() else f"\\U{ord(character):08x}"

@@ -32,7 +32,7 @@ def flags(arguments: list[str]) -> dict[str, Any]:
         [],
         ["--versions", "--requester-pays", "-v", "-v"],
         ["--only", "O01,O02", "--ignore", "O02", "--max-rate", "unlimited", "--max-calls", "100"],
-        ["--start-after", "it's $HOME; a\nb\x1b[2J\\", "--stop-at=-z\x85é"],
+        ["--start-after", "it's $HOME; a b\\", "--stop-at=-zé"],
         ["--out", "s3://reports/a b", "--ledger", "sqlite:d.db", "--hash", "--algorithm", "md5,sha1"],
         ["--format", "json", "--config", "my file.toml", "--endpoint-url", "http://127.0.0.1:1", "--fail-on", "never"],
     ],
@@ -44,9 +44,12 @@ def test_every_flag_is_given_again(arguments: list[str]) -> None:
     assert flags(read_by_bash(again)) == flags(given) | {"targets": [target], "resume": RUN}
 
 
-def test_nothing_of_it_moves_the_cursor() -> None:
+def test_an_odd_key_moves_no_cursor_and_is_said_to_be_odd() -> None:
     options = make_parser().parse_args(["audit", "s3://bucket/\x1b[2J", "--stop-at", "\u202ea\n"])
-    assert resume_command(options, parse_target("s3://bucket/\x1b[2J"), RUN).isprintable()
+    command, remark = resume_command(options, parse_target("s3://bucket/\x1b[2J"), RUN).splitlines()
+    assert command.isprintable()
+    assert r"s3://bucket/\x1b[2J" in command
+    assert "characters that do not print" in remark
 
 
 def test_a_run_that_goes_on_twice_keeps_its_id() -> None:

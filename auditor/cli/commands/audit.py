@@ -64,7 +64,8 @@ def _print_table(summary: Mapping[str, Any], settings: Settings, shown: Highligh
 def _remark(summary: Mapping[str, Any], target: Target, options: argparse.Namespace) -> None:
     """Say what to do about a run that did not end, or that listed nothing."""
     if (resume := summary["resume"]) is not None:
-        say(f"not complete: {resume['reason']}; go on with:\n{resume_command(options, target, resume['run'])}")
+        say(f"not complete: {resume['reason']}; go on with:")
+        sys.stderr.write(f"{resume_command(options, target, resume['run'])}\n")
     elif not summary["coverage"]["listed"] and not summary["coverage"]["delete_markers"]:
         check = "check the prefix" if target.prefix else "the bucket is empty"
         hint = check if target.whole else "check the prefix and the key range"
