@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["tests.support.servers.fixtures"]
+pytest.register_assert_rewrite("auditor.ledger.suite")
 
 FAKE = {
     "AWS_ACCESS_KEY_ID": "testing",

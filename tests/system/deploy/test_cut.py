@@ -125,6 +125,12 @@ def test_every_client_that_the_functions_open_is_of_a_declared_service_and_none_
     assert found == set(SERVICES)
 
 
+def test_the_command_line_and_the_conformance_suites_are_left_out() -> None:
+    left_out = {"cli", "__main__.py", "suite", "suite.py"}
+    assert [path for path in source_files(ROOT) if not left_out.isdisjoint(path.split("/"))] == []
+    assert "auditor/ledger/base.py" in source_files(ROOT)
+
+
 def test_a_client_whose_service_is_computed_is_found_out() -> None:
     assert list(opened("make_client('s3', connection)\nsession.client(service)\n")) == ["s3"]
     assert "not a name that is written out" in next(opened("make_client(names[0], connection)"))

@@ -16,12 +16,11 @@ import pytest
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.ledger.dynamodb.ledger import create_table
+from auditor.ledger.suite import OpenLedger
+from auditor.ledger.suite.base import ENTRY
 from auditor.model.object import ObjectRef
-from tests.ledger.conftest import Open, new_table
-from tests.ledger.test_conformance import *  # noqa: F403
-from tests.ledger.test_conformance import ENTRY
-from tests.ledger.test_evidence import *  # noqa: F403 - the whole suite runs here too
-from tests.ledger.test_leases import *  # noqa: F403
+from tests.ledger.conftest import new_table
+from tests.ledger.test_suite import test_ledger_keeps_its_promise  # noqa: F401 - the whole suite runs here too
 from tests.ledger.throttled import everything_is_there_and_once
 from tests.system.real.dynamodb import DynamoDbLocal, dynamodb_local
 
@@ -41,12 +40,12 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def opener(local: DynamoDbLocal) -> Open:
+async def opener(local: DynamoDbLocal) -> OpenLedger:
     return await new_table(local.url)
 
 
 @pytest.fixture
-async def ledger(opener: Open) -> AsyncIterator[Ledger]:
+async def ledger(opener: OpenLedger) -> AsyncIterator[Ledger]:
     async with opener() as opened:
         yield opened
 
@@ -118,7 +117,7 @@ async def test_1000_refs_in_batches_of_100(ledger: Ledger) -> None:
     assert answers == [dict(ENTRY.digests) if number % 2 == 0 else {} for number in range(1000)]
 
 
-async def test_64_writers_of_one_digest_and_one_of_them_first(opener: Open) -> None:
+async def test_64_writers_of_one_digest_and_one_of_them_first(opener: OpenLedger) -> None:
     async with opener() as one, opener() as two:
         answers = await asyncio.gather(*((one, two)[number % 2].record(ENTRY) for number in range(64)))
         assert answers.count(True) == 1

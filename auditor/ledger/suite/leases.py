@@ -1,23 +1,30 @@
-"""Leases, over each kind of ledger: one holder at a time, and what an old one still writes is refused."""
+"""The checks of leases: one holder at a time, and a write with an old lease is refused."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
-
-import pytest
+from typing import Any, Final
 
 from auditor.errors import LeaseLostError, LedgerError
 from auditor.ledger.base import Held, Lease, Ledger, Work
-from tests.ledger.conftest import Open
+from auditor.ledger.suite.base import OpenLedger, opened, raises
 
-WORK = Work(bucket="bucket", key="a/key", version_id="v1", etag="etag", algorithms=("sha256", "md5"))
-CHECKPOINT = {"v": 1, "bytes": 64, "states": {"sha256": {"h": "00", "naïve\n": [1, None, True, 1.5]}}}
+WORK: Final = Work(bucket="bucket", key="a/key", version_id="v1", etag="etag", algorithms=("sha256", "md5"))
+CHECKPOINT: Final = {"v": 1, "bytes": 64, "states": {"sha256": {"h": "00", "naïve\n": [1, None, True, 1.5]}}}
+_OTHER_WORKS: Final[list[dict[str, Any]]] = [
+    {"bucket": "b2"},
+    {"key": "k"},
+    {"version_id": None},
+    {"etag": "e"},
+    {"algorithms": ("sha256",)},
+]
 
 
-class Clock:
+class _LeaseClock:
+    """Seconds since the epoch, which a check sets."""
+
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
 
@@ -31,8 +38,8 @@ async def claimed(ledger: Ledger, owner: str = "one", work: Work = WORK, seconds
     return lease
 
 
-async def test_first_claim_is_a_lease_and_the_second_ones_is_held(opener: Open) -> None:
-    clock = Clock()
+async def first_claim_is_a_lease_and_the_second_ones_is_held(opener: OpenLedger) -> None:
+    clock = _LeaseClock()
     async with opener(clock) as ledger:
         lease = await ledger.claim(WORK, "one", 60.0)
         assert lease == Lease(work=WORK, owner="one", until=clock.now + 60, fence=1, hops=1)
@@ -40,41 +47,24 @@ async def test_first_claim_is_a_lease_and_the_second_ones_is_held(opener: Open) 
         assert await ledger.claim(WORK, "two", 60.0) == Held("one", clock.now + 1)
 
 
-@pytest.mark.parametrize(
-    "other", [{"bucket": "b2"}, {"key": "k"}, {"version_id": None}, {"etag": "e"}, {"algorithms": ("sha256",)}]
-)
-async def test_works_that_differ_in_one_field_are_two(ledger: Ledger, other: dict[str, Any]) -> None:
-    await claimed(ledger)
-    await claimed(ledger, "two", replace(WORK, **other))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [({"algorithms": ("md5", "sha256")}, {}), ({"version_id": None}, {"version_id": "null"})],
-)
-async def test_works_that_mean_the_same_are_one(ledger: Ledger, one: dict[str, Any], other: dict[str, Any]) -> None:
-    await claimed(ledger, work=replace(WORK, **one))
-    assert isinstance(await ledger.claim(replace(WORK, **other), "two", 60.0), Held)
-
-
-async def test_lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holder_writes_nothing(
-    opener: Open,
+async def lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holder_writes_nothing(
+    opener: OpenLedger,
 ) -> None:
-    clock = Clock()
+    clock = _LeaseClock()
     async with opener(clock) as ledger:
         old = await ledger.renew(await claimed(ledger), 60.0, CHECKPOINT)
         clock.now += 60
         new = await claimed(ledger, "two")
         assert (new.fence, new.hops, new.checkpoint) == (2, 2, CHECKPOINT)
-        with pytest.raises(LeaseLostError, match=r"'a/key' in bucket 'bucket' is no longer 'one'"):
+        with raises(LeaseLostError, r"'a/key' in bucket 'bucket' is no longer 'one'"):
             await ledger.renew(old, 60.0, {"bytes": 0})
         await ledger.release(old, done=True)
         await ledger.release(new, done=False)
         assert (await claimed(ledger, "three")).checkpoint == CHECKPOINT
 
 
-async def test_lease_that_ran_out_and_that_nobody_took_is_renewed(opener: Open) -> None:
-    clock = Clock()
+async def lease_that_ran_out_and_that_nobody_took_is_renewed(opener: OpenLedger) -> None:
+    clock = _LeaseClock()
     async with opener(clock) as ledger:
         lease = await claimed(ledger)
         clock.now += 600
@@ -82,7 +72,23 @@ async def test_lease_that_ran_out_and_that_nobody_took_is_renewed(opener: Open) 
         assert isinstance(await ledger.claim(WORK, "two", 60.0), Held)
 
 
-async def test_renewed_without_a_checkpoint_it_keeps_the_one_before(ledger: Ledger) -> None:
+@opened
+async def works_that_differ_in_one_field_are_two(ledger: Ledger) -> None:
+    await claimed(ledger)
+    for other in _OTHER_WORKS:
+        await claimed(ledger, "two", replace(WORK, **other))
+
+
+@opened
+async def works_that_mean_the_same_are_one(ledger: Ledger) -> None:
+    await claimed(ledger, work=replace(WORK, algorithms=("md5", "sha256")))
+    assert isinstance(await ledger.claim(WORK, "two", 60.0), Held)
+    await claimed(ledger, work=replace(WORK, key="k", version_id=None))
+    assert isinstance(await ledger.claim(replace(WORK, key="k", version_id="null"), "two", 60.0), Held)
+
+
+@opened
+async def renewed_without_a_checkpoint_it_keeps_the_one_before(ledger: Ledger) -> None:
     lease = await ledger.renew(await claimed(ledger), 60.0, CHECKPOINT)
     lease = await ledger.renew(lease, 60.0)
     assert lease.checkpoint == CHECKPOINT
@@ -90,32 +96,35 @@ async def test_renewed_without_a_checkpoint_it_keeps_the_one_before(ledger: Ledg
     assert (await claimed(ledger, "two")).checkpoint == CHECKPOINT
 
 
-async def test_owner_claims_again_what_it_holds_and_its_earlier_lease_is_void(ledger: Ledger) -> None:
+@opened
+async def owner_claims_again_what_it_holds_and_its_earlier_lease_is_void(ledger: Ledger) -> None:
     first = await ledger.renew(await claimed(ledger), 60.0, CHECKPOINT)
     second = await claimed(ledger)
     assert (second.fence, second.checkpoint) == (first.fence + 1, CHECKPOINT)
-    with pytest.raises(LeaseLostError):
+    with raises(LeaseLostError):
         await ledger.renew(first, 60.0)
 
 
-async def test_work_that_is_done_is_forgotten_but_for_its_fence(ledger: Ledger) -> None:
+@opened
+async def work_that_is_done_is_forgotten_but_for_its_fence(ledger: Ledger) -> None:
     old = await ledger.renew(await claimed(ledger), 60.0, CHECKPOINT)
     await ledger.release(old, done=True)
-    with pytest.raises(LeaseLostError):
+    with raises(LeaseLostError):
         await ledger.renew(old, 60.0)
     again = await claimed(ledger)
     assert (again.fence, again.hops, again.checkpoint) == (2, 1, None)
 
 
-async def test_checkpoint_that_an_item_would_not_hold_is_refused_and_the_one_before_stays(ledger: Ledger) -> None:
+@opened
+async def checkpoint_that_an_item_would_not_hold_is_refused_and_the_one_before_stays(ledger: Ledger) -> None:
     lease = await ledger.renew(await claimed(ledger), 60.0, CHECKPOINT)
     await ledger.renew(lease, 60.0, {"x": "y" * (300 * 1024 - 8)})
-    with pytest.raises(LedgerError, match=r"307,201 bytes is too large for the ledger: it takes 307,200"):
+    with raises(LedgerError, r"307,201 bytes is too large for the ledger: it takes 307,200"):
         await ledger.renew(lease, 60.0, {"x": "y" * (300 * 1024 - 7)})
     assert isinstance(await ledger.claim(WORK, "two", 60.0), Held)
 
 
-async def test_64_claimants_and_one_winner(opener: Open) -> None:
+async def of_64_claimants_one_wins(opener: OpenLedger) -> None:
     async with AsyncExitStack() as stack:
         ledgers = [await stack.enter_async_context(opener()) for _ in range(4)]
         answers = await asyncio.gather(
@@ -126,8 +135,8 @@ async def test_64_claimants_and_one_winner(opener: Open) -> None:
     assert {answer.owner for answer in answers if isinstance(answer, Held)} == {winners[0].owner}
 
 
-async def test_of_64_that_take_over_at_once_one_does(opener: Open) -> None:
-    clock = Clock()
+async def of_64_that_take_over_at_once_one_does(opener: OpenLedger) -> None:
+    clock = _LeaseClock()
     async with opener(clock) as ledger:
         await ledger.renew(await claimed(ledger, "dead"), 60.0, CHECKPOINT)
         clock.now += 61
