@@ -55,7 +55,7 @@ async def whole(out: Path) -> None:
     """A run as a user starts it, into a folder on disk."""
     places = Resources(store=LocalStore(out), ledger=None)
     summary = await OfflineAudit(TARGET, SETTINGS, places, Stop()).run()
-    if not summary["complete"]:
+    if not summary.complete:
         raise RuntimeError(f"the audit did not end: {summary}")
 
 

@@ -25,11 +25,12 @@ from auditor.errors import BucketError, UsageError
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.bucket import BucketFacts
+from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.reports import page as html
 from auditor.reports.highlights import Highlights
-from auditor.reports.summary import not_looked_at, summary
+from auditor.reports.summary import not_looked_at, summarize
 from auditor.rules import RULES
 from auditor.rules.exceptions import accepts_rule
 from auditor.rules.judge import Judge
@@ -110,7 +111,7 @@ class Audit:
         self._expected: int | None = None
         self._tally = Tally()
 
-    async def run(self) -> dict[str, Any]:
+    async def run(self) -> Summary:
         """The summary, which is also in the run folder. Raises RunError; parts written so far are then in place."""
         try:
             state = await self._io(self._load_state)
@@ -128,7 +129,7 @@ class Audit:
         store = self._places.store
         store.check_writable()
         if self._target.whole:
-            self._expected = last_listed(store, self._target.bucket, target_name(self._target.to_dict()))
+            self._expected = last_listed(store, self._target.bucket, target_name(self._target))
         if not self._resumed:
             return None
         state, self._target = checkpoint(store, self.run_id, self._target, self._asked)
@@ -158,7 +159,7 @@ class Audit:
                 f" or more, and one object with its listing {least}: give more"
             )
 
-    async def _audit(self, facts: BucketFacts, plan: Plan, state: Checkpoint | None) -> dict[str, Any]:
+    async def _audit(self, facts: BucketFacts, plan: Plan, state: Checkpoint | None) -> Summary:
         settings, target = self._settings, self._target
         tally = self._tally = Tally.from_dict(state.tally) if state else Tally()
         judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions)
@@ -166,7 +167,7 @@ class Audit:
             self._places.store,
             target.bucket,
             self.run_id,
-            target=target.to_dict(),
+            target=target,
             selection=self._asked,
             rules_undecided=plan.undecided,
             tally=tally,
@@ -241,22 +242,22 @@ class Audit:
 
     async def _finish(
         self, facts: BucketFacts, plan: Plan, folder: RunFolder, recorder: Recorder, ended: bool, hashing: bool
-    ) -> dict[str, Any]:
+    ) -> Summary:
         settings = self._settings
         recorder.count_calls()
         accepted = sum(
             accepts_rule(settings.accept_undecided, item.rule, item.action, item.code) for item in plan.undecided
         )
-        result = summary(
+        result = summarize(
             run=self.run_id,
             out=folder.uri,
-            target=self._target.to_dict(),
+            target=self._target,
             engine=settings.engine,
             complete=ended,
             tally=recorder.tally,
             rules_undecided=plan.undecided,
             algorithms=settings.algorithms if hashing else None,
-            not_looked_at=not_looked_at(facts, self._target.to_dict(), plan.ask.acl, plan.ask.head),
+            not_looked_at=not_looked_at(facts, self._target, plan.ask.acl, plan.ask.head),
             seconds=time.monotonic() - self._started,
             resume=None if ended else self._resume(folder),
             accepted_rules=accepted,
@@ -284,6 +285,5 @@ class Audit:
             return None
         return Dispatcher(places.queue, self.run_id, self._target.bucket, settings.algorithms)
 
-    def _resume(self, folder: RunFolder) -> dict[str, Any]:
-        """How to go on: the same run, after the last key that has an outcome."""
-        return {"run": self.run_id, "start_after": folder.position, "reason": self._stop.reason}
+    def _resume(self, folder: RunFolder) -> Resume:
+        return Resume(self.run_id, folder.position, self._stop.reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,8 @@ from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.status import HashStatusFinder
 from auditor.ledger.base import Ledger
 from auditor.model.object import Ask, Skipped
+from auditor.model.plain import plain
+from auditor.model.summary import HashingSummary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.tally import Tally
@@ -31,6 +34,22 @@ from auditor.text import visible
 DEFAULT_CONCURRENCY = 16
 
 _LISTING_ONLY = Ask(Skipped("hashing needs no ACL"), Skipped("hashing needs no HEAD"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashRunSummary:
+    """The counts of one pass. complete: the listing reached its end. failed: objects whose hashing failed."""
+
+    target: Target
+    complete: bool
+    hashing: HashingSummary
+    failed: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value that `auditor hash --format json` prints."""
+        value: dict[str, Any] = plain(self)
+        return value
 
 
 class HashRun:
@@ -51,8 +70,8 @@ class HashRun:
         self._tally = Tally()
         self._started = time.monotonic()
 
-    async def run(self) -> dict[str, Any]:
-        """`{"target", "complete", "hashing", "failed", "seconds"}`; raises RunError for what dooms the run."""
+    async def run(self) -> HashRunSummary:
+        """Raises RunError for a failure that ends the run."""
         settings, target = self._settings, self._target
         rate = RateLimit(settings.max_rate)
         # One for the listing, and those of an object that has several.
@@ -72,13 +91,13 @@ class HashRun:
                     attempts=settings.retry_attempts,
                 )
                 ended = await self._hash(engine, rate, hasher)
-        return {
-            "target": target.to_dict(),
-            "complete": ended,
-            "hashing": {"algorithms": list(settings.algorithms), **self._tally.hashing_summary()},
-            "failed": hasher.failed,
-            "seconds": round(time.monotonic() - self._started, 3),
-        }
+        return HashRunSummary(
+            target=target,
+            complete=ended,
+            hashing=self._tally.hashing_summary(settings.algorithms),
+            failed=hasher.failed,
+            seconds=round(time.monotonic() - self._started, 3),
+        )
 
     async def _hash(self, engine: Engine, rate: RateLimit, hasher: InProcessHasher) -> bool:
         """List the target and hash what is not known; True when the listing reached its end."""

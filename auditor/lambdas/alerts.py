@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from auditor.aws.client import open_client
 from auditor.aws.failures import explain
 from auditor.errors import CallFailed, RunError
+from auditor.model.summary import Summary
 from auditor.reports.summary import holes
 from auditor.text import visible
 
@@ -37,19 +37,19 @@ class SnsTopic:
             raise RunError(explain(topic, failure, allow="sns:Publish", absent="check AUDITOR_TOPIC")) from failure
 
 
-def hole_message(summary: Mapping[str, Any]) -> str | None:
+def hole_message(summary: Summary) -> str | None:
     """What to say of a finished run; None when it saw everything."""
     missing = holes(summary)
     if not missing:
         return None
-    target, coverage = summary["target"], summary["coverage"]
+    target, coverage = summary.target, summary.coverage
     lines = [
-        f"The audit of s3://{target['bucket']}/{visible(target['prefix'])} has holes: {'; '.join(missing)}.",
-        f"Listed {coverage['listed']:,}, audited {coverage['audited']:,}, vanished {coverage['vanished']:,},"
-        f" undecided {coverage['undecided']:,}.",
-        *(f"Undecided: {item['action']} {item['code']}, {item['count']:,} times." for item in summary["unread"][:10]),
-        *(f"Rule {item['rule']}: {item['action']} {item['code']}." for item in summary["rules_undecided"][:20]),
-        f"Report: {summary['out']}/report.html",
+        f"The audit of s3://{target.bucket}/{visible(target.prefix)} has holes: {'; '.join(missing)}.",
+        f"Listed {coverage.listed:,}, audited {coverage.audited:,}, vanished {coverage.vanished:,},"
+        f" undecided {coverage.undecided:,}.",
+        *(f"Undecided: {item.action} {item.code}, {item.count:,} times." for item in summary.unread[:10]),
+        *(f"Rule {item.rule}: {item.action} {item.code}." for item in summary.rules_undecided[:20]),
+        f"Report: {summary.out}/report.html",
     ]
     return "\n".join(lines)
 

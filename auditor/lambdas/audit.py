@@ -18,6 +18,8 @@ from auditor.lambdas.handover import short_of
 from auditor.lambdas.metrics import of_run
 from auditor.lambdas.targets import EachTarget, failures_told, measure
 from auditor.logs import bound
+from auditor.model.finding import Verdict
+from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import EngineChoice, OpenEngine
@@ -54,7 +56,7 @@ class AuditFunction:
 
     async def _one(
         self, target: Target, invocation: Invocation, places: Resources, stop: Stop, around: FunctionContext
-    ) -> dict[str, Any]:
+    ) -> Summary:
         hands_on = around.successor is not None
         audit = Audit(
             target,
@@ -68,7 +70,7 @@ class AuditFunction:
         with bound(run=audit.run_id):
             log.info("the audit of %s %s", visible(target.uri), "begins" if invocation.run is None else "goes on")
             summary = await _run(audit)
-            goes_on = hands_on and bool(stop) and not summary["complete"]
+            goes_on = hands_on and bool(stop) and not summary.complete
             log.info("%s", _outcome(summary, stop if goes_on else None))
             measure(self._environ, around, of_run(summary, handed_on=goes_on))
         if not goes_on:
@@ -76,7 +78,7 @@ class AuditFunction:
         return summary
 
 
-async def _run(audit: Audit) -> dict[str, Any]:
+async def _run(audit: Audit) -> Summary:
     """The audit's summary; how it failed is logged while the line can still name the run."""
     try:
         return await audit.run()
@@ -88,12 +90,12 @@ async def _run(audit: Audit) -> dict[str, Any]:
         raise
 
 
-def _outcome(summary: Mapping[str, Any], stop: Stop | None) -> str:
+def _outcome(summary: Summary, stop: Stop | None) -> str:
     """Counts in a sentence. stop: what the run is handed on for, if it is."""
-    coverage, findings = summary["coverage"], sum(summary["findings"].values())
-    end = "complete" if summary["complete"] else f"not complete ({summary['resume']['reason']})"
+    coverage, findings = summary.coverage, sum(summary.findings.values())
+    end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
     return (
-        f"{end if stop is None else f'saved, {stop.reason}'}: listed {coverage['listed']}, audited"
-        f" {coverage['audited']}, vanished {coverage['vanished']}, undecided {coverage['undecided']}, exposed"
-        f" {summary['verdicts']['exposed']}, findings {findings}"
+        f"{end if stop is None else f'saved, {stop.reason}'}: listed {coverage.listed}, audited"
+        f" {coverage.audited}, vanished {coverage.vanished}, undecided {coverage.undecided}, exposed"
+        f" {summary.verdicts[Verdict.EXPOSED]}, findings {findings}"
     )

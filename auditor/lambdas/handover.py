@@ -12,6 +12,7 @@ from auditor.aio.stop import Stop
 from auditor.aws.client import open_client
 from auditor.aws.failures import explain
 from auditor.errors import CallFailed, RunError
+from auditor.model.summary import Resume
 from auditor.model.target import Target
 
 MOST_HOPS: Final = 200
@@ -48,9 +49,9 @@ async def _lambda() -> AsyncIterator[Any]:
         yield client
 
 
-def next_event(event: Mapping[str, Any], target: Target, hop: int, run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The event that goes on with `target`. event: the present one, whose settings stay. run: the summary's `resume`
-    of a run that was begun; None for a target that was not reached.
+def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
+    """The event that goes on with `target`. event: the present one, whose settings stay. resume:
+    of a run that has begun; None for a target that was not reached.
 
     Raises RunError past MOST_HOPS: something keeps the run from moving on.
     """
@@ -60,8 +61,8 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, run: Mapping[
     following |= {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions, "hop": hop + 1}
     if target.stop_at is not None:
         following["stop_at"] = target.stop_at
-    if run is not None:
-        following |= {"run": run["run"], "start_after": run["start_after"]}
+    if resume is not None:
+        following |= {"run": resume.run, "start_after": resume.start_after}
     elif target.start_after is not None:
         following["start_after"] = target.start_after
     return following

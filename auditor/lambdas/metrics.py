@@ -9,6 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from auditor.model.finding import Verdict
+from auditor.model.summary import Summary
+
 NAMESPACE: Final = "S3Auditor"
 DIMENSION: Final = "Service"
 UNITS: Final = {
@@ -39,20 +42,20 @@ UNITS: Final = {
 """Every metric there is, with CloudWatch's unit for it."""
 
 
-def of_run(summary: Mapping[str, Any], *, handed_on: bool) -> dict[str, float]:
+def of_run(summary: Summary, *, handed_on: bool) -> dict[str, float]:
     """A run's metrics. One that was handed on counts its objects when it ends; its calls are not counted twice."""
     if handed_on:
         return {"RunsHandedOn": 1}
-    findings = {f"Findings{severity.capitalize()}": number for severity, number in summary["findings"].items()}
+    findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}
     return {
-        "Objects": summary["coverage"]["listed"],
-        "Undecided": summary["coverage"]["undecided"],
-        "Exposed": summary["verdicts"]["exposed"],
+        "Objects": summary.coverage.listed,
+        "Undecided": summary.coverage.undecided,
+        "Exposed": summary.verdicts[Verdict.EXPOSED],
         **findings,
-        "Throttled": summary["calls"]["throttled"],
-        "Seconds": summary["seconds"],
-        "RunsComplete": int(summary["complete"]),
-        "RunsIncomplete": int(not summary["complete"]),
+        "Throttled": summary.calls.throttled,
+        "Seconds": summary.seconds,
+        "RunsComplete": int(summary.complete),
+        "RunsIncomplete": int(not summary.complete),
     }
 
 

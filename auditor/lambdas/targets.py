@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from auditor.aio.stop import Stop
 from auditor.errors import AuditorError, RunComplete, RunError, RunTaken
@@ -17,6 +17,7 @@ from auditor.lambdas.event import Invocation
 from auditor.lambdas.handover import DEADLINE, next_event
 from auditor.lambdas.metrics import emf
 from auditor.logs import bound, labels
+from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.text import visible
 
@@ -24,8 +25,23 @@ _DEFAULT_NAME: Final = "s3-auditor"
 
 log = logging.getLogger(__name__)
 
-Summary = Mapping[str, Any]
-One = Callable[[Target], Awaitable[Summary]]
+
+class TargetSummary(Protocol):
+    """The summary of an audit or a verification. run: its ID."""
+
+    @property
+    def run(self) -> str: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def resume(self) -> Resume | None: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+One = Callable[[Target], Awaitable[TargetSummary]]
 """Does a target's turn, or as much of it as there is time for."""
 
 
@@ -43,7 +59,7 @@ class EachTarget:
 
         A run that another invocation writes, or has ended, is left to that one and named in `left`.
         """
-        summaries: list[Summary] = []
+        summaries: list[TargetSummary] = []
         failures: list[RunError] = []
         left: list[str] = []
         for target in self.invocation.targets:
@@ -53,7 +69,7 @@ class EachTarget:
                     if not self.stop:
                         summary = await one(target)
                         summaries.append(summary)
-                    if self.stop and (summary is None or not summary["complete"]):
+                    if self.stop and (summary is None or not summary.complete):
                         await self._hand_on(target, summary)
                 except (RunTaken, RunComplete) as other:
                     left.append(str(other))
@@ -63,21 +79,16 @@ class EachTarget:
             raise RunError("; ".join(map(str, failures)))
         if failures:
             raise failures[0]
-        return {"runs": summaries, **({"left": left} if left else {})}
+        return {"runs": [summary.to_dict() for summary in summaries], **({"left": left} if left else {})}
 
-    @staticmethod
-    def _begun(summary: Summary) -> dict[str, Any]:
-        """Where whoever goes on finds the run; a verification's summary calls it `verify`."""
-        return {"run": summary.get("run") or summary["verify"], "start_after": summary["resume"]["start_after"]}
-
-    async def _hand_on(self, target: Target, summary: Summary | None) -> None:
+    async def _hand_on(self, target: Target, summary: TargetSummary | None) -> None:
         if self.around.successor is None:
             if summary is None:
                 raise RunError(f"the {self.what} of {target.uri} was not begun: {DEADLINE}")
             return
-        run, hop = summary and self._begun(summary), self.invocation.hop
-        await self.around.successor.invoke(next_event(self.invocation.given, target, hop, run))
-        with bound(run=run["run"] if run else None):
+        resume, hop = summary.resume if summary is not None else None, self.invocation.hop
+        await self.around.successor.invoke(next_event(self.invocation.given, target, hop, resume))
+        with bound(run=resume.run if resume is not None else None):
             log.info("the %s of %s is handed on to hop %d", self.what, visible(target.uri), hop + 1)
 
 

@@ -19,6 +19,7 @@ from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.text import visible
 from auditor.verify.run import Hop, Verification
+from auditor.verify.summary import VerifySummary
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +51,13 @@ class VerifyFunction:
 
     async def _one(
         self, target: Target, invocation: Invocation, places: VerifyResources, stop: Stop, around: FunctionContext
-    ) -> dict[str, Any]:
+    ) -> VerifySummary:
         hop = Hop(number=invocation.hop, verify_id=invocation.run)
         verification = Verification(target, invocation.settings, places, stop, hop=hop)
         with bound(run=verification.verify_id):
             log.info("the verification of %s begins", visible(target.uri))
             summary = await verification.run()
-            goes_on = around.successor is not None and bool(stop) and not summary["complete"]
+            goes_on = around.successor is not None and bool(stop) and not summary.complete
             log.info("%s", _sentence(summary))
             measure(self._environ, around, _metrics(summary, handed_on=goes_on))
             if goes_on and not verification.advanced:
@@ -69,37 +70,37 @@ class VerifyFunction:
         return summary
 
 
-def message(summary: Mapping[str, Any]) -> str | None:
+def message(summary: VerifySummary) -> str | None:
     """What to say of a verification; None when nothing is wrong: counts and the prefix, never keys."""
-    outcomes, target = summary["outcomes"], summary["target"]
+    outcomes, target = summary.outcomes, summary.target
     wrong = {name: outcomes[name] for name in ("mismatch", "missing", "unreadable") if outcomes[name]}
-    if not wrong and summary["complete"]:
+    if not wrong and summary.complete:
         return None
     counts = ", ".join(f"{count:,} {name}" for name, count in wrong.items()) or "nothing wrong so far"
-    end = "" if summary["complete"] else " It did not come to its end."
+    end = "" if summary.complete else " It did not come to its end."
     return (
-        f"The verification of s3://{target['bucket']}/{visible(target['prefix'])} found {counts}.{end}\n"
-        f"{_sentence(summary)}\nReport: {summary['out']}/summary.json"
+        f"The verification of s3://{target.bucket}/{visible(target.prefix)} found {counts}.{end}\n"
+        f"{_sentence(summary)}\nReport: {summary.out}/summary.json"
     )
 
 
-def _sentence(summary: Mapping[str, Any]) -> str:
-    told = ", ".join(f"{name} {count:,}" for name, count in summary["outcomes"].items() if count)
-    end = "complete" if summary["complete"] else f"not complete ({summary['resume']['reason']})"
-    return f"{end}: listed {summary['listed']:,}, in the ledger alone {summary['ledger_only']:,}; {told or 'nothing'}"
+def _sentence(summary: VerifySummary) -> str:
+    told = ", ".join(f"{name} {count:,}" for name, count in summary.outcomes.items() if count)
+    end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
+    return f"{end}: listed {summary.listed:,}, in the ledger alone {summary.ledger_only:,}; {told or 'nothing'}"
 
 
-def _metrics(summary: Mapping[str, Any], *, handed_on: bool) -> dict[str, float]:
+def _metrics(summary: VerifySummary, *, handed_on: bool) -> dict[str, float]:
     """One that is handed on counts its objects when it ends."""
     if handed_on:
         return {"VerificationsHandedOn": 1}
-    outcomes = summary["outcomes"]
+    outcomes = summary.outcomes
     return {
         "Verified": outcomes["match"] + outcomes["mismatch"],
         "Mismatches": outcomes["mismatch"],
         "Missing": outcomes["missing"],
         "Unreadable": outcomes["unreadable"],
-        "VerifiedBytes": summary["read"]["bytes"],
-        "VerificationsComplete": int(summary["complete"]),
-        "VerificationsIncomplete": int(not summary["complete"]),
+        "VerifiedBytes": summary.read.bytes,
+        "VerificationsComplete": int(summary.complete),
+        "VerificationsIncomplete": int(not summary.complete),
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from html import escape
 from typing import Any, Final
 
 from auditor import __version__
 from auditor.errors import UsageError
-from auditor.model.finding import Severity
+from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.summary import Coverage, HashingSummary, Summary
 from auditor.reports.highlights import Highlights, masked
 from auditor.reports.page_markup import STYLE, code, grantee, named, numbers, table, text
 from auditor.reports.summary import accepted, alarming, aside, holes
@@ -21,61 +23,61 @@ _RULES: Final = {rule.id: rule for rule in RULES}
 _MASKED: Final = ' <span class="masked">(masked today)</span>'
 
 
-def render(summary: Mapping[str, Any], shown: Highlights | None = None) -> str:
+def render(summary: Summary, shown: Highlights | None = None) -> str:
     """The whole page. shown: what it names; the summary knows how many there are."""
     shown = shown or Highlights()
     pieces = (
         _opening(summary),
         _headline(summary),
-        _exposed(summary["verdicts"]["exposed"], shown.exposed),
+        _exposed(summary.verdicts[Verdict.EXPOSED], shown.exposed),
         _findings(summary, shown),
-        _fired(summary["rules"]),
-        numbers("Verdicts", summary["verdicts"], frozenset({"exposed"})),
-        _coverage(summary["coverage"]),
+        _fired(summary.rules),
+        numbers("Verdicts", summary.verdicts, frozenset({"exposed"})),
+        _coverage(summary.coverage),
         _undecided(summary, shown.undecided),
-        _rules_undecided(summary["rules_undecided"]),
-        _hashing(summary["hashing"]),
-        numbers("Calls", summary["calls"]),
-        _not_looked_at(summary["not_looked_at"]),
+        _rules_undecided(summary.rules_undecided),
+        _hashing(summary.hashing),
+        numbers("Calls", asdict(summary.calls)),
+        _not_looked_at(summary.not_looked_at),
         ["</body></html>\n"],
     )
     return "\n".join(line for piece in pieces for line in piece)
 
 
-def _opening(summary: Mapping[str, Any]) -> Iterator[str]:
-    target = summary["target"]
-    place = f"s3://{target['bucket']}/{target['prefix'] or ''}"
+def _opening(summary: Summary) -> Iterator[str]:
+    target = summary.target
+    place = f"s3://{target.bucket}/{target.prefix}"
     yield '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>Audit of {text(place)}</title><style>{STYLE}</style></head><body>"
-    yield f"<h1>Audit of {code(place)}{', all versions' if target['versions'] else ''}</h1>"
+    yield f"<h1>Audit of {code(place)}{', all versions' if target.versions else ''}</h1>"
 
 
-def _headline(summary: Mapping[str, Any]) -> Iterator[str]:
-    state = "Complete." if summary["complete"] else "Not complete."
+def _headline(summary: Summary) -> Iterator[str]:
+    state = "Complete." if summary.complete else "Not complete."
     missed = holes(summary)
     hole = f"Holes: {text('; '.join(missed))}." if missed else "No holes."
     bad = ' class="state bad"' if missed or alarming(summary) else ' class="state"'
     yield f"<p{bad}><strong>{state} {hole}</strong> {_found(summary)}"
-    yield f"{counted(summary['coverage']['listed'], 'object')} listed.</p>"
+    yield f"{counted(summary.coverage.listed, 'object')} listed.</p>"
     if known := accepted(summary):
         yield f"<p>Holes accepted in the configuration: {text('; '.join(known))}.</p>"
-    yield f"<p>{_when(summary['run'])}run {code(summary['run'])}, {text(summary['seconds'])} s,"
-    yield f"engine {text(summary['engine'])}, auditor {text(__version__)}.</p>"
-    target = summary["target"]
-    for words, key in (("after", target["start_after"]), ("up to", target["stop_at"])):
+    yield f"<p>{_when(summary.run)}run {code(summary.run)}, {text(summary.seconds)} s,"
+    yield f"engine {text(summary.engine)}, auditor {text(__version__)}.</p>"
+    target = summary.target
+    for words, key in (("after", target.start_after), ("up to", target.stop_at)):
         if key is not None:
             yield f"<p>Only keys {words} {code(key)}.</p>"
 
 
-def _found(summary: Mapping[str, Any]) -> str:
+def _found(summary: Summary) -> str:
     """`9 exposed, 27 findings: 5 critical, 9 high.`"""
-    verdicts, found = summary["verdicts"], summary["findings"]
-    exposed = f"{verdicts['exposed']:,} exposed"
-    parts = [f'<strong class="exposed">{exposed}</strong>' if verdicts["exposed"] else exposed]
-    if verdicts["unknown"]:
-        parts.append(f"{verdicts['unknown']:,} unknown")
+    verdicts, found = summary.verdicts, summary.findings
+    exposed = f"{verdicts[Verdict.EXPOSED]:,} exposed"
+    parts = [f'<strong class="exposed">{exposed}</strong>' if verdicts[Verdict.EXPOSED] else exposed]
+    if unknown := verdicts[Verdict.UNKNOWN]:
+        parts.append(f"{unknown:,} unknown")
     parts.append(counted(sum(found.values()), "finding"))
     each = ", ".join(f'<span class="{name}">{number:,} {name}</span>' for name, number in found.items() if number)
     return f"{', '.join(parts)}{': ' if each else ''}{each}."
@@ -114,9 +116,9 @@ def _rule(rule_id: str) -> str:
     return named(rule_id, known.title if known else None)
 
 
-def _findings(summary: Mapping[str, Any], shown: Highlights) -> Iterator[str]:
+def _findings(summary: Summary, shown: Highlights) -> Iterator[str]:
     loud = frozenset({Severity.CRITICAL.value, Severity.HIGH.value})
-    yield from numbers("Findings", summary["findings"], loud)
+    yield from numbers("Findings", summary.findings, loud)
     rows = [_finding(line) for line in shown.worst.lines()]
     if rows:
         yield from table(("Severity", "Rule", "Verdict", "Key", "What", "Grantee", "Permission"), rows)
@@ -153,22 +155,23 @@ def _fired(rules: Mapping[str, int]) -> Iterator[str]:
     yield "</dl>"
 
 
-def _coverage(coverage: Mapping[str, int]) -> Iterator[str]:
-    yield from numbers("Coverage", coverage)
-    if coverage["listed"]:
+def _coverage(coverage: Coverage) -> Iterator[str]:
+    counts = asdict(coverage)
+    yield from numbers("Coverage", counts)
+    if coverage.listed:
         yield '<div class="bar" role="presentation">'
         for name in ("audited", "undecided", "vanished"):
-            if coverage[name]:
-                yield f'<span class="{name}" style="flex:{coverage[name]}"></span>'
+            if counts[name]:
+                yield f'<span class="{name}" style="flex:{counts[name]}"></span>'
         yield "</div>"
 
 
-def _undecided(summary: Mapping[str, Any], undecided: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    total = summary["coverage"]["undecided"]
+def _undecided(summary: Summary, undecided: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    total = summary.coverage.undecided
     if not total:
         return
     yield "<h2>Undecided objects</h2>"
-    reasons = ((text(r["action"]), text(r["code"]), f"{r['count']:,}") for r in summary.get("unread", ()))
+    reasons = ((text(item.action), text(item.code), f"{item.count:,}") for item in summary.unread)
     yield from table(("Could not be read", "Code", "Objects"), reasons, right=1)
     rows = [
         (
@@ -184,18 +187,17 @@ def _undecided(summary: Mapping[str, Any], undecided: Iterable[Mapping[str, Any]
         yield f"<p>And {total - len(rows):,} more in the run folder, below <code>undecided/</code>.</p>"
 
 
-def _rules_undecided(rules: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    rows = [(_rule(item["rule"]), text(item["action"]), text(item["code"])) for item in rules]
+def _rules_undecided(rules: Iterable[RuleUndecided]) -> Iterator[str]:
+    rows = [(_rule(item.rule), text(item.action), text(item.code)) for item in rules]
     if rows:
         yield "<h2>Undecided rules</h2>"
         yield from table(("Rule", "Could not be read", "Code"), rows)
 
 
-def _hashing(hashing: Mapping[str, Any] | None) -> Iterator[str]:
+def _hashing(hashing: HashingSummary | None) -> Iterator[str]:
     if hashing is None:
         return
-    counts = {name: number for name, number in hashing.items() if isinstance(number, int)}
-    yield from numbers(f"Hashing ({', '.join(hashing['algorithms'])})", counts)
+    yield from numbers(f"Hashing ({', '.join(hashing.algorithms)})", hashing.counts)
     for words in aside(hashing):
         yield f"<p>{text(words[0].upper() + words[1:])}.</p>"
 

@@ -1,14 +1,25 @@
-"""The summary of a run, its exit code, and what the run did not look at."""
+"""Make the summary of a run; its exit code, its holes, and the list of things that it did not look at, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from auditor.model.bucket import BucketFacts
-from auditor.model.finding import RuleUndecided, Severity
+from auditor.model.finding import RuleUndecided, Severity, Verdict
 from auditor.model.object import Skipped, Unread
+from auditor.model.summary import (
+    AcceptedHoles,
+    Amount,
+    CallCounts,
+    Coverage,
+    HashingSummary,
+    Resume,
+    Summary,
+    UnreadCount,
+)
+from auditor.model.target import Target
 from auditor.runs.tally import Tally
 from auditor.text import counted, visible
 
@@ -38,74 +49,76 @@ NEVER: Final = (
 """What no run looks at."""
 
 
-def summary(
+def summarize(
     *,
     run: str,
     out: str,
-    target: Mapping[str, Any],
+    target: Target,
     engine: str,
     complete: bool,
     tally: Tally,
-    rules_undecided: Iterable[RuleUndecided],
+    rules_undecided: Sequence[RuleUndecided],
     algorithms: Sequence[str] | None,
     not_looked_at: Sequence[str],
     seconds: float,
-    resume: Mapping[str, Any] | None = None,
+    resume: Resume | None = None,
     accepted_rules: int = 0,
-) -> dict[str, Any]:
-    """What summary.json holds; "rules" and "unread" worst first.
+) -> Summary:
+    """The summary of a run as it is now; later counts do not change it.
 
-    out: URI of the run folder. target: bucket, prefix, versions, start_after, stop_at. algorithms: those wanted, None
-    without a ledger. accepted_rules: how many of rules_undecided the configuration accepts. Raises ValueError when
-    the tally does not add up.
+    out: URI of the run folder. algorithms: those wanted, None without a ledger. accepted_rules: how many of
+    rules_undecided the configuration accepts. Raises ValueError when the tally does not add up.
     """
     tally.check(hashing=algorithms is not None)
-    counts = tally.copy()
-    hashing = None if algorithms is None else {"algorithms": list(algorithms), **counts.hashing_summary()}
-    unread = sorted(counts.unread.items(), key=lambda item: (-item[1], item[0]))
-    return {
-        "run": run,
-        "out": out,
-        "target": dict(target),
-        "engine": engine,
-        "complete": complete,
-        "coverage": counts.coverage,
-        "verdicts": counts.verdicts,
-        "findings": counts.findings,
-        "rules": dict(sorted(counts.rules.items(), key=lambda item: (-item[1], item[0]))),
-        "rules_undecided": [{"rule": item.rule, "action": item.action, "code": item.code} for item in rules_undecided],
-        "unread": [_reason(words, number) for words, number in unread],
-        "accepted": {"undecided": counts.accepted, "rules": accepted_rules},
-        "hashing": hashing,
-        "calls": counts.calls,
-        "not_looked_at": list(not_looked_at),
-        "seconds": round(seconds, 1),
-        "resume": None if resume is None else dict(resume),
-    }
+    return Summary(
+        run=run,
+        out=out,
+        target=target,
+        engine=engine,
+        complete=complete,
+        coverage=Coverage(**tally.coverage),
+        verdicts=dict(tally.verdicts),
+        findings=dict(tally.findings),
+        rules=_largest_first(tally.rules),
+        rules_undecided=tuple(rules_undecided),
+        unread=tuple(_unread(reason, number) for reason, number in _largest_first(tally.unread).items()),
+        accepted=AcceptedHoles(tally.accepted, accepted_rules),
+        hashing=None if algorithms is None else tally.hashing_summary(algorithms),
+        calls=CallCounts(**tally.calls),
+        not_looked_at=tuple(not_looked_at),
+        seconds=round(seconds, 1),
+        resume=resume,
+    )
 
 
-def exit_code(summary: Mapping[str, Any], fail_on: Severity | None) -> int:
-    """0, 3 (a finding at or above fail_on; None: never) or, above all, 4 (a hole that nobody accepted)."""
+def _largest_first(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _unread(reason: str, number: int) -> UnreadCount:
+    action, _, code = reason.partition(" ")
+    return UnreadCount(action, code, number)
+
+
+def exit_code(summary: Summary, fail_on: Severity | None) -> int:
+    """0; 3 for a finding at or above fail_on (None: never); above all 4 for a hole that nobody accepted."""
     if holes(summary):
         return 4
     if fail_on is None:
         return 0
-    found = summary["findings"]
-    return 3 if any(found[severity.value] for severity in Severity if severity.at_least(fail_on)) else 0
+    return 3 if any(summary.findings[severity] for severity in Severity if severity.at_least(fail_on)) else 0
 
 
-def holes(summary: Mapping[str, Any]) -> list[str]:
-    """What the run failed to see and nobody accepted, in words; empty where it saw everything."""
-    known = summary.get("accepted") or {"undecided": 0, "rules": 0}
-    objects = summary["coverage"]["undecided"] - known["undecided"]
-    rules = len(summary["rules_undecided"]) - known["rules"]
-    return [*([] if summary["complete"] else ["the listing did not reach its end"]), *_undecided(objects, rules)]
+def holes(summary: Summary) -> list[str]:
+    """The holes that nobody accepted, in words; empty where the run saw everything."""
+    objects = summary.coverage.undecided - summary.accepted.undecided
+    rules = len(summary.rules_undecided) - summary.accepted.rules
+    return [*([] if summary.complete else ["the listing did not reach its end"]), *_undecided(objects, rules)]
 
 
-def accepted(summary: Mapping[str, Any]) -> list[str]:
+def accepted(summary: Summary) -> list[str]:
     """The holes that the configuration accepts, in words."""
-    known = summary.get("accepted") or {"undecided": 0, "rules": 0}
-    return _undecided(known["undecided"], known["rules"])
+    return _undecided(summary.accepted.undecided, summary.accepted.rules)
 
 
 def _undecided(objects: int, rules: int) -> list[str]:
@@ -113,32 +126,29 @@ def _undecided(objects: int, rules: int) -> list[str]:
     return [f"{counted(number, noun)} undecided" for number, noun in counts if number > 0]
 
 
-def aside(hashing: Mapping[str, Any]) -> list[str]:
+def aside(hashing: HashingSummary) -> list[str]:
     """The objects that were not hashed on purpose, in words that are safe to print: for their cost, and routed."""
     words = []
-    if left := hashing.get("left_for_cost"):
-        each = ", ".join(f"{visible(name)} {_amount(counts)}" for name, counts in left.items())
+    if hashing.left_for_cost:
+        each = ", ".join(f"{visible(name)} {_amount(amount)}" for name, amount in hashing.left_for_cost.items())
         words.append(f"left, since reading them is charged: {each}; --accept-cost hashes them")
-    if (routed := hashing.get("routed")) and routed["objects"]:
-        words.append(f"left to S3 Batch Operations: {_amount(routed)}; the jobs are in the run folder, batch/")
+    if hashing.routed.objects:
+        words.append(f"left to S3 Batch Operations: {_amount(hashing.routed)}; the jobs are in the run folder, batch/")
     return words
 
 
-def _amount(counts: Mapping[str, int]) -> str:
-    return f"{counted(counts['objects'], 'object')} of {counts['bytes']:,} bytes"
+def _amount(amount: Amount) -> str:
+    return f"{counted(amount.objects, 'object')} of {amount.bytes:,} bytes"
 
 
-def alarming(summary: Mapping[str, Any]) -> bool:
-    """Something is exposed, or a finding is critical or high: nothing that a report may show in green."""
-    found = summary["findings"]
-    return bool(summary["verdicts"]["exposed"] or found["critical"] or found["high"])
+def alarming(summary: Summary) -> bool:
+    """An object is exposed, or a finding is critical or high: a report must not show this run in green."""
+    found = summary.findings
+    return bool(summary.verdicts[Verdict.EXPOSED] or found[Severity.CRITICAL] or found[Severity.HIGH])
 
 
 def not_looked_at(
-    facts: BucketFacts | None,
-    target: Mapping[str, Any],
-    acl: Skipped | None = None,
-    head: Skipped | None = None,
+    facts: BucketFacts | None, target: Target, acl: Skipped | None = None, head: Skipped | None = None
 ) -> list[str]:
     """What `private` does not speak of in this run, in words that are safe to print.
 
@@ -147,16 +157,16 @@ def not_looked_at(
     return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
 
 
-def _unlisted(target: Mapping[str, Any]) -> list[str]:
+def _unlisted(target: Target) -> list[str]:
     words = []
-    if not target["versions"]:
+    if not target.versions:
         words.append("versions other than the current one (--versions looks at them)")
-    if target["prefix"]:
-        words.append(f"keys that do not begin with {visible(target['prefix'])}")
-    if target["start_after"] is not None:
-        words.append(f"keys up to and including {visible(target['start_after'])}")
-    if target["stop_at"] is not None:
-        words.append(f"keys after {visible(target['stop_at'])}")
+    if target.prefix:
+        words.append(f"keys that do not begin with {visible(target.prefix)}")
+    if target.start_after is not None:
+        words.append(f"keys up to and including {visible(target.start_after)}")
+    if target.stop_at is not None:
+        words.append(f"keys after {visible(target.stop_at)}")
     return words
 
 
@@ -175,8 +185,3 @@ def _unasked(facts: BucketFacts | None, acl: Skipped | None, head: Skipped | Non
         elif isinstance(value, Unread) and item.name in _FACTS:
             words.append(f"{_FACTS[item.name]}, which could not be read: {visible(f'{value.action} {value.code}')}")
     return words
-
-
-def _reason(words: str, number: int) -> dict[str, Any]:
-    action, _, code = words.partition(" ")
-    return {"action": action, "code": code, "count": number}

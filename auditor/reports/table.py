@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Final
 
-from auditor.model.finding import Severity
+from auditor.model.finding import Severity, Verdict
+from auditor.model.summary import HashingSummary, Summary
 from auditor.reports.highlights import Highlights
 from auditor.reports.summary import NEVER, accepted, aside, exit_code, holes
 from auditor.reports.table_layout import TableLayout, labelled
@@ -18,8 +20,6 @@ LEAST: Final = 60
 _WORST: Final = 10
 _EXPOSED: Final = 5
 
-Summary = Mapping[str, Any]
-
 
 def render(
     summary: Summary,
@@ -30,20 +30,20 @@ def render(
     """All lines, the last with its line end. fail_on: as given to exit_code. shown: what it names."""
     shown = shown or Highlights()
     layout = TableLayout(max(LEAST, min(columns, COLUMNS)))
-    unread = ((f"{item['action']} {item['code']}", item["count"]) for item in summary.get("unread", ()))
-    rules = (visible(f"{item['rule']}: {item['action']} {item['code']}") for item in summary["rules_undecided"])
+    unread = ((f"{item.action} {item.code}", item.count) for item in summary.unread)
+    rules = (visible(f"{item.rule}: {item.action} {item.code}") for item in summary.rules_undecided)
     sections = (
         _head(summary, layout),
-        layout.counts("Coverage", summary["coverage"]),
-        layout.counts("Verdicts", summary["verdicts"]),
-        layout.counts("Findings", summary["findings"]),
-        layout.pairs("By rule", summary.get("rules", {}).items()),
+        layout.counts("Coverage", asdict(summary.coverage)),
+        layout.counts("Verdicts", summary.verdicts),
+        layout.counts("Findings", summary.findings),
+        layout.pairs("By rule", summary.rules.items()),
         _exposed(summary, shown, layout),
         _worst(summary, shown, layout),
         layout.pairs("Undecided", unread),
         layout.listed("Rules undecided", rules),
-        _hashing(summary["hashing"], layout),
-        layout.counts("Calls", summary["calls"]),
+        _hashing(summary.hashing, layout),
+        layout.counts("Calls", asdict(summary.calls)),
         _not_looked_at(summary, layout),
         _foot(summary, fail_on, layout),
     )
@@ -51,21 +51,21 @@ def render(
 
 
 def _head(summary: Summary, layout: TableLayout) -> Iterator[str]:
-    target = summary["target"]
-    what = f"s3://{target['bucket']}/{visible(target['prefix'] or '')}"
-    yield from layout.listed("Audited", [f"{what} (all versions)" if target["versions"] else what])
-    if target["start_after"] is not None or target["stop_at"] is not None:
-        bounds = [("after", target["start_after"]), ("up to", target["stop_at"])]
+    target = summary.target
+    what = f"s3://{target.bucket}/{visible(target.prefix)}"
+    yield from layout.listed("Audited", [f"{what} (all versions)" if target.versions else what])
+    if target.start_after is not None or target.stop_at is not None:
+        bounds = [("after", target.start_after), ("up to", target.stop_at)]
         yield from layout.listed("Keys", (f"{word} {visible(key)}" for word, key in bounds if key is not None))
-    seconds = summary["seconds"]
-    yield from layout.listed("Run", [f"{summary['run']}, engine {summary['engine']}, {seconds:,} s"])
-    yield from layout.listed("Complete", ["yes" if summary["complete"] else "NO"])
+    seconds = summary.seconds
+    yield from layout.listed("Run", [f"{summary.run}, engine {summary.engine}, {seconds:,} s"])
+    yield from layout.listed("Complete", ["yes" if summary.complete else "NO"])
 
 
 def _exposed(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
     first = [("", line["key"]) for line in shown.exposed[:_EXPOSED]]
     if first:
-        yield from layout.keyed("Exposed", first, summary["verdicts"]["exposed"] - len(first))
+        yield from layout.keyed("Exposed", first, summary.verdicts[Verdict.EXPOSED] - len(first))
 
 
 def _worst(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
@@ -75,21 +75,20 @@ def _worst(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator
         words = f"{line['severity']:8}  {line['rule']:3}  {line.get('verdict') or '':7}  "
         rows.append((words, "(the bucket)" if line["key"] is None else line["key"]))
     if rows:
-        yield from layout.keyed("Worst", rows, sum(summary["findings"].values()) - len(rows))
+        yield from layout.keyed("Worst", rows, sum(summary.findings.values()) - len(rows))
 
 
-def _hashing(hashing: Mapping[str, Any] | None, layout: TableLayout) -> Iterator[str]:
+def _hashing(hashing: HashingSummary | None, layout: TableLayout) -> Iterator[str]:
     if hashing is None:
         yield from layout.listed("Hashing", ["no ledger given"])
         return
-    counts = {name: number for name, number in hashing.items() if isinstance(number, int)}
-    yield from layout.counts(f"Hashing {', '.join(hashing['algorithms'])}", counts)
+    yield from layout.counts(f"Hashing {', '.join(hashing.algorithms)}", hashing.counts)
     yield from layout.listed("", aside(hashing))
 
 
 def _not_looked_at(summary: Summary, layout: TableLayout) -> Iterator[str]:
     """What is particular to this run; what no run looks at stays in the summary."""
-    particular = [item for item in summary["not_looked_at"] if item not in NEVER]
+    particular = [item for item in summary.not_looked_at if item not in NEVER]
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 
 
@@ -103,8 +102,8 @@ def _foot(summary: Summary, fail_on: Severity | None, layout: TableLayout) -> It
             "", ["accept a known one: [[accept_undecided]] in auditor.toml, see docs/configuration.md"]
         )
     # Never cut: they are there to be copied.
-    yield labelled("Report", visible(f"{summary['out']}/report.html"))
-    yield labelled("Run folder", visible(summary["out"]))
+    yield labelled("Report", visible(f"{summary.out}/report.html"))
+    yield labelled("Run folder", visible(summary.out))
     code = exit_code(summary, fail_on)
     yield from layout.listed("Exit", [f"{code}: {_meaning(code, fail_on)}"])
 

@@ -13,6 +13,8 @@ from typing import Any, Final, Self
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
+from auditor.model.summary import Summary
+from auditor.model.target import Target
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, tidy
@@ -56,9 +58,8 @@ class RunFolder:
     `tally` first and write it next, with nothing awaited between, so that each checkpoint's tally counts its lines.
     A part ends between two keys, never between two versions of one key.
 
-    target: the summary's dict. selection: as Checkpoint has it. tally: shared with the caller, who restores it when a
-    run goes on. state: the checkpoint of a killed or handed-over run. part_seconds: how long a part with lines stays
-    open at most.
+    selection: as Checkpoint has it. tally: shared with the caller, who restores it when a run goes on. state: the
+    checkpoint of a killed or handed-over run. part_seconds: how long a part with lines stays open at most.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class RunFolder:
         run_id: str,
         range_id: str = UNDIVIDED,
         *,
-        target: Mapping[str, Any],
+        target: Target,
         selection: Mapping[str, Any] | None = None,
         rules_undecided: Sequence[RuleUndecided] = (),
         tally: Tally,
@@ -84,7 +85,7 @@ class RunFolder:
         self._store = store
         self._bucket = bucket
         self._range_id = range_id
-        self._target = dict(target)
+        self._target = target
         self._selection = dict(selection or {})
         self._rules_undecided = tuple(rules_undecided)
         self._tally = tally
@@ -205,15 +206,12 @@ class RunFolder:
             mark = _Mark(self._mark.key, self._tally.copy())
             self._writer.put_checkpoint(self._checkpoint(self._batches[-1].number, mark), last=True)
 
-    def finish(
-        self, summary: Mapping[str, Any], html: str, *, update_latest: bool = False, whole_key: bool = True
-    ) -> None:
+    def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
         """Save, then write the reports. update_latest: latest.json too, if the run is complete and has no key range."""
         self.save(whole_key)
         self._store.put(f"{self.path}/report.html", html.encode())
-        self._store.put(f"{self.path}/summary.json", json.dumps(summary, indent=1).encode() + b"\n")
-        ranged = self._target["start_after"] is not None or self._target["stop_at"] is not None
-        if update_latest and summary["complete"] and not ranged:
+        self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
+        if update_latest and summary.complete and self._target.whole:
             update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
 
     def close(self) -> None:
@@ -281,7 +279,7 @@ class RunFolder:
     def _checkpoint(self, next_part: int, mark: _Mark) -> Checkpoint:
         return Checkpoint(
             run=self.run_id,
-            target=self._target,
+            target=self._target.to_dict(),
             selection=self._selection,
             rules_undecided=self._rules_undecided,
             next_part=next_part,

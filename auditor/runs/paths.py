@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from auditor.errors import UsageError
-from auditor.model.target import BUCKET_NAME
+from auditor.model.target import BUCKET_NAME, Target
 
 UNDIVIDED: Final = "00000"
 """The range of a run that is one piece."""
@@ -52,6 +51,6 @@ def checkpoint_name(range_id: str) -> str:
     return "state.json" if range_id == UNDIVIDED else f"state-{range_id}.json"
 
 
-def target_name(target: Mapping[str, Any]) -> str:
+def target_name(target: Target) -> str:
     """What latest.json calls the summary's target: its prefix, and `|versions`."""
-    return f"{target['prefix'] or ''}{'|versions' if target['versions'] else ''}"
+    return f"{target.prefix}{'|versions' if target.versions else ''}"

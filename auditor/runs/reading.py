@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from auditor.errors import OutputError, UsageError
+from auditor.model.summary import Summary
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.parts import found_parts, part_lines
 from auditor.runs.paths import RUN_ID, bucket_path, run_path
@@ -36,8 +37,8 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
         latest = json.loads(found or b"")
-        summary = json.loads(store.get(f"{run_path(bucket, latest['runs'][name])}/summary.json") or b"")
-        return int(summary["coverage"]["listed"])
+        summary = store.get(f"{run_path(bucket, latest['runs'][name])}/summary.json")
+        return Summary.from_dict(json.loads(summary or b"")).coverage.listed
     except (ValueError, KeyError, TypeError, RecursionError, OutputError, UsageError):
         return None  # the number only serves an estimate
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict
 from auditor.model.object import Outcome
+from auditor.model.summary import HASHING, Amount, HashingSummary
 
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
-HASHING: Final = ("known", "hashed_now", "queued", "unhashable", "pending")
 CALLS: Final = ("list", "head", "acl", "retried", "throttled")
 REASONS: Final = 100
 """Most action and code pairs that are told apart; codes come from the server, so their number must be bounded."""
@@ -97,13 +97,16 @@ class Tally:
         self.routed["objects"] += 1
         self.routed["bytes"] += size
 
-    def hashing_summary(self) -> dict[str, Any]:
-        """The five numbers, and of which objects they speak that are left for their cost, or to Batch Operations."""
-        left = {
-            name: {"objects": number, "bytes": self.left_bytes[name]}
-            for name, number in sorted(self.left_objects.items())
-        }
-        return {**self.hashing, "left_for_cost": left, "routed": dict(self.routed)}
+    def hashing_summary(self, algorithms: Sequence[str]) -> HashingSummary:
+        """The counts of the hashing. algorithms: those that are wanted."""
+        return HashingSummary(
+            algorithms=tuple(algorithms),
+            **self.hashing,
+            left_for_cost={
+                name: Amount(number, self.left_bytes[name]) for name, number in sorted(self.left_objects.items())
+            },
+            routed=Amount(**self.routed),
+        )
 
     def copy(self) -> Self:
         """As it is now, untouched by what is counted later."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from auditor.errors import OutputError, RunTaken
 from auditor.runs.parts import PartFile
 from auditor.runs.paths import bucket_path, parse_run_id
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
 from auditor.verify.checkpoint import VerifyCheckpoint
+from auditor.verify.summary import VerifySummary
 
 PART_LINES: Final = 1_000_000
 VERSION: Final = 1
@@ -70,8 +71,8 @@ class VerifyFolder:
             self._open.discard()
             self._open = None
 
-    def put_summary(self, summary: Mapping[str, Any]) -> None:
-        self._store.put(f"{self.path}/summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+    def put_summary(self, summary: VerifySummary) -> None:
+        self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
 
     def put_state(self, distance: VerifyCheckpoint) -> None:
         """For the next hop."""

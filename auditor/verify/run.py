@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from auditor.hashing.digest.result import Paused, Result
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.queue.message import HashTask
 from auditor.model.dates import seconds_in_utc
+from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.paths import new_run_id
@@ -41,7 +42,7 @@ from auditor.verify.merge import Pair, merged
 from auditor.verify.outcome import Verified, VerifyOutcome
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
 from auditor.verify.read import ReadResult, VerifyReader
-from auditor.verify.summary import LineSink, counts_of
+from auditor.verify.summary import LineSink, VerifySummary, summarize
 
 DEFAULT_CONCURRENCY: Final = 16
 _LINES: Final = 1000
@@ -102,7 +103,7 @@ class Verification:
         self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
 
-    async def run(self) -> dict[str, Any]:
+    async def run(self) -> VerifySummary:
         """The summary, which is also in the folder. Raises RunError; what was verified is then noted all the same."""
         try:
             await self._io(self._begin)
@@ -243,24 +244,21 @@ class Verification:
         lines, self._waiting = self._waiting, []
         return lines
 
-    def _summary(self, ended: bool) -> dict[str, Any]:
-        settings = self._settings
-        resume = None if ended else {"reason": self._stop.reason, "start_after": self._at.start_after}
-        return {
-            "verify": self.verify_id,
-            "out": self._folder.uri,
-            "target": self._target.to_dict(),
-            "engine": settings.engine,
-            "due": self._due.words,
-            "complete": ended,
-            **counts_of(self._at.tally),
-            "seconds": round(time.monotonic() - self._started, 3),
-            "resume": resume,
-        }
+    def _summary(self, ended: bool) -> VerifySummary:
+        return summarize(
+            run=self.verify_id,
+            out=self._folder.uri,
+            target=self._target,
+            engine=self._settings.engine,
+            due=self._due.words,
+            tally=self._at.tally,
+            seconds=time.monotonic() - self._started,
+            resume=None if ended else Resume(self.verify_id, self._at.start_after, self._stop.reason),
+        )
 
-    def _end(self, summary: Mapping[str, Any]) -> None:
+    def _end(self, summary: VerifySummary) -> None:
         self._folder.end_part()
-        if self._hop is not None and not summary["complete"]:
+        if self._hop is not None and not summary.complete:
             self._folder.put_state(self._at)
         self._folder.put_summary(summary)
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from auditor.model.plain import plain
+from auditor.model.summary import Amount, Resume
+from auditor.model.target import Target
 from auditor.text import counted, harmless, visible
 from auditor.verify.outcome import FINDINGS, SIGNS, VerifyOutcome
 from auditor.verify.tally import VerifyTally
@@ -27,49 +31,107 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
 _UNKNOWN: Final = (VerifyOutcome.NEW, VerifyOutcome.IN_FLIGHT)
 
 
-def counts_of(tally: VerifyTally) -> dict[str, Any]:
-    """The counted part of the summary; `outcomes` sums to listed + ledger_only."""
-    return {
-        "listed": tally.listed,
-        "ledger_only": tally.ledger_only,
-        "delete_markers": tally.delete_markers,
-        "outcomes": {outcome.value: tally.outcomes[outcome.value] for outcome in VerifyOutcome},
-        "unreadable": [{"code": code, "count": count} for code, count in tally.unreadable.most_common()],
-        "left_for_cost": {name: {"objects": left[0], "bytes": left[1]} for name, left in sorted(tally.left.items())},
-        "read": {"objects": tally.read_objects, "bytes": tally.read_bytes},
-        "recorded": tally.recorded,
-    }
+@dataclass(frozen=True, slots=True)
+class UnreadableCount:
+    """How many objects could not be read for this reason."""
+
+    code: str
+    count: int
 
 
-def exit_code(summary: Mapping[str, Any]) -> int:
-    """4: something could not be looked at; else 3: bytes are not what they were, or gone; else 0."""
-    if not summary["complete"] or summary["outcomes"][VerifyOutcome.UNREADABLE.value]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySummary:
+    """All counts of a verification.
+
+    run: its ID. out: URI of its folder. due: which objects were due, in words. complete: the listing reached its end.
+    ledger_only: objects that only the ledger has. outcomes: sum to listed + ledger_only. unreadable: the largest number
+    first. left_for_cost: by storage class. recorded: objects with new digests in the ledger. resume: None where the
+    verification is complete.
+    """
+
+    run: str
+    out: str
+    target: Target
+    engine: str
+    due: str
+    complete: bool
+    listed: int
+    ledger_only: int
+    delete_markers: int
+    outcomes: Mapping[str, int]
+    unreadable: tuple[UnreadableCount, ...]
+    left_for_cost: Mapping[str, Amount]
+    read: Amount
+    recorded: int
+    seconds: float
+    resume: Resume | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value of summary.json, which calls the ID `verify`."""
+        value = plain(self)
+        resume = self.resume and {"reason": self.resume.reason, "start_after": self.resume.start_after}
+        return {"verify": value.pop("run"), **value, "resume": resume}
+
+
+def summarize(
+    *,
+    run: str,
+    out: str,
+    target: Target,
+    engine: str,
+    due: str,
+    tally: VerifyTally,
+    seconds: float,
+    resume: Resume | None,
+) -> VerifySummary:
+    """The summary of a verification as it is now; later counts do not change it. resume: None where it is complete."""
+    return VerifySummary(
+        run=run,
+        out=out,
+        target=target,
+        engine=engine,
+        due=due,
+        complete=resume is None,
+        listed=tally.listed,
+        ledger_only=tally.ledger_only,
+        delete_markers=tally.delete_markers,
+        outcomes={outcome.value: tally.outcomes[outcome.value] for outcome in VerifyOutcome},
+        unreadable=tuple(UnreadableCount(code, count) for code, count in tally.unreadable.most_common()),
+        left_for_cost={name: Amount(*left) for name, left in sorted(tally.left.items())},
+        read=Amount(tally.read_objects, tally.read_bytes),
+        recorded=tally.recorded,
+        seconds=round(seconds, 3),
+        resume=resume,
+    )
+
+
+def exit_code(summary: VerifySummary) -> int:
+    """4 where the verification is not complete or an object is unreadable; else 3 for a finding; else 0."""
+    if not summary.complete or summary.outcomes[VerifyOutcome.UNREADABLE]:
         return 4
-    return 3 if any(summary["outcomes"][outcome.value] for outcome in FINDINGS) else 0
+    return 3 if any(summary.outcomes[outcome] for outcome in FINDINGS) else 0
 
 
-def lines_of(summary: Mapping[str, Any]) -> Iterator[str]:
-    """For a person; only outcomes that there are."""
-    target, outcomes = summary["target"], summary["outcomes"]
-    uri = visible(f"s3://{target['bucket']}/{target['prefix']}")
-    read = summary["read"]
-    yield f"{uri}: {counted(summary['listed'], 'object')} listed, {summary['ledger_only']:,} in the ledger alone"
+def lines_of(summary: VerifySummary) -> Iterator[str]:
+    """The summary for a person; only the outcomes that occurred."""
+    outcomes, read = summary.outcomes, summary.read
+    uri = visible(f"s3://{summary.target.bucket}/{summary.target.prefix}")
+    yield f"{uri}: {counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone"
     for outcome, words in _WORDS.items():
-        if outcomes[outcome.value]:
-            yield f"{outcomes[outcome.value]:>14,}  {words}"
-    for item in summary["unreadable"][:10]:
-        yield f"{'':16}{visible(item['code'])}: {item['count']:,}"
-    for name, left in summary["left_for_cost"].items():
-        yield f"{'':16}{visible(name)}: {counted(left['objects'], 'object')}, {counted(left['bytes'], 'byte')}"
-    yield f"read {counted(read['objects'], 'object')}, {counted(read['bytes'], 'byte')}; due: {summary['due']}"
-    if not any(outcomes[outcome.value] for outcome in VerifyOutcome if outcome not in _UNKNOWN):
+        if outcomes[outcome]:
+            yield f"{outcomes[outcome]:>14,}  {words}"
+    for item in summary.unreadable[:10]:
+        yield f"{'':16}{visible(item.code)}: {item.count:,}"
+    for name, left in summary.left_for_cost.items():
+        yield f"{'':16}{visible(name)}: {counted(left.objects, 'object')}, {counted(left.bytes, 'byte')}"
+    yield f"read {counted(read.objects, 'object')}, {counted(read.bytes, 'byte')}; due: {summary.due}"
+    if not any(outcomes[outcome] for outcome in VerifyOutcome if outcome not in _UNKNOWN):
         yield f"nothing was compared: {_why_nothing(sum(outcomes.values()))}"
-    if summary["recorded"]:
-        yield f"recorded as new evidence: {counted(summary['recorded'], 'object')}"
-    if not summary["complete"]:
-        reason = summary["resume"]["reason"]
-        yield f"complete: NO ({harmless(reason)}); the rest was not looked at"
-    yield f"report: {harmless(summary['out'])}"
+    if summary.recorded:
+        yield f"recorded as new evidence: {counted(summary.recorded, 'object')}"
+    if summary.resume is not None:
+        yield f"complete: NO ({harmless(summary.resume.reason or '')}); the rest was not looked at"
+    yield f"report: {harmless(summary.out)}"
 
 
 def _why_nothing(objects: int) -> str:
@@ -78,10 +140,10 @@ def _why_nothing(objects: int) -> str:
     return "the ledger knows none of these objects; check --ledger, or record their digests with `auditor hash`"
 
 
-def printed(summary: Mapping[str, Any], output: str) -> str:
+def printed(summary: VerifySummary, output: str) -> str:
     """As a table or JSON, with its line end."""
     if output == "json":
-        return json.dumps(summary) + "\n"
+        return json.dumps(summary.to_dict()) + "\n"
     return "".join(f"{line}\n" for line in lines_of(summary))
 
 
@@ -109,11 +171,11 @@ class WorstObjects:
         if self._lines is not None:
             self._lines.write(text)
 
-    def table(self, summary: Mapping[str, Any]) -> Iterator[str]:
+    def table(self, summary: VerifySummary) -> Iterator[str]:
         """LineSink with their ends, the mismatches first; nothing where nothing is wrong."""
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"
-        rest = sum(summary["outcomes"][outcome.value] for outcome in _NAMED) - len(shown)
+        rest = sum(summary.outcomes[outcome] for outcome in _NAMED) - len(shown)
         if rest:
             yield f"{'':16}and {rest:,} more: see the report\n"

@@ -9,10 +9,11 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -31,10 +32,16 @@ from auditor.cli.demo.server import demo_aws, own_environment
 from auditor.cli.main import main
 from auditor.errors import UsageError
 from auditor.hashing.worker.counts import Counts
+from auditor.model.finding import RuleUndecided
+from auditor.model.summary import HASHING, Coverage, HashingSummary, Resume, Summary
+from auditor.model.target import Target
 from auditor.rules import RULES
 from auditor.runs.reading import read_lines
 from auditor.runs.stores import open_store
 from auditor.s3.engines import ENGINES
+from auditor.verify.summary import summarize
+from auditor.verify.tally import VerifyTally
+from tests.support.samples.reports import RUN, sample_summary
 
 COLUMNS: Final = 100
 KINDS: Final = ("findings", "objects")
@@ -221,9 +228,9 @@ def test_a_planted_object_that_was_not_listed_is_told() -> None:
     assert compare(PLANTED, findings, objects[1:]).differences == [f"{PLANTED[0].key}: verdict exposed was missed"]
 
 
-def audited(**changes: int) -> dict[str, Any]:
-    coverage = {"listed": 5, "audited": 5, "vanished": 0, "undecided": 0, **changes}
-    return {"run": "20260102T030405Z-0a1b2c", "complete": True, "coverage": coverage, "rules_undecided": []}
+def audited(*, complete: bool = True, lost: tuple[RuleUndecided, ...] = (), **changes: int) -> Summary:
+    coverage = {"listed": 5, "audited": 5, "vanished": 0, "undecided": 0, "delete_markers": 0, **changes}
+    return replace(sample_summary(), complete=complete, coverage=Coverage(**coverage), rules_undecided=lost)
 
 
 def test_a_whole_audit_differs_in_nothing() -> None:
@@ -233,20 +240,20 @@ def test_a_whole_audit_differs_in_nothing() -> None:
 @pytest.mark.parametrize(
     ("summary", "said"),
     [
-        ({**audited(), "complete": False}, "not complete"),
+        (audited(complete=False), "not complete"),
         (audited(listed=4, audited=4), "5 objects were loaded and 4 listed"),
         (audited(audited=4), "5 objects were listed and 4 have an outcome"),
         (audited(audited=4, undecided=1), "4 of 5 objects were audited"),
-        ({**audited(), "rules_undecided": [{"rule": "B04", "action": "X", "code": "Y"}]}, "1 rules are undecided"),
+        (audited(lost=(RuleUndecided("B04", "X", "Y"),)), "1 rules are undecided"),
     ],
 )
-def test_a_hole_in_an_audit_is_told(summary: dict[str, Any], said: str) -> None:
+def test_a_hole_in_an_audit_is_told(summary: Summary, said: str) -> None:
     assert said in " ".join(audit_differences(summary, 5))
 
 
-def hashed(**changes: int) -> dict[str, Any]:
-    zeros = dict.fromkeys(("known", "hashed_now", "queued", "unhashable", "pending"), 0)
-    return {"algorithms": ["sha256"], **zeros, **changes}
+def hashed(**changes: int) -> HashingSummary:
+    counts: dict[str, Any] = dict.fromkeys(HASHING, 0) | changes
+    return HashingSummary(algorithms=("sha256",), **counts)
 
 
 def test_all_that_can_be_hashed_is_hashed() -> None:
@@ -262,14 +269,18 @@ def test_all_that_can_be_hashed_is_hashed() -> None:
         (hashed(queued=5), Counts(hashed=5), hashed(known=4, queued=1), "4 of 5 objects are known"),
     ],
 )
-def test_what_is_left_to_hash_is_told(first: dict[str, Any], work: Counts, second: dict[str, Any], said: str) -> None:
+def test_what_is_left_to_hash_is_told(first: HashingSummary, work: Counts, second: HashingSummary, said: str) -> None:
     assert said in " ".join(hashing_differences(first, work, second))
 
 
-def verified(**changes: Any) -> VerifiedDamage:
-    summary = {"verify": "20260102T030405Z-0a1b2c", "complete": True, "outcomes": {"match": 5}}
-    lines = {"* backups/customers.sql", "* board/minutes.txt", "- deploy/settings.yml"}
-    return VerifiedDamage({**summary, **changes}, frozenset(changes.get("lines", lines)))
+def verified(*, complete: bool = True, match: int = 5, lines: Iterable[str] | None = None) -> VerifiedDamage:
+    tally = VerifyTally(outcomes=Counter(match=match))
+    resume = None if complete else Resume(RUN, None, "a deadline")
+    summary = summarize(
+        run=RUN, out="", target=Target(BUCKET), engine="boto3", due="all", tally=tally, seconds=1.0, resume=resume
+    )
+    whole = {"* backups/customers.sql", "* board/minutes.txt", "- deploy/settings.yml"}
+    return VerifiedDamage(summary, frozenset(whole if lines is None else lines))
 
 
 def test_all_damage_is_found() -> None:
@@ -281,7 +292,7 @@ def test_all_damage_is_found() -> None:
     ("found", "said"),
     [
         (verified(complete=False), "the verification 20260102T030405Z-0a1b2c is not complete"),
-        (verified(outcomes={"match": 4}), "4 of 5 undamaged objects match"),
+        (verified(match=4), "4 of 5 undamaged objects match"),
         (verified(lines=[damage.line for damage in DAMAGED[1:]]), "backups/customers.sql: mismatch was missed"),
         (verified(lines=[damage.line for damage in DAMAGED[:-1]]), "deploy/settings.yml: missing was missed"),
         (

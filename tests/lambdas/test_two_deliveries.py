@@ -150,7 +150,7 @@ async def test_a_run_that_was_claimed_and_no_more_has_its_buckets_findings_once(
 
         def claim() -> None:
             asked = selection_of(rules, settings, ledger=False)
-            folder = RunFolder(store, account.bucket, run, target=target.to_dict(), selection=asked, tally=Tally())
+            folder = RunFolder(store, account.bucket, run, target=target, selection=asked, tally=Tally())
             folder.prepare()
             folder.save()
             folder.close()
@@ -159,4 +159,4 @@ async def test_a_run_that_was_claimed_and_no_more_has_its_buckets_findings_once(
         summary = await Audit(target, settings, Resources(store=store), Stop(), run_id=run).run()
         findings = list(await asyncio.to_thread(lambda: list(read_lines(store, account.bucket, run, "findings"))))
     assert [line["rule"] for line in findings if line["key"] is None]
-    account.check(summary)
+    account.check(summary.to_dict())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from auditor import __version__
 from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.summary import UnreadCount
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import finding_line
 from auditor.reports.page import render
@@ -76,8 +78,8 @@ def hostile_page(text: str) -> str:
         target=aim,
         rules_undecided=[RuleUndecided(text, text, text)],
     )
-    made |= {"run": text, "engine": text, "unread": [{"action": text, "code": text, "count": 1}]}
-    return render({**made, "not_looked_at": [*made["not_looked_at"], text]}, shown)
+    unread, not_looked_at = (UnreadCount(text, text, 1),), (*made.not_looked_at, text)
+    return render(replace(made, run=text, engine=text, unread=unread, not_looked_at=not_looked_at), shown)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
@@ -124,7 +126,7 @@ def test_everything_the_run_knows_is_there() -> None:
         assert word in page
     for word in ("GetObjectAcl", "AccessDenied", "GetBucketAcl", "Code9", "presigned URLs"):
         assert word in page
-    assert f'Begun on 2 January 2026 at 03:04 UTC: run <code dir="ltr">{made["run"]}</code>, 12.3 s' in page
+    assert f'Begun on 2 January 2026 at 03:04 UTC: run <code dir="ltr">{made.run}</code>, 12.3 s' in page
     assert f"auditor {__version__}" in page
 
 

@@ -10,9 +10,10 @@ import pytest
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import RuleUndecided, Severity
 from auditor.model.object import Skipped, Unread
+from auditor.model.summary import AcceptedHoles, Resume, Summary
 from auditor.reports.summary import exit_code, holes, not_looked_at
 from auditor.runs.tally import Tally
-from tests.support.samples.reports import denied, finding, gone, judged, sample_summary, tally_of, target
+from tests.support.samples.reports import RUN, denied, finding, gone, judged, sample_summary, tally_of, target
 
 MEMBERS = {
     "run", "out", "target", "engine", "complete", "coverage", "verdicts", "findings", "rules_undecided", "hashing",
@@ -25,22 +26,24 @@ def test_members_and_numbers_of_the_contract() -> None:
     tally = tally_of(judged("a", finding("a")), denied("b"), gone("c"))
     tally.hash("known")
     tally.hash("pending")
-    made = sample_summary(tally, algorithms=["sha256"], rules_undecided=[LOST], resume={"start_after": "c"})
-    assert set(made) >= MEMBERS
-    assert set(made["coverage"]) == {"listed", "audited", "vanished", "undecided", "delete_markers"}
-    assert made["hashing"] == {
+    made = sample_summary(tally, algorithms=["sha256"], rules_undecided=[LOST], resume=Resume(RUN, "c", "a deadline"))
+    told = made.to_dict()
+    assert set(told) >= MEMBERS
+    assert set(told["coverage"]) == {"listed", "audited", "vanished", "undecided", "delete_markers"}
+    assert told["hashing"] == {
         "algorithms": ["sha256"], "known": 1, "hashed_now": 0, "queued": 0, "unhashable": 0, "pending": 1,
         "left_for_cost": {}, "routed": {"objects": 0, "bytes": 0},
     }  # fmt: skip
-    assert set(made["calls"]) == {"list", "head", "acl", "retried", "throttled"}
-    assert made["rules_undecided"] == [{"rule": "B01", "action": "GetBucketAcl", "code": "AccessDenied"}]
-    assert made["unread"] == [{"action": "GetObjectAcl", "code": "AccessDenied", "count": 1}]
-    assert made["seconds"] == 12.3
-    assert json.loads(json.dumps(made)) == made
+    assert set(told["calls"]) == {"list", "head", "acl", "retried", "throttled"}
+    assert told["rules_undecided"] == [{"rule": "B01", "action": "GetBucketAcl", "code": "AccessDenied"}]
+    assert told["unread"] == [{"action": "GetObjectAcl", "code": "AccessDenied", "count": 1}]
+    assert told["seconds"] == 12.3
+    assert json.loads(json.dumps(told)) == told
+    assert Summary.from_dict(told) == made
 
 
 def test_without_a_ledger_hashing_is_null() -> None:
-    assert sample_summary()["hashing"] is None
+    assert sample_summary().hashing is None
 
 
 def test_counts_that_do_not_add_up_make_no_summary() -> None:
@@ -54,7 +57,7 @@ def test_later_counts_do_not_change_a_summary() -> None:
     tally = tally_of(judged("a"))
     made = sample_summary(tally)
     tally.add(judged("b"))
-    assert made["coverage"]["listed"] == 1
+    assert made.coverage.listed == 1
 
 
 @pytest.mark.parametrize(
@@ -97,8 +100,8 @@ def test_accepted_object_stays_counted_and_hides_no_other() -> None:
     tally = tally_of(denied("a"), judged("b", finding("b")))
     tally.accept()
     made = sample_summary(tally)
-    assert made["coverage"]["undecided"] == 1
-    assert made["accepted"] == {"undecided": 1, "rules": 0}
+    assert made.coverage.undecided == 1
+    assert made.accepted == AcceptedHoles(undecided=1)
     assert exit_code(made, Severity.HIGH) == 3
     tally.add(denied("c"))
     assert exit_code(sample_summary(tally), Severity.HIGH) == 4

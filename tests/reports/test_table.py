@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.summary import UnreadCount
 from auditor.reports.table import COLUMNS, LEAST, render
 from auditor.text import width
 from tests.support.odd_keys import ODD_KEYS
@@ -67,7 +70,7 @@ def test_hashing_of_several_algorithms() -> None:
 def test_odd_words_move_nothing_and_fit(key: str, columns: int) -> None:
     aim = target(prefix=key, start_after=key, stop_at=key)
     made = sample_summary(target=aim, rules_undecided=[RuleUndecided("B01", key, key)])
-    made |= {"rules": {key: 1}, "unread": [{"action": key, "code": key, "count": 1}]}
+    made = replace(made, rules={key: 1}, unread=(UnreadCount(key, key, 1),))
     bad = judged(key, finding(key), verdict=Verdict.EXPOSED)
     text = render(made, shown=shown_of(bad), columns=columns)
     assert text.endswith("\n")
@@ -149,7 +152,7 @@ def test_words_stay_whole_at_eighty_columns() -> None:
 
 
 def test_many_rules_are_cut_and_counted() -> None:
-    made = sample_summary() | {"rules": {f"X{number:03}": 1 for number in range(40)}}
+    made = replace(sample_summary(), rules={f"X{number:03}": 1 for number in range(40)})
     text = render(made)
     assert "and 30 more" in text
     assert "X010" not in text

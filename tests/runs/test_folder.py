@@ -25,7 +25,7 @@ from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.support.paths import ROOT
-from tests.support.samples.reports import RUN, finding, judged, target
+from tests.support.samples.reports import RUN, finding, judged, sample_summary, target
 
 FOLDER = f"bucket=audited/run={RUN}"
 
@@ -85,7 +85,7 @@ def test_parts_roll_together_and_hold_every_line_in_order(store: LocalStore) -> 
     tally = Tally()
     with opened(store, tally, part_lines=PART) as folder:
         put_all(folder, tally, judgements())
-        folder.finish({"complete": True}, "<p>")
+        folder.finish(sample_summary(), "<p>")
     expected = [judgement.evidence.ref.key for judgement in judgements()]
     assert keys(store) == expected
     assert keys(store, "findings") == [key for j in judgements() for key in [f.key for f in j.findings]]
@@ -169,7 +169,7 @@ def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert (state.next_part, state.start_after, state.hop) == (1, "b", 3)
-    assert state.target == target()
+    assert state.target == target().to_dict()
     assert Tally.from_dict(state.tally).coverage["listed"] == 2
     saved = json.loads(store.get(f"{FOLDER}/state.json") or b"")
     assert set(saved) == {
@@ -239,7 +239,7 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
     tally = Tally()
     with opened(store, tally, part_lines=2) as folder:
         put_all(folder, tally, [*versions("a", "1", "2"), *versions("b", "1")])
-        folder.finish({"complete": False}, "", whole_key=False)
+        folder.finish(sample_summary(complete=False), "", whole_key=False)
     assert keys(store) == ["a", "a", "b"]
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
@@ -258,7 +258,7 @@ def test_findings_of_the_bucket(store: LocalStore) -> None:
     with opened(store, tally) as folder:
         tally.add_findings([finding(None, "B01")])
         folder.write_findings([encode_finding(finding(None, "B01"))])
-        folder.finish({"complete": True}, "")
+        folder.finish(sample_summary(), "")
     assert [line["rule"] for line in read_lines(store, "audited", RUN, "findings")] == ["B01"]
     assert store.list(f"{FOLDER}/objects/") == []
 
@@ -298,7 +298,7 @@ def test_ranges_stand_side_by_side(store: LocalStore) -> None:
 def finished(store: LocalStore, run_id: str = RUN, complete: bool = True, **aim: Any) -> Any:
     with RunFolder(store, "audited", run_id, target=target(**aim), tally=Tally()) as folder:
         folder.prepare()
-        folder.finish({"complete": complete}, "<p>\u00e9", update_latest=True)
+        folder.finish(sample_summary(complete=complete), "<p>\u00e9", update_latest=True)
     data = store.get("bucket=audited/latest.json")
     return json.loads(data)["runs"] if data else None
 
@@ -323,7 +323,7 @@ def test_part_of_a_bucket_is_never_the_latest(store: LocalStore, aim: dict[str, 
 
 def test_not_told_to_be_the_latest(store: LocalStore) -> None:
     with opened(store, Tally()) as folder:
-        folder.finish({"complete": True}, "")
+        folder.finish(sample_summary(), "")
     assert store.get("bucket=audited/latest.json") is None
 
 
@@ -341,7 +341,7 @@ def go_on(store: LocalStore) -> Tally:
     with opened(store, tally, state=state, part_lines=PART) as folder:
         assert hidden(store) == []
         put_all(folder, tally, rest)
-        folder.finish({"complete": True}, "", update_latest=True)
+        folder.finish(sample_summary(), "", update_latest=True)
     return tally
 
 
@@ -408,7 +408,7 @@ def test_stopped_before_each_write_in_turn(tmp_path: Path) -> None:
         try:
             with opened(stopping, tally, part_lines=PART) as folder:
                 put_all(folder, tally, judgements())
-                folder.finish({"complete": True}, "", update_latest=True)
+                folder.finish(sample_summary(), "", update_latest=True)
         except Stopped:
             assert_once(LocalStore(root), go_on(LocalStore(root)))
         else:

@@ -23,7 +23,7 @@ from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
 from tests.support.killed_run import judgements, put, put_all
 from tests.support.log_lines import logged
-from tests.support.samples.reports import RUN, target
+from tests.support.samples.reports import RUN, sample_summary, target
 
 PART = 5
 KEYS = [judgement.evidence.ref.key for judgement in judgements()]
@@ -58,7 +58,7 @@ class Process:
         put_all(self.folder, self.tally, judgements()[self.tally.coverage["listed"] : until])
 
     def end(self) -> None:
-        self.folder.finish({"complete": True}, "<p>", update_latest=True)
+        self.folder.finish(sample_summary(), "<p>", update_latest=True)
         self.folder.close()
 
 

@@ -28,7 +28,7 @@ from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
 from tests.support.log_lines import logged
 from tests.support.paths import ROOT
-from tests.support.samples.reports import RUN, target
+from tests.support.samples.reports import RUN, sample_summary, target
 
 Json = dict[str, Any] | None
 
@@ -427,7 +427,7 @@ def test_run_in_a_bucket_is_killed_and_resumed(s3: Any, moto_url: str) -> None:
             folder.prepare()
             assert gzip.decompress(store.get(stale) or b"") == b""
             put_all(folder, tally, judgements()[10:])
-            folder.finish({"complete": True}, "<p>", update_latest=True)
+            folder.finish(sample_summary(), "<p>", update_latest=True)
         lines = [line["key"] for line in read_lines(store, "audited", RUN, "objects")]
         assert lines == [judgement.evidence.ref.key for judgement in judgements()]
         assert tally.coverage["listed"] == len(lines)

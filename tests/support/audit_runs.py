@@ -18,6 +18,7 @@ from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.ledger.base import Ledger
 from auditor.model.finding import Severity, Verdict
+from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.summary import exit_code
 from auditor.runs.folder import PART_LINES
@@ -46,7 +47,7 @@ class Result:
 
     @property
     def code(self) -> int:
-        return exit_code(self.summary, Severity.HIGH)
+        return exit_code(Summary.from_dict(self.summary), Severity.HIGH)
 
     def line(self, key: str) -> Line:
         (found,) = (line for line in self.objects if line["key"] == key)
@@ -71,7 +72,7 @@ async def audit(
     summary = await Audit(
         aim, told, places, Stop() if stop is None else stop, run_id=resume, part_lines=part_lines
     ).run()
-    return check(read_back(summary))
+    return check(read_back(summary.to_dict()))
 
 
 def read_back(summary: dict[str, Any]) -> Result:
@@ -100,7 +101,7 @@ def check(result: Result) -> Result:
     assert summary["complete"] is (summary["resume"] is None)
     assert sorted(summary["calls"]) == ["acl", "head", "list", "retried", "throttled"]
     _check_lines(result)
-    assert json.loads((result.folder / "summary.json").read_text()) == json.loads(json.dumps(summary))
+    assert json.loads((result.folder / "summary.json").read_text()) == summary
     assert (result.folder / "report.html").exists()
     return result
 

@@ -64,12 +64,9 @@ class Verdict:
     """One verification as it can be seen from outside. lines: of the combined report. documents: of its file."""
 
     summary: dict[str, Any]
+    code: int
     lines: list[str]
     documents: list[dict[str, Any]]
-
-    @property
-    def code(self) -> int:
-        return exit_code(self.summary)
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -124,7 +121,9 @@ class Bench:
             combined=combined,
             hop=hop,
         ).run()
-        verdict = Verdict(summary, combined.getvalue().splitlines(), read_documents(Path(summary["out"])))
+        verdict = Verdict(
+            summary.to_dict(), exit_code(summary), combined.getvalue().splitlines(), read_documents(Path(summary.out))
+        )
         check(verdict)
         return verdict
 

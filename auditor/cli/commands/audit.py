@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
@@ -20,6 +18,7 @@ from auditor.cli.resume_hint import resume_command
 from auditor.config.resources import Resources, open_resources
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
+from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
 from auditor.reports.highlights import Highlights
@@ -48,25 +47,25 @@ async def _audit_one(
     async with show(audit.snapshot):
         summary = await audit.run()
     if options.format == "json":
-        print_json(summary)
+        print_json(summary.to_dict())
     else:
         _print_table(summary, settings, audit.shown)
     _remark(summary, target, options)
     return exit_code(summary, settings.fail_on)
 
 
-def _print_table(summary: Mapping[str, Any], settings: Settings, shown: Highlights) -> None:
+def _print_table(summary: Summary, settings: Settings, shown: Highlights) -> None:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else table.COLUMNS
     sys.stdout.write(table.render(summary, settings.fail_on, shown, columns))
     sys.stdout.flush()
 
 
-def _remark(summary: Mapping[str, Any], target: Target, options: argparse.Namespace) -> None:
+def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> None:
     """Say what to do about a run that did not end, or that listed nothing."""
-    if (resume := summary["resume"]) is not None:
-        say(f"not complete: {resume['reason']}; go on with:")
-        sys.stderr.write(f"{resume_command(options, target, resume['run'])}\n")
-    elif not summary["coverage"]["listed"] and not summary["coverage"]["delete_markers"]:
+    if (resume := summary.resume) is not None:
+        say(f"not complete: {resume.reason}; go on with:")
+        sys.stderr.write(f"{resume_command(options, target, resume.run)}\n")
+    elif not summary.coverage.listed and not summary.coverage.delete_markers:
         check = "check the prefix" if target.prefix else "the bucket is empty"
         hint = check if target.whole else "check the prefix and the key range"
         say(f"nothing is listed under {visible(target.uri)}: {hint}")

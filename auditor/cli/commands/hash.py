@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
-from typing import Any
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
@@ -15,7 +14,7 @@ from auditor.cli.output import print_json
 from auditor.cli.progress import Show
 from auditor.config.resources import ledger_of
 from auditor.config.settings import Settings
-from auditor.hashing.run import HashRun
+from auditor.hashing.run import HashRun, HashRunSummary
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.reports.summary import aside
@@ -37,19 +36,19 @@ async def _hash_one(settings: Settings, output: str, target: Target, ledger: Led
     async with show(hashing.snapshot):
         counts = await hashing.run()
     _print(counts, output)
-    return 4 if counts["failed"] or not counts["complete"] else 0
+    return 4 if counts.failed or not counts.complete else 0
 
 
-def _print(counts: dict[str, Any], output: str) -> None:
+def _print(counts: HashRunSummary, output: str) -> None:
     if output == "json":
-        print_json(counts)
+        print_json(counts.to_dict())
         return
-    hashing = counts["hashing"]
-    uri = f"s3://{counts['target']['bucket']}/{counts['target']['prefix']}"
+    hashing = counts.hashing
+    uri = f"s3://{counts.target.bucket}/{counts.target.prefix}"
     sys.stdout.write(
-        f"{visible(uri)}: {counted(hashing['hashed_now'], 'object')} hashed now,"
-        f" {hashing['known']:,} known before, {hashing['unhashable']:,} cannot be hashed,"
-        f" {counts['failed']:,} failed, complete: {'yes' if counts['complete'] else 'NO'}\n"
+        f"{visible(uri)}: {counted(hashing.hashed_now, 'object')} hashed now,"
+        f" {hashing.known:,} known before, {hashing.unhashable:,} cannot be hashed,"
+        f" {counts.failed:,} failed, complete: {'yes' if counts.complete else 'NO'}\n"
     )
     for words in aside(hashing):
         sys.stdout.write(f"{visible(uri)}: {words}\n")

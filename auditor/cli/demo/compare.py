@@ -9,7 +9,7 @@ from typing import Any
 from auditor.cli.demo.damage import VerifiedDamage
 from auditor.cli.demo.plants import Planted
 from auditor.hashing.worker.counts import Counts
-from auditor.runs.tally import HASHING
+from auditor.model.summary import HashingSummary, Summary
 from auditor.text import visible
 
 Pair = tuple[str | None, str]
@@ -72,30 +72,36 @@ def _missed(plant: Planted, found: set[Pair], verdicts: Mapping[str, str]) -> tu
     return (*rules, f"verdict {plant.verdict}") if wrong else tuple(rules)
 
 
-def audit_differences(summary: Mapping[str, Any], objects: int) -> list[str]:
+def audit_differences(summary: Summary, objects: int) -> list[str]:
     """What is wrong with one audit of so many objects, in sentences."""
-    coverage = summary["coverage"]
-    outcomes = coverage["audited"] + coverage["vanished"] + coverage["undecided"]
+    coverage = summary.coverage
+    outcomes = coverage.audited + coverage.vanished + coverage.undecided
     checks = {
-        f"the run {summary['run']} is not complete": not summary["complete"],
-        f"{objects:,} objects were loaded and {coverage['listed']:,} listed": coverage["listed"] != objects,
-        f"{coverage['listed']:,} objects were listed and {outcomes:,} have an outcome": coverage["listed"] != outcomes,
-        f"{coverage['audited']:,} of {objects:,} objects were audited": coverage["audited"] != objects,
-        f"{len(summary['rules_undecided'])} rules are undecided": bool(summary["rules_undecided"]),
+        f"the run {summary.run} is not complete": not summary.complete,
+        f"{objects:,} objects were loaded and {coverage.listed:,} listed": coverage.listed != objects,
+        f"{coverage.listed:,} objects were listed and {outcomes:,} have an outcome": coverage.listed != outcomes,
+        f"{coverage.audited:,} of {objects:,} objects were audited": coverage.audited != objects,
+        f"{len(summary.rules_undecided)} rules are undecided": bool(summary.rules_undecided),
     }
     return [sentence for sentence, wrong in checks.items() if wrong]
 
 
-def hashing_differences(first: Mapping[str, Any], work: Counts, second: Mapping[str, Any]) -> list[str]:
-    """first, second: `hashing` of the two summaries, before and after the worker."""
-    total = sum(second[state] for state in HASHING)
-    hashable = total - second["unhashable"]
+def hashing_of(summary: Summary) -> HashingSummary:
+    """The hashing of an audit with a ledger."""
+    if summary.hashing is None:
+        raise ValueError("the audit had no ledger")
+    return summary.hashing
+
+
+def hashing_differences(first: HashingSummary, work: Counts, second: HashingSummary) -> list[str]:
+    """first, second: of the audits before and after the worker."""
+    hashable = sum(second.counts.values()) - second.unhashable
     checks = {
-        f"{first['queued']:,} objects were queued and {work.hashed:,} hashed": first["queued"] != work.hashed,
+        f"{first.queued:,} objects were queued and {work.hashed:,} hashed": first.queued != work.hashed,
         f"the worker failed at {work.failed:,} objects": work.failed > 0,
-        f"{second['pending']:,} objects are pending after the worker": second["pending"] > 0,
-        f"{second['queued']:,} objects were queued again": second["queued"] > 0,
-        f"{second['known']:,} of {hashable:,} objects are known as hashed": second["known"] != hashable,
+        f"{second.pending:,} objects are pending after the worker": second.pending > 0,
+        f"{second.queued:,} objects were queued again": second.queued > 0,
+        f"{second.known:,} of {hashable:,} objects are known as hashed": second.known != hashable,
     }
     return [sentence for sentence, wrong in checks.items() if wrong]
 
@@ -104,10 +110,10 @@ def hashing_differences(first: Mapping[str, Any], work: Counts, second: Mapping[
 class DemoResults:
     """Two audits' summaries, planted against found, what the worker did in between, and what `verify` said at last."""
 
-    first: dict[str, Any]
+    first: Summary
     comparison: PlantedComparison
     work: Counts
-    second: dict[str, Any]
+    second: Summary
     verified: VerifiedDamage
 
     def differences(self, objects: int) -> list[str]:
@@ -115,7 +121,7 @@ class DemoResults:
         return [
             *audit_differences(self.first, objects),
             *self.comparison.differences,
-            *hashing_differences(self.first["hashing"], self.work, self.second["hashing"]),
+            *hashing_differences(hashing_of(self.first), self.work, hashing_of(self.second)),
             *audit_differences(self.second, objects),
             *self.verified.differences(objects),
         ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from auditor.cli.demo.bucket import BUCKET
 from auditor.model.target import Target
 from auditor.text import visible
 from auditor.verify.outcome import SIGNS, VerifyOutcome
+from auditor.verify.summary import VerifySummary
 
 Change = Callable[[bytes], bytes]
 
@@ -59,9 +60,9 @@ def range_of(keys: Iterable[str]) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedDamage:
-    """What `verify` said. summary: as it prints it. lines: of the combined report, all but the matches."""
+    """What `verify` said. lines: of the combined report, all but the matches."""
 
-    summary: Mapping[str, Any]
+    summary: VerifySummary
     lines: frozenset[str]
 
     def found(self, damage: Damage) -> bool:
@@ -69,9 +70,9 @@ class VerifiedDamage:
 
     def differences(self, objects: int) -> list[str]:
         """What is wrong with it, in sentences. objects: how many were loaded."""
-        match, whole = self.summary["outcomes"][VerifyOutcome.MATCH], min(objects, MOST_VERIFIED) - len(DAMAGED)
+        match, whole = self.summary.outcomes[VerifyOutcome.MATCH], min(objects, MOST_VERIFIED) - len(DAMAGED)
         checks = {
-            f"the verification {self.summary['verify']} is not complete": not self.summary["complete"],
+            f"the verification {self.summary.run} is not complete": not self.summary.complete,
             f"{match:,} of {whole:,} undamaged objects match": match != whole,
         }
         alarms = self.lines - {damage.line for damage in DAMAGED}

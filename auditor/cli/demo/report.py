@@ -8,14 +8,15 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from auditor.cli.demo.bucket import BUCKET, Loaded
-from auditor.cli.demo.compare import DemoResults, PlantedComparison, PlantedRow, where
+from auditor.cli.demo.compare import DemoResults, PlantedComparison, PlantedRow, hashing_of, where
 from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage
 from auditor.cli.demo.files import Choice
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.hashing.worker.counts import Counts
+from auditor.model.summary import Summary
 from auditor.text import harmless, shorten, visible, width
 
 COLUMNS: Final = 100
@@ -26,8 +27,6 @@ _WIDTHS: Final = (7, 12, 9, 35)
 _HEADER: Final = ("found", "rules", "verdict", "what was planted", "where")
 _DAMAGE_WIDTHS: Final = (7, 21, 35)
 _DAMAGE_HEADER: Final = ("found", "outcome", "what befell it", "where")
-
-Summary = Mapping[str, Any]
 
 
 def opening(engine: str) -> str:
@@ -56,14 +55,14 @@ def loading(choice: Choice, loaded: Loaded, problems: int, seconds: float) -> st
 
 
 def first_audit(summary: Summary) -> str:
-    coverage = summary["coverage"]
-    calls = sum(summary["calls"][name] for name in ("list", "head", "acl"))
-    outcomes = " + ".join(f"{coverage[name]:,} {name}" for name in ("audited", "vanished", "undecided"))
-    complete = "complete" if summary["complete"] else "NOT COMPLETE"
+    coverage = summary.coverage
+    calls = summary.calls.list + summary.calls.head + summary.calls.acl
+    outcomes = f"{coverage.audited:,} audited + {coverage.vanished:,} vanished + {coverage.undecided:,} undecided"
+    complete = "complete" if summary.complete else "NOT COMPLETE"
     lines = [
-        f"{coverage['listed']:,} listed = {outcomes}: {complete}, {calls:,} calls, {summary['seconds']:,} s",
-        f"who can reach them: {_counts(summary['verdicts'])}",
-        f"findings: {_counts(summary['findings'])}",
+        f"{coverage.listed:,} listed = {outcomes}: {complete}, {calls:,} calls, {summary.seconds:,} s",
+        f"who can reach them: {_counts(summary.verdicts)}",
+        f"findings: {_counts(summary.findings)}",
     ]
     return _section("2 Audit", lines)
 
@@ -108,17 +107,17 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def hashing(first: Summary, work: Counts, seconds: float) -> str:
     line = (
-        f"{first['hashing']['queued']:,} queued on SQS, {work.hashed:,} read and hashed by the worker,"
+        f"{hashing_of(first).queued:,} queued on SQS, {work.hashed:,} read and hashed by the worker,"
         f" digests in DynamoDB, {seconds:,.1f} s"
     )
     return _section("4 Hash", [line])
 
 
 def second_audit(summary: Summary) -> str:
-    hashed = summary["hashing"]
+    hashed = hashing_of(summary)
     line = (
-        f"{hashed['known']:,} of {summary['coverage']['listed']:,} known as hashed, {hashed['queued']:,} queued,"
-        f" {hashed['pending']:,} left to hash, {summary['seconds']:,} s"
+        f"{hashed.known:,} of {summary.coverage.listed:,} known as hashed, {hashed.queued:,} queued,"
+        f" {hashed.pending:,} left to hash, {summary.seconds:,} s"
     )
     return _section("5 Again", [line])
 
@@ -126,11 +125,11 @@ def second_audit(summary: Summary) -> str:
 def verifying(verified: VerifiedDamage) -> str:
     """What befell the bytes, and what was said of it."""
     summary = verified.summary
-    outcomes = ", ".join(f"{count:,} {name}" for name, count in summary["outcomes"].items() if count)
-    first = ", the first," if sum(summary["outcomes"].values()) == MOST_VERIFIED else ""
+    outcomes = ", ".join(f"{count:,} {name}" for name, count in summary.outcomes.items() if count)
+    first = ", the first," if sum(summary.outcomes.values()) == MOST_VERIFIED else ""
     lines = [
         "meanwhile some bytes changed, under the same size, date and ETag, and an object went:",
-        f"{summary['read']['objects']:,} objects{first} read again: {outcomes}, {summary['seconds']:,.1f} s",
+        f"{summary.read.objects:,} objects{first} read again: {outcomes}, {summary.seconds:,.1f} s",
     ]
     rows = [
         ("yes" if verified.found(damage) else "MISSED", damage.outcome.value, damage.what, where(damage.key))
@@ -141,8 +140,9 @@ def verifying(verified: VerifiedDamage) -> str:
 
 def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
     """Of the second audit the report is shown. right: nothing differs from what must be."""
-    folder = str(seen.second["out"])
-    left = seen.second["hashing"]["pending"] + seen.second["hashing"]["queued"]
+    folder = seen.second.out
+    hashed = hashing_of(seen.second)
+    left = hashed.pending + hashed.queued
     named = sum(map(seen.verified.found, DAMAGED))
     lines = [
         *([] if right else [("Result", "NOT AS IT MUST BE: stderr says why")]),

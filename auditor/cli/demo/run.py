@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
@@ -18,7 +18,7 @@ from auditor.audit.run import Audit
 from auditor.aws.connection import Connection
 from auditor.cli.demo import report
 from auditor.cli.demo.bucket import BUCKET, keys_of, load
-from auditor.cli.demo.compare import DemoResults, PlantedComparison, compare
+from auditor.cli.demo.compare import DemoResults, PlantedComparison, compare, hashing_of
 from auditor.cli.demo.damage import DAMAGED, Differing, VerifiedDamage, range_of
 from auditor.cli.demo.files import Choice, choose
 from auditor.cli.demo.plants import METADATA, PLANTED
@@ -30,6 +30,7 @@ from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
 from auditor.hashing.worker.options import HashSettings
 from auditor.ledger.dynamodb.ledger import create_table
+from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.reading import read_lines
@@ -113,7 +114,7 @@ class _Tour:
         async with open_resources(self._settings, [self._target]) as places:
             first = await self._audit(places)
             _show(report.first_audit(first))
-            comparison = await asyncio.to_thread(_compare, places.store, first["run"])
+            comparison = await asyncio.to_thread(_compare, places.store, first.run)
             _show(report.comparing(comparison))
             work = await self._work(first)
             second = await self._audit(places)
@@ -123,7 +124,7 @@ class _Tour:
             _show(report.verifying(verified))
         return DemoResults(first, comparison, work, second, verified)
 
-    async def _audit(self, places: Resources) -> dict[str, Any]:
+    async def _audit(self, places: Resources) -> Summary:
         audit = Audit(self._target, self._settings, places, Stop())
         with closing(make_progress()) as progress:
             async with showing(progress, audit.snapshot):
@@ -141,13 +142,13 @@ class _Tour:
                     summary = await verification.run()
         return VerifiedDamage(summary, frozenset(differing.lines))
 
-    async def _work(self, first: dict[str, Any]) -> Counts:
+    async def _work(self, first: Summary) -> Counts:
         started = time.monotonic()
         hashing = HashSettings(algorithms=self._settings.algorithms, concurrency=IN_HAND)
         async with open_processor(
             self._settings.queue or "", self._settings.ledger or "", self._open_engine, hashing, region=REGION
         ) as processor:
-            worker, queued = Worker(processor, QUIET), first["hashing"]["queued"]
+            worker, queued = Worker(processor, QUIET), hashing_of(first).queued
 
             def count() -> Snapshot:
                 seconds = time.monotonic() - started

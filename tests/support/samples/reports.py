@@ -6,18 +6,19 @@ from typing import Any
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict
 from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.summary import Summary
+from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import finding_line, object_line, undecided_line
-from auditor.reports.summary import not_looked_at, summary
+from auditor.reports.summary import not_looked_at, summarize
 from auditor.runs.tally import Tally
 
 OWNER = "a0" * 32
 RUN = "20260102T030405Z-0a1b2c"
 
 
-def target(**changes: Any) -> dict[str, Any]:
-    whole = {"bucket": "audited", "prefix": "", "versions": False, "start_after": None, "stop_at": None}
-    return whole | changes
+def target(**changes: Any) -> Target:
+    return Target("audited", **changes)
 
 
 def finding(key: str | None, rule: str = "O02", severity: Severity = Severity.HIGH) -> Finding:
@@ -63,7 +64,7 @@ def shown_of(*judgements: Judgement) -> Highlights:
     return shown
 
 
-def sample_summary(tally: Tally | None = None, **changes: Any) -> dict[str, Any]:
+def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:
     """Of a complete run that found what the tally says, nothing by default."""
     aim = changes.pop("target", target())
     values: dict[str, Any] = {
@@ -78,4 +79,4 @@ def sample_summary(tally: Tally | None = None, **changes: Any) -> dict[str, Any]
         "not_looked_at": not_looked_at(None, aim),
         "seconds": 12.345,
     }
-    return summary(**(values | changes))
+    return summarize(**(values | changes))

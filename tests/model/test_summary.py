@@ -1,0 +1,90 @@
+"""The summary is read back as it was written, and a damaged one is refused with the member's name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from auditor.model.finding import RuleUndecided
+from auditor.model.summary import AcceptedHoles, Amount, Resume, Summary
+from tests.support.samples.reports import RUN, denied, finding, judged, sample_summary, tally_of, target
+
+
+def full() -> Summary:
+    tally = tally_of(judged("a", finding("a")), denied("b"), judged("c"))
+    for state in ("known", "pending", "unhashable"):
+        tally.hash(state)
+    tally.leave("GLACIER_IR", 7)
+    tally.route(9)
+    tally.accept()
+    return sample_summary(
+        tally,
+        target=target(prefix="p/", stop_at="p/z"),
+        algorithms=("sha256", "md5"),
+        rules_undecided=[RuleUndecided("B01", "GetBucketAcl", "AccessDenied")],
+        resume=Resume(RUN, "p/c", "the deadline is near"),
+        complete=False,
+    )
+
+
+def test_the_document_is_that_of_the_contract_to_the_letter() -> None:
+    assert json.dumps(full().to_dict()) == (
+        f'{{"run": "{RUN}", "out": "runs/bucket=audited/run={RUN}", "target": {{"bucket": "audited", "prefix": "p/",'
+        ' "versions": false, "start_after": null, "stop_at": "p/z"}, "engine": "boto3", "complete": false, "coverage":'
+        ' {"listed": 3, "audited": 2, "vanished": 0, "undecided": 1, "delete_markers": 0}, "verdicts": {"exposed": 0,'
+        ' "unknown": 1, "shared": 0, "masked": 0, "private": 2}, "findings": {"critical": 0, "high": 1, "medium": 0,'
+        ' "low": 0, "info": 0}, "rules": {"O02": 1}, "rules_undecided": [{"rule": "B01", "action": "GetBucketAcl",'
+        ' "code": "AccessDenied"}], "unread": [{"action": "GetObjectAcl", "code": "AccessDenied", "count": 1}],'
+        ' "accepted": {"undecided": 1, "rules": 0}, "hashing": {"algorithms": ["sha256", "md5"], "known": 1,'
+        ' "hashed_now": 0, "queued": 0, "unhashable": 1, "pending": 1, "left_for_cost": {"GLACIER_IR": {"objects": 1,'
+        ' "bytes": 7}}, "routed": {"objects": 1, "bytes": 9}}, "calls": {"list": 0, "head": 0, "acl": 0, "retried": 0,'
+        f' "throttled": 0}}, "not_looked_at": {json.dumps(list(full().not_looked_at))}, "seconds": 12.3, "resume":'
+        f' {{"run": "{RUN}", "start_after": "p/c", "reason": "the deadline is near"}}}}'
+    )
+
+
+@pytest.mark.parametrize("summary", [full(), sample_summary()], ids=["full", "empty"])
+def test_read_back(summary: Summary) -> None:
+    assert Summary.from_dict(json.loads(json.dumps(summary.to_dict()))) == summary
+
+
+def test_members_of_a_later_version_are_ignored_and_those_of_an_earlier_one_have_defaults() -> None:
+    told = full().to_dict()
+    for name in ("rules", "unread", "accepted"):
+        del told[name]
+    for name in ("left_for_cost", "routed"):
+        del told["hashing"][name]
+    found = Summary.from_dict({**told, "later": {"coverage": []}})
+    assert (found.rules, found.unread, found.accepted) == ({}, (), AcceptedHoles())
+    assert found.hashing is not None
+    assert (found.hashing.left_for_cost, found.hashing.routed) == ({}, Amount())
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"run": 7}, "run: it is no text"),
+        ({"complete": 1}, "complete: it is no true or false"),
+        ({"seconds": True}, "seconds: it is no number"),
+        ({"coverage": []}, "coverage: it is no JSON object"),
+        ({"coverage": {"listed": 1}}, "coverage: audited is missing"),
+        ({"coverage": dict.fromkeys(("listed", "audited", "vanished", "undecided"), "1")}, "coverage: listed: it is"),
+        ({"verdicts": {"exposed": 1}}, "verdicts: unknown is missing"),
+        ({"findings": {}}, "findings: critical is missing"),
+        ({"unread": [{"action": "a", "code": "b", "count": 1.5}]}, "unread: count: it is no whole number"),
+        ({"hashing": {"algorithms": "sha256"}}, "hashing: algorithms: it is no list"),
+        ({"target": {"prefix": ""}}, "target: bucket is missing"),
+        ({"resume": {"run": RUN}}, "resume: start_after is missing"),
+    ],
+)
+def test_damage_is_named(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        Summary.from_dict({**full().to_dict(), **changes})
+
+
+@pytest.mark.parametrize("value", [None, [], "", {}])
+def test_a_value_that_is_no_summary(value: object) -> None:
+    with pytest.raises(ValueError, match=r"is no JSON object|run is missing"):
+        Summary.from_dict(value)
