@@ -77,6 +77,13 @@ async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenera
         reader.cancel()
 
 
+async def next_page(pages: AsyncGenerator[list[T], None], stop: Stop, whole_keys: bool = False) -> list[T] | None:
+    """The next page; None: there is none, or the stop came first. whole_keys: wait for the page even after a stop."""
+    if whole_keys:
+        return await anext(pages, None)
+    return None if stop else await stop.race(_following(pages))
+
+
 class _Pipeline(Generic[Item, R]):
     """Started items on their way to the sink, in a queue of `window` places."""
 
@@ -91,7 +98,7 @@ class _Pipeline(Generic[Item, R]):
         self, group: asyncio.TaskGroup, pages: AsyncGenerator[list[Item], None], whole_keys: bool
     ) -> bool:
         last: str | None = None
-        while (page := await self._next(pages, whole_keys)) is not None:
+        while (page := await next_page(pages, self._stop, whole_keys)) is not None:
             for item in page:
                 started = await self._start(group, item, item.key == last)
                 if started is None:
@@ -99,12 +106,6 @@ class _Pipeline(Generic[Item, R]):
                 await self._started.put(started)
                 last = item.key
         return not self._stop
-
-    async def _next(self, pages: AsyncGenerator[list[Item], None], whole_keys: bool) -> list[Item] | None:
-        """The next page; None: there is none, or the stop came first."""
-        if whole_keys:
-            return await anext(pages, None)
-        return None if self._stop else await self._stop.race(_following(pages))
 
     async def end(self) -> None:
         await self._started.put(None)

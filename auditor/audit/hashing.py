@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import Final
 
 from auditor.aws.partition import partition_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.hashing.batch.write_jobs import JobOwner, write_batch
-from auditor.hashing.digest.object import CHUNK_SIZE, hash_threads
+from auditor.hashing.digest.object import hash_threads
+from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.in_process import InProcessHasher
+from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.status import HashStatusFinder, Routing
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
 from auditor.runs.reading import read_lines
 from auditor.s3.engines.base import Engine
 from auditor.s3.rate import RateLimit
-
-HASH_CONCURRENCY: Final = 16
-"""Objects that are hashed at once at most, while others are audited."""
 
 
 def open_fixity(
@@ -37,18 +35,11 @@ def open_fixity(
         return None
     hasher: InProcessHasher | None = None
     if places.queue is None and settings.hash:
-        hasher = InProcessHasher(
-            bucket,
-            engine,
-            places.ledger,
-            settings.algorithms,
-            rate=rate,
-            concurrency=min(HASH_CONCURRENCY, concurrency),
-            chunk_size=CHUNK_SIZE,
-            executor=stack.enter_context(hash_threads()),
-            streams=settings.streams,
-            attempts=settings.retry_attempts,
+        executor = stack.enter_context(hash_threads())
+        options = HashOptions.of(
+            bucket, settings, executor=executor, concurrency=min(CONCURRENCY, concurrency), turn=rate.take
         )
+        hasher = InProcessHasher(engine, places.ledger, settings.algorithms, options)
     routes = settings.batch_over is not None or settings.batch_manifest is not None
     return HashStatusFinder(
         bucket,

@@ -64,7 +64,7 @@ class Recorder:
         read = [item.evidence for item in batch if item.evidence is not None]
         found: list[HashStatus | None] = [None] * len(read)
         if self._fixity is not None:
-            found = await self._fixity.look(read)
+            found = await self._fixity.find(read)
             await self._dispatch(read, found)
         self.count_calls()
         following = iter(found)
@@ -102,7 +102,7 @@ class Recorder:
 
     def _count(self, ref: ObjectRef, looked: HashStatus) -> None:
         self.tally.hash(looked.state)
-        if looked.left:
+        if looked.left_for_cost:
             self.tally.leave(ref.storage_class, ref.size)
         if looked.routed:
             self.tally.route(ref.size)

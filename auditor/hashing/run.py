@@ -1,21 +1,25 @@
-"""`auditor hash`: list a target and hash, in this process, whatever the ledger does not know yet."""
+"""`auditor hash`: list a target and hash, in this process, the objects that the ledger does not know."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from auditor.aio.ordered import next_page
 from auditor.aio.stop import Stop
 from auditor.config.resources import connection_to
 from auditor.config.settings import Settings
-from auditor.hashing.digest.object import CHUNK_SIZE, hash_threads
-from auditor.hashing.digest.streams import MOST
+from auditor.hashing.digest.object import hash_threads
+from auditor.hashing.digest.options import HashOptions
+from auditor.hashing.digest.streams import connections
 from auditor.hashing.in_process import InProcessHasher
+from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.status import HashStatusFinder
 from auditor.ledger.base import Ledger
-from auditor.model.object import Ask, Skipped
+from auditor.model.object import Evidence, Skipped
 from auditor.model.plain import plain
 from auditor.model.summary import HashingSummary
 from auditor.model.target import Target
@@ -23,17 +27,14 @@ from auditor.progress import Snapshot
 from auditor.runs.tally import Tally
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.engines.base import Engine
-from auditor.s3.gather import Gathered, gather
-from auditor.s3.listing import pages
-from auditor.s3.object_reader import ObjectReader
+from auditor.s3.listing import Listed, pages, within_limit
 from auditor.s3.open import open_in_its_region
 from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
-DEFAULT_CONCURRENCY = 16
-
-_LISTING_ONLY = Ask(Skipped("hashing needs no ACL"), Skipped("hashing needs no HEAD"))
+BATCH: Final = 200
+"""Objects that are looked up in the ledger together."""
+_NOT_READ: Final = Skipped("hashing reads neither ACL nor HEAD")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class HashRun:
         self._settings = settings
         self._ledger = ledger
         self._stop = stop
-        self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
+        self._concurrency = settings.concurrency or CONCURRENCY
         self._tally = Tally()
         self._started = time.monotonic()
 
@@ -74,23 +75,25 @@ class HashRun:
         """Raises RunError for a failure that ends the run."""
         settings, target = self._settings, self._target
         rate = RateLimit(settings.max_rate)
-        # One for the listing, and those of an object that has several.
-        connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
+        caller = Caller(
+            target.bucket,
+            rate=rate,
+            permits=ConcurrencyLimit(self._concurrency),
+            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
+            max_calls=settings.max_calls,
+        )
+        connection = connection_to(target.bucket, settings, connections(self._concurrency, settings.streams))
         with hash_threads() as executor:
             async with open_in_its_region(settings.engine, connection) as engine:
-                hasher = InProcessHasher(
-                    target.bucket,
-                    engine,
-                    self._ledger,
-                    settings.algorithms,
-                    rate=rate,
-                    concurrency=self._concurrency,
-                    chunk_size=CHUNK_SIZE,
-                    executor=executor,
-                    streams=settings.streams,
-                    attempts=settings.retry_attempts,
+                options = HashOptions.of(
+                    target.bucket, settings, executor=executor, concurrency=self._concurrency, turn=rate.take
                 )
-                ended = await self._hash(engine, rate, hasher)
+                hasher = InProcessHasher(engine, self._ledger, settings.algorithms, options)
+                finder = HashStatusFinder(
+                    target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost
+                )
+                async with aclosing(within_limit(pages(engine, caller, target), self._stop)) as listing:
+                    ended = await self._hash_listed(listing, finder)
         return HashRunSummary(
             target=target,
             complete=ended,
@@ -99,36 +102,30 @@ class HashRun:
             seconds=round(time.monotonic() - self._started, 3),
         )
 
-    async def _hash(self, engine: Engine, rate: RateLimit, hasher: InProcessHasher) -> bool:
-        """List the target and hash what is not known; True when the listing reached its end."""
-        settings, target = self._settings, self._target
-        caller = Caller(
-            target.bucket,
-            rate=rate,
-            permits=ConcurrencyLimit(self._concurrency),
-            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
-            max_calls=settings.max_calls,
-        )
-        fixity = HashStatusFinder(
-            target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost
-        )
-        return await gather(
-            pages(engine, caller, target),
-            ObjectReader(engine, caller, _LISTING_ONLY, settings.algorithms),
-            caller,
-            self._stop,
-            partial(self._record, fixity),
-            calls_per_object=0,
-            whole_keys=target.versions,
-        )
+    async def _hash_listed(self, listing: AsyncGenerator[list[Listed], None], finder: HashStatusFinder) -> bool:
+        """Hash the listed objects, and stop between two keys only. True when the listing reached its end."""
+        last: str | None = None
+        while (page := await next_page(listing, self._stop, whole_keys=self._target.versions)) is not None:
+            batch: list[Evidence] = []
+            for step in page:
+                if self._stop and step.key != last:
+                    await self._hash_batch(batch, finder)
+                    return False
+                last = step.key
+                if step.ref is not None:
+                    batch.append(Evidence(step.ref, _NOT_READ, _NOT_READ))
+                if len(batch) == BATCH:
+                    await self._hash_batch(batch, finder)
+                    batch = []
+            await self._hash_batch(batch, finder)
+        return not self._stop
 
-    async def _record(self, fixity: HashStatusFinder, batch: list[Gathered]) -> None:
-        read = [item.evidence for item in batch if item.evidence is not None]
-        for evidence, looked in zip(read, await fixity.look(read), strict=True):
-            if looked is None:
+    async def _hash_batch(self, batch: list[Evidence], finder: HashStatusFinder) -> None:
+        for evidence, status in zip(batch, await finder.find(batch), strict=True):
+            if status is None:
                 continue
-            self._tally.hash(looked.state)
-            if looked.left:
+            self._tally.hash(status.state)
+            if status.left_for_cost:
                 self._tally.leave(evidence.ref.storage_class, evidence.ref.size)
 
     def snapshot(self) -> Snapshot:

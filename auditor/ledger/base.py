@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from auditor.errors import DigestConflict
-from auditor.model.object import ObjectRef
+from auditor.model.object import AnyVersion
 
 Source = Literal["auditor", "s3"]
 """Who computed a digest: we, of the bytes that we read; or S3, whose word it is."""
@@ -41,7 +41,9 @@ class Entry:
 class DigestStore(Protocol):
     """Every write is conditional and idempotent. Raises errors.LedgerError when the store cannot be used."""
 
-    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+    async def known(
+        self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
+    ) -> list[Mapping[str, str]]:
         """For each ref, in order, the digests it has of `algorithms` ({} where none).
 
         A row matches by key, etag and size, and by version when both sides know one ("null" is not knowing).

@@ -8,7 +8,7 @@ from typing import Final
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Entry
-from auditor.model.object import ObjectRef
+from auditor.model.object import AnyVersion
 
 NULL: Final = "null"
 """What the ledger writes for a version that is not known; also S3's name for the version of an unversioned object."""
@@ -24,7 +24,7 @@ class LedgerRow:
     digests: Mapping[str, str]
 
 
-def match(rows: Iterable[LedgerRow], ref: ObjectRef, algorithms: Sequence[str]) -> dict[str, str]:
+def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
     """The wanted digests among the key's rows: by etag and size, and by version when both sides know one.
 
     The ref's own version speaks first, then rows without one, then those of other versions (for a ref without one).

@@ -75,6 +75,10 @@ class ObjectVersion:
     size: int
 
 
+AnyVersion = ObjectRef | ObjectVersion
+"""An object version, as the listing or another source names it; both have key, version_id, etag and size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """The calls to make for each object. acl, head: None to ask for the fact, or the reason to skip it.

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,9 +17,11 @@ from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
 from auditor.config.resources import VerifyResources, connection_to
 from auditor.config.settings import Settings
-from auditor.hashing.digest.object import BYTES_IN_FLIGHT, CHUNK_SIZE, hash_patiently, hash_threads
+from auditor.hashing.digest.object import hash_patiently, hash_threads
+from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Paused, Result
-from auditor.hashing.digest.streams import MOST
+from auditor.hashing.digest.streams import connections
+from auditor.hashing.limits import BUFFER, BYTES_IN_FLIGHT, CONCURRENCY
 from auditor.hashing.queue.message import HashTask
 from auditor.model.dates import seconds_in_utc
 from auditor.model.summary import Resume
@@ -44,7 +46,6 @@ from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
 from auditor.verify.read import ReadResult, VerifyReader
 from auditor.verify.summary import LineSink, VerifySummary, summarize
 
-DEFAULT_CONCURRENCY: Final = 16
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
 _LONGEST_RUN: Final = 7 * 86_400.0
@@ -100,7 +101,7 @@ class Verification:
         self.advanced = False
         """It came further than where it began."""
         self._started = time.monotonic()
-        self._concurrency = settings.concurrency or DEFAULT_CONCURRENCY
+        self._concurrency = settings.concurrency or CONCURRENCY
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
 
     async def run(self) -> VerifySummary:
@@ -141,12 +142,26 @@ class Verification:
             retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
             max_calls=settings.max_calls,
         )
-        # One for the listing, and those of an object that has several.
-        connection = connection_to(target.bucket, settings, self._concurrency + (settings.streams or MOST))
+        connection = connection_to(target.bucket, settings, connections(self._concurrency, settings.streams))
+
+        async def turn() -> None:
+            self._gets += 1
+            await rate.take()
+
         with hash_threads() as executor:
             async with open_in_its_region(settings.engine, connection) as engine:
                 permits = InFlightBudget(self._concurrency, BYTES_IN_FLIGHT)
-                hash_one = partial(self._hash, engine, rate, permits, executor)
+                options = HashOptions(
+                    bucket=target.bucket,
+                    streams=settings.streams,
+                    executor=executor,
+                    memory=permits,
+                    stop=self._stop.__bool__ if self._hop else None,
+                    attempts=settings.retry_attempts,
+                    turn=turn,
+                    sleep=_pause,
+                )
+                hash_one = partial(self._hash, engine, options)
                 reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
                 notes = HistoryWriter(self._ledger, target.bucket)
                 subjects = self._ledger.subjects(target.bucket, target.prefix)
@@ -158,7 +173,7 @@ class Verification:
                     permits,
                     self._stop,
                     self._take,
-                    weight=lambda size: min(size, CHUNK_SIZE),
+                    weight=lambda size: min(size, BUFFER),
                     limit=partial(self._used_up, caller),
                     whole_keys=target.versions,
                     window=self._hop.window if self._hop else WINDOW,
@@ -180,34 +195,9 @@ class Verification:
         )
         return ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
 
-    async def _hash(
-        self,
-        engine: Engine,
-        rate: RateLimit,
-        permits: InFlightBudget,
-        executor: Executor,
-        task: HashTask,
-        algorithms: Sequence[str],
-    ) -> Result:
-        async def turn() -> None:
-            self._gets += 1
-            await rate.take()
-
-        return await hash_patiently(
-            engine,
-            task,
-            algorithms,
-            bucket=self._target.bucket,
-            chunk_size=CHUNK_SIZE,
-            streams=self._settings.streams,
-            executor=executor,
-            memory=permits,
-            stop=self._stop.__bool__ if self._hop else None,
-            checkpoint=self._at.resumed.get((task.key, task.version_id)),
-            turn=turn,
-            attempts=self._settings.retry_attempts,
-            sleep=_pause,
-        )
+    async def _hash(self, engine: Engine, options: HashOptions, task: HashTask, algorithms: Sequence[str]) -> Result:
+        checkpoint = self._at.resumed.get((task.key, task.version_id))
+        return await hash_patiently(engine, task, algorithms, options, checkpoint)
 
     async def _ask(self, reader: VerifyReader, question: ReadRequest) -> ReadResult | Paused:
         answer = await reader.answer(question)

@@ -14,15 +14,17 @@ ALGORITHM: Final = "sha1"
 def ours(
     meter: Meter, *, url: str, size: int, chunk: int, times: int = 1, streams: int | None = None
 ) -> dict[str, Any]:
-    """Our hasher with the default engine, as the worker uses it. chunk: MiB. times: how often the object is hashed,
-    after one of a byte; a lap each. streams: None is auto. idle: peak MiB before the object.
+    """Our hasher with the default engine, as the worker uses it. chunk: of the plain loop alone. times: how often the
+    object is hashed, after one of a byte; a lap each. streams: None is auto. idle: peak MiB before the object.
     """
     from auditor.aio import loop as loops
     from auditor.aio.budget import InFlightBudget
     from auditor.aws.connection import Connection
-    from auditor.hashing.digest.object import BYTES_IN_FLIGHT, hash_object, hash_threads
+    from auditor.hashing.digest.object import hash_object, hash_threads
+    from auditor.hashing.digest.options import HashOptions
     from auditor.hashing.digest.result import Hashed
-    from auditor.hashing.digest.streams import MOST
+    from auditor.hashing.digest.streams import connections
+    from auditor.hashing.limits import BYTES_IN_FLIGHT, CONCURRENCY
     from auditor.hashing.queue.message import HashTask
     from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 
@@ -30,7 +32,7 @@ def ours(
 
     async def measure() -> str:
         nonlocal idle
-        most = 16 + (streams or MOST)
+        most = connections(CONCURRENCY, streams)
         connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=most)
         async with ENGINES[DEFAULT_ENGINE](connection) as engine:
             with hash_threads() as threads:
@@ -43,10 +45,7 @@ def ours(
                             engine,
                             task,
                             (ALGORITHM,),
-                            chunk_size=chunk * MIB,
-                            streams=streams,
-                            executor=threads,
-                            memory=InFlightBudget(1, BYTES_IN_FLIGHT),
+                            HashOptions(streams=streams, executor=threads, memory=InFlightBudget(1, BYTES_IN_FLIGHT)),
                         )
         if not isinstance(found, Hashed):
             raise RuntimeError(f"not hashed: {found}")

@@ -66,7 +66,7 @@ def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
     from auditor.aws.connection import Connection
     from auditor.hashing.digest.object import hash_threads
     from auditor.hashing.queue.send import Dispatcher
-    from auditor.hashing.worker.options import HashSettings
+    from auditor.hashing.worker.options import WorkerOptions
     from auditor.hashing.worker.processor import Processor
     from auditor.ledger import open_ledger
     from auditor.model.object import ObjectRef
@@ -82,7 +82,7 @@ def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
             yield opened
 
     async def measure(folder: Path) -> CountedQueue:
-        queue, settings = CountedQueue(), HashSettings(algorithms=(ALGORITHM,))
+        queue, settings = CountedQueue(), WorkerOptions(algorithms=(ALGORITHM,))
         async with open_ledger(f"sqlite:{folder / 'ledger.db'}") as ledger, EnginePool(engine) as engines:
             with hash_threads() as threads:
                 processor = Processor(queue, None, ledger, engines, settings, executor=threads)

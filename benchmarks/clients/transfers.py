@@ -58,7 +58,7 @@ def _our_stream(url: str, size: int) -> Iterator[Callable[[], object]]:
 
     from auditor.aio.loop import new_loop
     from auditor.aws.connection import Connection
-    from auditor.hashing.digest.object import CHUNK_SIZE
+    from auditor.hashing.limits import BUFFER
     from auditor.s3.engines import DEFAULT_ENGINE, ENGINES
 
     connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=url, concurrency=1)
@@ -66,7 +66,7 @@ def _our_stream(url: str, size: int) -> Iterator[Callable[[], object]]:
         opening = ENGINES[DEFAULT_ENGINE](connection)
         engine = runner.run(opening.__aenter__())
 
-        buffer = memoryview(bytearray(CHUNK_SIZE))
+        buffer = memoryview(bytearray(BUFFER))
 
         async def once() -> None:
             async with engine.get(f"{SIZED}{size}", None, None) as body:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any, Final
 
-from auditor.hashing.digest.object import CHUNK_SIZE
+from auditor.hashing.limits import BUFFER
 from benchmarks.harness import Bench, Measured, Row, laps, summarised
 from benchmarks.meter import MIB
 from benchmarks.parts.interface import Part, Results
@@ -36,7 +36,7 @@ LATENCY: Final = 0.015
 def _rows(bench: Bench) -> Iterator[Row]:
     for memory, chunk in bench.choose(QUICK, SETTINGS):
         sizes = bench.choose((100,), SIZES)
-        if not bench.quick and chunk == CHUNK_SIZE // MIB:
+        if not bench.quick and chunk == BUFFER // MIB:
             sizes = (*SIZES, HUGE)
         for size in sizes:
             for hasher, job in HASHERS.items():

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed
-from auditor.hashing.digest.object import MIB
-from auditor.hashing.in_process import HashOutcome, InProcessHasher
-from auditor.hashing.status import HashStatusFinder
+from auditor.hashing.digest.options import HashOptions
+from auditor.hashing.in_process import InProcessHasher
+from auditor.hashing.limits import BYTES_IN_FLIGHT, MIB
+from auditor.hashing.status import HashStatus, HashStatusFinder
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import Evidence, ObjectRef, Skipped
@@ -47,17 +49,15 @@ class CountedRate(RateLimit):
 def hasher_of(
     store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: RateLimit | None = None, attempts: int = 3
 ) -> InProcessHasher:
-    return InProcessHasher(
-        "bucket",
-        store,
-        ledger,
-        ("sha256", "sha1"),
-        rate=rate or RateLimit(None),
-        concurrency=2,
-        chunk_size=1024,
+    options = HashOptions(
+        bucket="bucket",
+        buffer_size=1024,
         executor=executor,
+        memory=InFlightBudget(2, BYTES_IN_FLIGHT),
         attempts=attempts,
+        turn=(rate or RateLimit(None)).take,
     )
+    return InProcessHasher(store, ledger, ("sha256", "sha1"), options)
 
 
 def evidence_of(store: Store, key: str) -> Evidence:
@@ -87,7 +87,7 @@ async def test_object_whose_digest_differs_from_the_ledger_stays_pending_and_its
     await remember(ledger, store, "a", "0" * 64)
     with ThreadPoolExecutor(1) as executor:
         hasher = hasher_of(store, ledger, executor)
-        found = await HashStatusFinder("bucket", ledger, ("sha256", "sha1"), hasher).look(
+        found = await HashStatusFinder("bucket", ledger, ("sha256", "sha1"), hasher).find(
             [evidence_of(store, key) for key in ("a", "b")]
         )
     assert [looked and looked.state for looked in found] == ["pending", "hashed_now"]
@@ -100,8 +100,8 @@ async def test_every_attempt_waits_for_its_turn(ledger: Ledger) -> None:
     store = Store({"a": b"a"}, failures={"a": [CallFailed("GetObject", "SlowDown", 503)]})
     rate = CountedRate()
     with ThreadPoolExecutor(1) as executor:
-        taken = await hasher_of(store, ledger, executor, rate).take([evidence_of(store, "a").ref])
-    assert taken == [HashOutcome("hashed_now")]
+        taken = await hasher_of(store, ledger, executor, rate).hash([evidence_of(store, "a").ref])
+    assert taken == [HashStatus("hashed_now")]
     assert rate.turns == len(store.reads) == 2
 
 
@@ -109,7 +109,7 @@ async def test_every_attempt_waits_for_its_turn(ledger: Ledger) -> None:
 async def test_an_object_is_tried_as_often_as_the_settings_say(ledger: Ledger, attempts: int, state: str) -> None:
     store = Store({"a": b"a"}, failures={"a": [CallFailed("GetObject", "SlowDown", 503)]})
     with ThreadPoolExecutor(1) as executor:
-        (taken,) = await hasher_of(store, ledger, executor, attempts=attempts).take([evidence_of(store, "a").ref])
+        (taken,) = await hasher_of(store, ledger, executor, attempts=attempts).hash([evidence_of(store, "a").ref])
     assert taken.state == state
 
 
@@ -119,17 +119,8 @@ async def test_large_chunks_are_hashed_in_the_given_threads_and_in_no_others(led
     default.shutdown()
     asyncio.get_running_loop().set_default_executor(default)  # whoever uses it fails
     with ThreadPoolExecutor(1) as executor:
-        hasher = InProcessHasher(
-            "bucket",
-            store,
-            ledger,
-            ("sha256",),
-            rate=RateLimit(None),
-            concurrency=2,
-            chunk_size=MIB,
-            executor=executor,
-        )
-        assert await hasher.take([evidence_of(store, "a").ref]) == [HashOutcome("hashed_now")]
+        hasher = InProcessHasher(store, ledger, ("sha256",), HashOptions(bucket="bucket", executor=executor))
+        assert await hasher.hash([evidence_of(store, "a").ref]) == [HashStatus("hashed_now")]
     (known,) = await ledger.known("bucket", [evidence_of(store, "a").ref], ("sha256",))
     assert known == {"sha256": hashlib.sha256(store.objects["a"]).hexdigest()}
 

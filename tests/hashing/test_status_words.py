@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from auditor.hashing.in_process import HashOutcome
-from auditor.hashing.status import HashStatusFinder, Routing
+from auditor.hashing.limits import MIB
+from auditor.hashing.status import HashStatus, HashStatusFinder, Routing
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, Skipped, Unread
@@ -79,9 +79,9 @@ async def remember(ledger: Ledger, evidence: Evidence, **digests: str) -> None:
 )
 async def test_only_a_digest_of_the_whole_object_is_taken(ledger: Ledger, head: Mapping[str, Any], taken: bool) -> None:
     evidence = evidence_of(**{"checksum_sha256": told(SHA256.digest()), **head})
-    (looked,) = await fixity_of(ledger).look([evidence])
-    assert looked is not None
-    assert looked.state == ("known" if taken else "pending")
+    (status,) = await fixity_of(ledger).find([evidence])
+    assert status is not None
+    assert status.state == ("known" if taken else "pending")
     (known,) = await ledger.known("bucket", [evidence.ref], ("sha256",))
     assert known == ({"sha256": SHA256.hexdigest()} if taken else {})
     subject = await ledger.subject("bucket", "k")
@@ -91,26 +91,26 @@ async def test_only_a_digest_of_the_whole_object_is_taken(ledger: Ledger, head: 
         assert [(name, one.source, one.bytes_read) for name, one in version.digests.items()] == [("sha256", "s3", 0)]
 
 
-async def test_taken_once_however_often_it_is_looked_at(ledger: Ledger) -> None:
+async def test_taken_once_however_often_it_is_status_at(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha256=told(SHA256.digest()))
     for _ in range(3):
-        await fixity_of(ledger).look([evidence])
+        await fixity_of(ledger).find([evidence])
     assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded"]
 
 
 async def test_algorithm_that_nobody_wants_is_left_with_s3(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha1=told(SHA1.digest()))
-    (looked,) = await fixity_of(ledger, "sha256").look([evidence])
-    assert looked is not None
-    assert looked.state == "pending"
+    (status,) = await fixity_of(ledger, "sha256").find([evidence])
+    assert status is not None
+    assert status.state == "pending"
     assert await ledger.subject("bucket", "k") is None
 
 
 async def test_part_of_the_wanted_algorithms_is_taken_and_the_object_hashed_all_the_same(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha1=told(SHA1.digest()))
-    (looked,) = await fixity_of(ledger, "sha256", "sha1").look([evidence])
-    assert looked is not None
-    assert looked.state == "pending"
+    (status,) = await fixity_of(ledger, "sha256", "sha1").find([evidence])
+    assert status is not None
+    assert status.state == "pending"
     (known,) = await ledger.known("bucket", [evidence.ref], ("sha256", "sha1"))
     assert known == {"sha1": SHA1.hexdigest()}
 
@@ -119,9 +119,9 @@ async def test_other_digest_than_was_recorded_is_told_and_changes_nothing(ledger
     evidence = evidence_of(checksum_sha256=told(OTHER.digest()))
     await remember(ledger, evidence, sha256=SHA256.hexdigest())
     for _ in range(2):
-        (looked,) = await fixity_of(ledger).look([evidence])
-        assert looked is not None
-        assert looked.digests == DigestSources(
+        (status,) = await fixity_of(ledger).find([evidence])
+        assert status is not None
+        assert status.digests == DigestSources(
             stored={"sha256": OTHER.hexdigest()}, recorded={"sha256": SHA256.hexdigest()}
         )
     (known,) = await ledger.known("bucket", [evidence.ref], ("sha256",))
@@ -140,44 +140,43 @@ async def test_new_version_is_held_against_nothing_old(ledger: Ledger) -> None:
     before = evidence_of(version_id="v1")
     await remember(ledger, before, sha256=SHA256.hexdigest())
     now = evidence_of(version_id="v2", etag="f" * 32, checksum_sha256=told(OTHER.digest()))
-    (looked,) = await fixity_of(ledger).look([now])
-    assert looked is not None
-    assert looked.digests.recorded in ({}, {"sha256": OTHER.hexdigest()})
+    (status,) = await fixity_of(ledger).find([now])
+    assert status is not None
+    assert status.digests.recorded in ({}, {"sha256": OTHER.hexdigest()})
     assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded", "recorded"]
 
 
-class Told:
-    """A hasher that finds what it was told to find."""
+class FixedHasher:
+    """A hasher with the same status for every object."""
 
-    def __init__(self, taken: HashOutcome) -> None:
-        self.taken = taken
+    def __init__(self, status: HashStatus) -> None:
+        self.status = status
         self.refs: list[ObjectRef] = []
 
-    async def take(self, refs: Any) -> list[HashOutcome]:
+    async def hash(self, refs: Any) -> list[HashStatus]:
         self.refs += refs
-        return [self.taken for _ in refs]
+        return [self.status for _ in refs]
 
 
 async def test_bytes_that_are_not_what_s3_stores_are_told_at_once(ledger: Ledger) -> None:
-    hasher = Told(HashOutcome("pending", {"crc64nvme": "02" * 8}, {"crc64nvme": "01" * 8}))
-    (looked,) = await fixity_of(ledger, hasher=hasher).look([evidence_of()])
-    assert looked is not None
-    assert looked.digests == DigestSources(stored={"crc64nvme": "01" * 8}, read={"crc64nvme": "02" * 8})
-    assert looked.state == "pending"
+    hasher = FixedHasher(
+        HashStatus("pending", DigestSources(read={"crc64nvme": "02" * 8}, stored={"crc64nvme": "01" * 8}))
+    )
+    (status,) = await fixity_of(ledger, hasher=hasher).find([evidence_of()])
+    assert status is not None
+    assert status.digests == DigestSources(stored={"crc64nvme": "01" * 8}, read={"crc64nvme": "02" * 8})
+    assert status.state == "pending"
     assert [event.what for event in await ledger.history("bucket", "k")] == ["mismatch"]
 
 
 async def test_bytes_that_are_not_what_was_recorded_are_told_with_it(ledger: Ledger) -> None:
     evidence = evidence_of()
     await remember(ledger, evidence, sha256="aa" * 32)
-    hasher = Told(HashOutcome("pending", {"sha256": "bb" * 32, "sha1": "cc" * 20}))
-    (looked,) = await fixity_of(ledger, "sha256", "sha1", hasher=hasher).look([evidence])
-    assert looked is not None
-    assert looked.digests.recorded == {"sha256": "aa" * 32}
-    assert looked.digests.read["sha256"] == "bb" * 32
-
-
-MIB = 1024 * 1024
+    hasher = FixedHasher(HashStatus("pending", DigestSources(read={"sha256": "bb" * 32, "sha1": "cc" * 20})))
+    (status,) = await fixity_of(ledger, "sha256", "sha1", hasher=hasher).find([evidence])
+    assert status is not None
+    assert status.digests.recorded == {"sha256": "aa" * 32}
+    assert status.digests.read["sha256"] == "bb" * 32
 
 
 def classed(storage_class: str, size: int = MIB, **changes: Any) -> Evidence:
@@ -189,12 +188,12 @@ def classed(storage_class: str, size: int = MIB, **changes: Any) -> Evidence:
 async def test_classes_that_are_charged_are_left_unless_that_is_accepted(ledger: Ledger, accept_cost: bool) -> None:
     names = ["STANDARD", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY"]
     batch = [*map(classed, names), classed("INTELLIGENT_TIERING", 1000), classed("GLACIER", restored=True)]
-    hasher = Told(HashOutcome("hashed_now"))
-    found = await fixity_of(ledger, hasher=hasher, accept_cost=accept_cost).look(batch)
+    hasher = FixedHasher(HashStatus("hashed_now"))
+    found = await fixity_of(ledger, hasher=hasher, accept_cost=accept_cost).find(batch)
     free = {"STANDARD", "REDUCED_REDUNDANCY", "GLACIER"}
     expected = [accept_cost or item.ref.storage_class in free or item.ref.size == 1000 for item in batch]
     assert [one is not None and one.state == "hashed_now" for one in found] == expected
-    assert [one is not None and one.left for one in found] == [not read for read in expected]
+    assert [one is not None and one.left_for_cost for one in found] == [not read for read in expected]
     assert hasher.refs == [item.ref for item, read in zip(batch, expected, strict=True) if read]
 
 
@@ -207,7 +206,7 @@ async def test_large_and_archived_objects_are_routed_where_that_is_configured(
 ) -> None:
     denied = replace(classed("STANDARD", 4), head=Unread("HeadObject", "403"))
     batch = [classed("STANDARD", 5), classed("GLACIER", 5), classed("STANDARD", 6), classed("STANDARD_IA", 6), denied]
-    found = await fixity_of(ledger, routing=routing, accept_cost=True).look(batch)
+    found = await fixity_of(ledger, routing=routing, accept_cost=True).find(batch)
     keys = [item.ref.key for item, one in zip(batch, found, strict=True) if one is not None and one.routed]
     assert keys == routed
     assert all(one is not None and (one.state == "unhashable" or not one.routed) for one in found)

@@ -21,7 +21,7 @@ import pytest
 from auditor.config.file import load_settings
 from auditor.errors import LedgerError, UsageError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
-from auditor.hashing.worker.options import HashSettings, hash_settings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
 from tests.support.fakes.hashing import etag_of
@@ -255,9 +255,9 @@ async def test_ledger_that_is_missing_at_first_is_tried_again_with_the_next_even
 
 
 def test_settings_have_defaults_and_are_read() -> None:
-    assert hash_settings(load_settings(environ=NEEDED)) == HashSettings(algorithms=("sha256",), accept_cost=False)
+    assert WorkerOptions.of(load_settings(environ=NEEDED)) == WorkerOptions(algorithms=("sha256",), accept_cost=False)
     read = load_settings(environ=NEEDED | {"AUDITOR_ALGORITHMS": "md5, sha1,md5", "AUDITOR_ACCEPT_COST": "true"})
-    assert hash_settings(read) == HashSettings(algorithms=("md5", "sha1"), accept_cost=True)
+    assert WorkerOptions.of(read) == WorkerOptions(algorithms=("md5", "sha1"), accept_cost=True)
 
 
 def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from auditor.aws.connection import Connection
 from auditor.hashing.queue.message import HashTask, pack
 from auditor.hashing.queue.message import encode as encoded
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger import open_ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines import ENGINES
@@ -38,8 +38,8 @@ LARGE: Final = 1024 * KIB
 VISIBILITY: Final = 2
 """Seconds; what a killed worker had in hand comes again after them."""
 LEASE: Final = 1.0
-SETTINGS: Final = HashSettings(
-    chunk_size=64 * KIB, large=LARGE, lease_seconds=LEASE, save_seconds=0.0, retry_base=1.0, max_attempts=20
+SETTINGS: Final = WorkerOptions(
+    buffer_size=64 * KIB, large=LARGE, lease_seconds=LEASE, save_seconds=0.0, retry_base=1.0, max_attempts=20
 )
 
 

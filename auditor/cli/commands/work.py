@@ -16,9 +16,9 @@ from auditor.cli.output import print_json, say
 from auditor.cli.progress import make_progress, showing
 from auditor.config.settings import Settings
 from auditor.config.values import seconds
+from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, processor_of
-from auditor.hashing.worker.options import CONCURRENCY
 from auditor.progress import Snapshot
 from auditor.text import counted
 

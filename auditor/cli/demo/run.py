@@ -28,7 +28,7 @@ from auditor.config.resources import Resources, open_resources, open_verify_reso
 from auditor.config.settings import Settings
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.model.summary import Summary
 from auditor.model.target import Target
@@ -144,7 +144,7 @@ class _Tour:
 
     async def _work(self, first: Summary) -> Counts:
         started = time.monotonic()
-        hashing = HashSettings(algorithms=self._settings.algorithms, concurrency=IN_HAND)
+        hashing = WorkerOptions(algorithms=self._settings.algorithms, concurrency=IN_HAND)
         async with open_processor(
             self._settings.queue or "", self._settings.ledger or "", self._open_engine, hashing, region=REGION
         ) as processor:

@@ -1,7 +1,7 @@
-"""Where the hashing of one object stands, as a JSON object for whoever goes on with it.
+"""The checkpoint of one object: how far its hashing is, as a JSON object that another process continues.
 
-The seal finds accidents: bytes lost, fields mixed up. It is no signature, and one would add nothing: whoever can write
-checkpoints into the ledger can write digests there as well.
+The seal detects accidents, such as lost bytes and mixed-up fields. It is no signature, which would add nothing: a
+writer of checkpoints in the ledger can write digests there as well.
 """
 
 from __future__ import annotations
@@ -9,58 +9,45 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.errors import CheckpointError
 from auditor.hashing.digest.digester import CRC64NVME, STATE_DIGITS
 from auditor.hashing.digest.resumable import BLOCK
-from auditor.hashing.queue.message import HashTask
+from auditor.model.object import ObjectVersion
 
 VERSION: Final = 1
 _HEX: Final = re.compile(r"[0-9a-f]+\Z")
 _MOST: Final = 2**53
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Binding:
-    """What a checkpoint is of; one of anything else is refused."""
+    """The object version and the algorithms that a checkpoint belongs to; it is refused for any others."""
 
     bucket: str
-    key: str
-    version_id: str | None
-    etag: str
-    size: int
+    version: ObjectVersion
     algorithms: tuple[str, ...]
 
-    @classmethod
-    def of(cls, bucket: str, task: HashTask, algorithms: Sequence[str]) -> Binding:
-        return cls(
-            bucket=bucket,
-            key=task.key,
-            version_id=task.version_id,
-            etag=task.etag,
-            size=task.size,
-            algorithms=tuple(algorithms),
-        )
-
     def fields(self) -> dict[str, Any]:
+        version = self.version
         return {
             "bucket": self.bucket,
-            "key": self.key,
-            "version_id": self.version_id,
-            "etag": self.etag,
-            "size": self.size,
+            "key": version.key,
+            "version_id": version.version_id,
+            "etag": version.etag,
+            "size": version.size,
             "algorithms": list(self.algorithms),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashProgress:
-    """bytes: hashed so far. states: hex by algorithm. stored: digests that S3 keeps, to be compared at the end.
+    """bytes: hashed so far. bytes_read: the same with those of cut and repeated reads.
 
-    bytes_read: those of cut and repeated reads included.
+    states: hex by algorithm. stored: checksums of S3, for the comparison at the end.
     """
 
     bytes: int
@@ -70,7 +57,7 @@ class HashProgress:
 
 
 def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
-    """The checkpoint's document."""
+    """The checkpoint as a JSON object."""
     document = {
         "v": VERSION,
         **binding.fields(),
@@ -83,7 +70,7 @@ def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
 
 
 def opened(document: object, binding: Binding) -> HashProgress:
-    """What a document says; anything but one of ours, of this binding, is a CheckpointError that never quotes it."""
+    """Read a checkpoint of this binding. Raises CheckpointError, which never quotes the document."""
     bound = binding.fields()
     names = {"v", "bytes", "states", "stored", "bytes_read", "seal", *bound}
     if not isinstance(document, Mapping) or set(document) != names:
@@ -93,7 +80,7 @@ def opened(document: object, binding: Binding) -> HashProgress:
     for name, value in bound.items():
         if type(document[name]) is not type(value) or document[name] != value:
             raise CheckpointError(f"the checkpoint is of another {name}")
-    count = _whole(document, "bytes", binding.size - 1)
+    count = _whole(document, "bytes", binding.version.size - 1)
     if count % BLOCK:
         raise CheckpointError(f"the checkpoint's bytes are not a multiple of {BLOCK}")
     bytes_read = _whole(document, "bytes_read", _MOST)

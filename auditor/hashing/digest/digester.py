@@ -1,4 +1,4 @@
-"""All wanted digests of one object, taken in one pass over its bytes."""
+"""All wanted digests of one object, computed in one pass over its bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final, Protocol
 
 from auditor.errors import UsageError
-from auditor.hashing.digest import resumable as carried
+from auditor.hashing.digest import resumable
 from auditor.hashing.digest.resumable import ResumableDigest
 from auditor.model.digest import SIZES
 
@@ -19,20 +19,20 @@ _Checksum = Callable[[memoryview, int], int]
 
 
 class Digest(Protocol):
-    """One digest in the making: hashlib's kind, the carried kind, or a checksum."""
+    """A digest under way: of hashlib, of resumable.py, or a CRC."""
 
     def update(self, data: memoryview, /) -> None: ...
     def hexdigest(self) -> str: ...
 
 
-class CarriedDigest(Digest, Protocol):
+class StatefulDigest(Digest, Protocol):
     def state(self) -> str:
-        """Hex, to go on from in another process."""
+        """The state in hex, from which another process continues."""
         ...
 
 
 class Crc64:
-    """CRC-64/NVME, which is its own state."""
+    """CRC-64/NVME; its value is its state."""
 
     __slots__ = ("_checksum", "_value")
 
@@ -51,7 +51,7 @@ class Crc64:
 
 
 class Digester:
-    """Feeds every algorithm with the same bytes. count: how many so far. names: the algorithms, each once."""
+    """Gives every algorithm the same bytes. count: bytes so far. names: the algorithms, each once."""
 
     __slots__ = ("_digests", "count")
 
@@ -72,35 +72,35 @@ class Digester:
         return {name: digest.hexdigest() for name, digest in self._digests.items()}
 
 
-class CarriedDigester(Digester):
-    """The same, and at a multiple of carried.BLOCK bytes its states can be had."""
+class ResumableDigester(Digester):
+    """A Digester that tells its states after any multiple of resumable.BLOCK bytes."""
 
-    __slots__ = ("_carried",)
+    __slots__ = ("_stateful",)
 
-    def __init__(self, digests: Mapping[str, CarriedDigest], count: int = 0) -> None:
+    def __init__(self, digests: Mapping[str, StatefulDigest], count: int = 0) -> None:
         super().__init__(digests, count)
-        self._carried = digests
+        self._stateful = digests
 
     def states(self) -> dict[str, str]:
-        return {name: digest.state() for name, digest in self._carried.items()}
+        return {name: digest.state() for name, digest in self._stateful.items()}
 
 
 def make_digester(algorithms: Iterable[str]) -> Digester:
-    """With hashlib; raises UsageError for one that cannot be had here."""
+    """A digester on hashlib. Raises UsageError for crc64nvme without awscrt."""
     return Digester({name: _plain(name) for name in algorithms})
 
 
-def make_carried(
+def make_resumable(
     algorithms: Sequence[str], states: Mapping[str, str] | None = None, count: int = 0
-) -> CarriedDigester | None:
-    """With states that can be carried, or None where carried.refusal() has a reason.
+) -> ResumableDigester | None:
+    """A digester with states; None where resumable.refusal() has a reason.
 
-    states: hex by algorithm, already validated (checkpoints.py), after `count` bytes; None: from the start.
+    states: hex by algorithm, validated by checkpoint.py, after `count` bytes; None: from the start.
     """
-    if carried.refusal() is not None:
+    if resumable.refusal() is not None:
         return None
     given: Mapping[str, str] = states or {}
-    return CarriedDigester(
+    return ResumableDigester(
         {
             name: Crc64(given.get(name)) if name == CRC64NVME else ResumableDigest(name, given.get(name), count)
             for name in algorithms
@@ -110,7 +110,7 @@ def make_carried(
 
 
 def has_crc64nvme() -> bool:
-    """It can be computed here."""
+    """Return whether awscrt is there to compute it."""
     try:
         _crc64nvme()
     except UsageError:
@@ -121,7 +121,7 @@ def has_crc64nvme() -> bool:
 def _plain(name: str) -> Digest:
     if name == CRC64NVME:
         return Crc64()
-    # Fixity against records made elsewhere, not security: FIPS builds allow sha1 and md5 for that only.
+    # The digests prove fixity, not security: FIPS builds allow sha1 and md5 for that use only.
     return hashlib.new(name, usedforsecurity=False)
 
 

@@ -1,4 +1,4 @@
-"""Digest filled buffers in order, on a thread, while others are filled."""
+"""Hash filled buffers in order, on a thread, while the event loop fills others."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from auditor.hashing.digest.digester import Digester
 P = ParamSpec("P")
 T = TypeVar("T")
 INLINE: Final = 256 * 1024
-"""Bytes of an object that is hashed on the loop: a thread's hand-over would cost more than these take."""
+"""Bytes of an object up to which the event loop hashes it: handing it to a thread would cost more."""
 
 
 class InlineExecutor(Executor):
-    """No thread: it calls at once, where it is asked."""
+    """An executor without threads: submit() runs the call at once."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         done: Future[T] = Future()
@@ -31,10 +31,10 @@ class InlineExecutor(Executor):
 
 
 class DigestThread:
-    """Gives buffers to a digester one after the other, never two at once.
+    """Gives buffers to a digester one after the other, never two at the same time.
 
-    executor: where one thread is kept until `abandon`, as waking a thread for each buffer costs more CPU than handing
-    over; None, or InlineExecutor, and buffers are hashed at once, on the loop.
+    executor: lends one thread until `abandon`, for waking a thread for each buffer would cost more CPU. None or
+    InlineExecutor: put() hashes on the event loop.
     """
 
     def __init__(self, digester: Digester, executor: Executor | None) -> None:
@@ -47,9 +47,9 @@ class DigestThread:
         self._error: Exception | None = None
 
     def put(self, view: memoryview, hashed: Callable[[], object]) -> None:
-        """Hash the view after all others; raises what hashing one of them raised.
+        """Hash the view after all earlier ones; raises the error of an earlier one.
 
-        hashed: called when its memory can be used again, in the thread.
+        hashed: called in the thread when the view's memory is free again.
         """
         if self._error is not None:
             raise self._error
@@ -63,7 +63,7 @@ class DigestThread:
             self._executor.submit(self._work)
 
     async def empty(self) -> None:
-        """Wait until all is hashed; raises what hashing raised."""
+        """Wait until every buffer is hashed; raises the first error of the hashing."""
         if self._begun:
             empty: asyncio.Future[None] = self._loop.create_future()
             self._queue.put((None, partial(self._loop.call_soon_threadsafe, wake, empty)))
@@ -72,17 +72,17 @@ class DigestThread:
             raise self._error
 
     def abandon(self) -> None:
-        """Forget what waits and let go of the thread; what is being hashed is finished in vain."""
+        """Drop the waiting buffers and free the thread after the buffer in hand."""
         self._abandoned = True
         self._queue.put(None)
 
     def _work(self) -> None:
-        """In a thread: hash until it is abandoned."""
+        """In the thread: hash until `abandon`."""
         while (item := self._queue.get()) is not None and not self._abandoned:
             view, done = item
             if view is not None and self._error is None:
                 try:
                     self._digester.update(view)
-                except Exception as error:  # it is raised where the loop waits for the digest
+                except Exception as error:  # put() and empty() raise it on the event loop
                     self._error = error
             done()

@@ -1,4 +1,4 @@
-"""Blocks of one object, read by several streams at once and given in order, in bounded memory."""
+"""Read blocks of one object by several streams at the same time, and hand their bytes on in order."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
-from auditor.hashing.digest.buffers import Room
+from auditor.hashing.digest.buffers import BlockMemory
 from auditor.hashing.digest.reader import ObjectSource, ResumingReader
 from auditor.hashing.digest.streams import RangeLayout
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of the object that have come. end: the position after them."""
+    """Bytes of the object that have arrived. end: the position after them."""
 
     end: int
     view: memoryview
@@ -22,7 +22,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Block:
-    """A range of the object, read by one GET. granted: its buffers can be had. pieces: that have come and wait."""
+    """A range of the object, read by one GET. granted: done when it has its buffers. pieces: arrived, not handed on."""
 
     first: int
     end: int
@@ -31,11 +31,11 @@ class Block:
 
 
 class ParallelRanges:
-    """Reads from a reader's position to `end`. The reader itself reads the first block, as it is open already.
+    """Reads from the reader's position to `end`. The reader reads the first block itself, since it is open already.
 
-    group: where the streams run; a read that fails ends it. A stream asks for the next block as soon as it has read
-    its last, and has one connection at a time; memory is granted in the order of the blocks, so that the first one
-    never waits for a later one. position: of the first byte that no block was begun for.
+    Each stream is a task of `group` with one connection, and begins the next block right after its last; a failed read
+    ends the group. Blocks get memory in their order, so that the first never waits for a later one. position: of the
+    first byte that belongs to no block yet.
     """
 
     def __init__(self, source: ObjectSource, reader: ResumingReader, end: int, group: asyncio.TaskGroup) -> None:
@@ -47,24 +47,24 @@ class ParallelRanges:
         self._wanted = 0
         self._running = 0
         self._block = 0
-        self._room = Room()
+        self._memory = BlockMemory()
         self._order: deque[Block] = deque()
-        self._news = asyncio.Event()
+        self._arrival = asyncio.Event()
 
     def use(self, streams: int, layout: RangeLayout) -> None:
-        """Have so many streams from now on; with 0 no further block is begun."""
+        """Run `streams` streams from now on; 0 begins no more blocks."""
         self._wanted, self._block = streams, layout.block
-        self._room.change(layout.memory, layout.buffer)
+        self._memory.change(layout.memory, layout.buffer)
         while self._running < self._wanted and self.position < self._end:
             self._running += 1
             self._group.create_task(self._stream(self._begin()))
 
     def stop(self) -> None:
-        """Begin no further block."""
+        """Begin no more blocks."""
         self._wanted = 0
 
     async def next(self) -> Piece | None:
-        """The next piece in order; None after the last block that was begun."""
+        """The next piece in order; None after the last begun block."""
         while self._order or self._running:
             block = self._order[0] if self._order else None
             if block is not None and block.pieces:
@@ -72,40 +72,40 @@ class ParallelRanges:
                 if piece.end == block.end:
                     self._order.popleft()
                 return piece
-            self._news.clear()
-            await self._news.wait()
+            self._arrival.clear()
+            await self._arrival.wait()
         return None
 
     def give(self, piece: Piece) -> None:
-        """A piece's memory can be used again; called in any thread."""
-        self._room.give(piece.buffer, len(piece.view))
+        """Free the memory of a piece; in any thread."""
+        self._memory.give(piece.buffer, len(piece.view))
 
     def _begin(self) -> Block:
         size = min(self._block, self._end - self.position)
-        block = Block(self.position, self.position + size, self._room.ask(size))
+        block = Block(self.position, self.position + size, self._memory.ask(size))
         self.position = block.end
         self._order.append(block)
         return block
 
     async def _stream(self, block: Block) -> None:
-        """One block after the other, until there are no more or too many streams; the first is begun already."""
+        """Read this block and then others, until none remain or there are too many streams."""
         await self._read(block)
         while self._running <= self._wanted and self.position < self._end:
             await self._read(self._begin())
         self._running -= 1
-        self._news.set()
+        self._arrival.set()
 
     async def _read(self, block: Block) -> None:
         reader, self._reader = self._reader or ResumingReader(self._source, block.first, block.end), None
-        # Memory first: who waits for it with a connection in hand could keep the first block from one, for ever.
+        # Memory first: a stream that waits with a connection could keep the first block from one, for ever.
         await block.granted
         async with reader:
             await reader.ready()
             while reader.position < block.end:
-                buffer = self._room.take()
+                buffer = self._memory.take()
                 view = memoryview(buffer)[: block.end - reader.position]
                 await reader.fill(view)
                 block.pieces.append(Piece(reader.position, view, buffer))
                 if block is self._order[0]:
-                    self._news.set()
+                    self._arrival.set()
             await reader.finish()

@@ -1,4 +1,4 @@
-"""Read bytes of one object version into buffers; a body that is cut goes on at its last byte."""
+"""Read bytes of one object version into buffers, and continue a cut body after its last byte."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines.base import Body, Engine, Span
 
 FRUITLESS: Final = 5
-"""Calls in a row that bring not one byte, after which a read is given up."""
+"""Calls in a row without a byte, after which a read fails."""
 HARDLY: Final = 64 * 1024
-"""Bytes below which a call that timed out was in vain as well: a body that drips would be read for days."""
+"""Bytes below which a call that times out counts as fruitless too: a body that drips would be read for days."""
 SHORT: Final = "ByteCount"
 """Code of a body that ended before its length, or went on after it."""
 
 
 @dataclass(slots=True)
 class ObjectSource:
-    """One object version, and what was read of it by all readers. stored: what S3 told of it with the first answer.
+    """One object version, and the counts of all its readers.
 
-    turn: awaited before each call. throttled: how often S3 asked for fewer calls.
+    turn: awaited before each call. stored: S3's checksums, from its first answer. bytes_read: by all readers.
+    throttled: answers that asked for fewer calls.
     """
 
     engine: Engine
@@ -38,21 +39,20 @@ class ObjectSource:
     throttled: int = 0
 
     def get(self, first: int, end: int) -> AbstractAsyncContextManager[Body]:
-        """The whole object by a plain GET, as S3 tells its checksums then; else a span of the very same version."""
+        """GET the whole object without a range, since S3 tells checksums only then; else a span of the same version."""
         task = self.task
         if first == 0 and end == task.size:
-            # The null version can be overwritten under its own name, so its ETag is asked for as well.
+            # The null version can be overwritten under its own name, so the call names its ETag too.
             pinned = task.version_id not in (None, "null")
             return self.engine.get(task.key, task.version_id, None if pinned else task.etag)
         return self.engine.get(task.key, task.version_id, task.etag, Span(first, end - 1))
 
 
 class ResumingReader:
-    """Reads the bytes from `first` to before `end`, in order. position: of the next byte.
+    """Reads the bytes from `first` to before `end`, in order; an async context manager. position: of the next byte.
 
-    Used as an async context manager. Raises CallFailed: PreconditionFailed when the object is another one now,
-    SizeDiffers when it has another size, and what GetObject failed with when it is no passing failure, or the fifth in
-    a row that brought no byte, or timed out after hardly any.
+    Raises CallFailed: PreconditionFailed for an overwritten object, SizeDiffers for another size, and the failure of
+    GetObject when it does not pass, or is the fifth in a row with no byte, or timed out after hardly any.
     """
 
     def __init__(self, source: ObjectSource, first: int, end: int) -> None:
@@ -75,7 +75,7 @@ class ResumingReader:
             await opened.__aexit__(kind, error, trace)
 
     async def open(self) -> Body:
-        """Ask for what is left to read; one attempt."""
+        """GET the bytes from the position on; one attempt."""
         source, task = self._source, self._source.task
         await source.turn()
         opened = source.get(self.position, self._end)
@@ -90,7 +90,7 @@ class ResumingReader:
         return body
 
     async def ready(self) -> None:
-        """Ask for what is left to read, before the first byte of it is wanted; as many attempts as `fill` makes."""
+        """Open the body ahead of the first fill(), with as many attempts."""
         while self._body is None:
             try:
                 await self.open()
@@ -98,7 +98,7 @@ class ResumingReader:
                 await self._recover(failure, advanced=False)
 
     async def fill(self, view: memoryview) -> None:
-        """Read as many bytes as the view has."""
+        """Fill the view."""
         filled = 0
         while filled < len(view):
             count, failure = await self._read(view[filled:])
@@ -107,7 +107,7 @@ class ResumingReader:
                 await self._recover(failure, advanced=count > 0)
 
     async def finish(self) -> None:
-        """At the end, make sure that nothing comes after the last byte."""
+        """Check that no byte follows the last one."""
         if (
             self._body is not None
             and self.position == self._end
@@ -129,7 +129,7 @@ class ResumingReader:
         return count, failure
 
     async def _recover(self, failure: CallFailed, *, advanced: bool) -> None:
-        """Wait before the next call; raises the failure when there is to be none."""
+        """Wait before the next call; raise the failure when no call is due."""
         await self.__aexit__(None, None, None)
         if failure.code == "Timeout":
             advanced = self.position - self._opened_at >= HARDLY

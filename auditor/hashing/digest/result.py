@@ -1,4 +1,4 @@
-"""What comes of hashing one object: each way it can end is a type of its own."""
+"""The result of hashing one object: one type for each way it can end."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 from auditor.aws.failures import doom, is_gone, is_transient
 from auditor.errors import BucketError, CallFailed
 from auditor.hashing.queue.message import HashTask
-from auditor.ledger.base import Entry
+from auditor.ledger.base import AUDITOR, Entry, Source
 from auditor.model.dates import now_in_utc
+from auditor.model.object import AnyVersion
 
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
     """Every byte was read and counted. digests: algorithm to lower-case hex.
 
-    bytes_read: those of cut and repeated reads included. confirmed: algorithms of which S3 stores the very same digest.
+    bytes_read: with those of cut and repeated reads. confirmed: algorithms whose digest equals S3's checksum.
     """
 
     task: HashTask
@@ -26,25 +27,15 @@ class Hashed:
     confirmed: tuple[str, ...] = ()
 
     def entry(self, bucket: str) -> Entry:
-        """What the ledger is to remember of it, as of now."""
-        task = self.task
-        return Entry(
-            bucket=bucket,
-            key=task.key,
-            version_id=task.version_id,
-            etag=task.etag,
-            size=task.size,
-            digests=self.digests,
-            hashed_at=now_in_utc(),
-            bytes_read=self.bytes_read,
-        )
+        """The ledger's entry, hashed now."""
+        return entry_of(bucket, self.task, self.digests, bytes_read=self.bytes_read)
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The bytes that were read are not those that S3 took a checksum of: never to be recorded as known.
+    """The digest of the bytes differs from S3's checksum; the ledger must not record it.
 
-    ours, stored: lower-case hex, of `algorithm`.
+    ours, stored: lower-case hex of `algorithm`.
     """
 
     task: HashTask
@@ -56,9 +47,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """It was told to stop in mid-object. bytes: hashed so far, from the object's start; gained: of these, in this pass.
+    """The hashing stopped inside the object. bytes: hashed from the object's start; gained: hashed in this pass.
 
-    checkpoint: what goes on from there, a JSON object; None where the state cannot be carried, and reason says why.
+    checkpoint: a JSON object from which to continue; None where there is none, and `reason` says why.
     """
 
     task: HashTask
@@ -70,7 +61,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The listed version is not there any more. code: `Overwritten` or `Vanished`."""
+    """The listed version is gone. code: `Overwritten` or `Vanished`."""
 
     task: HashTask
     code: str
@@ -78,7 +69,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Unhashable:
-    """Its bytes cannot be read here, however often it is tried. code: `archived` or `SSE-C`."""
+    """No attempt can read the bytes. code: `archived` or `SSE-C`."""
 
     task: HashTask
     code: str
@@ -86,7 +77,7 @@ class Unhashable:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It could not be read. code: S3's, or `ByteCount`, `SizeDiffers`. retryable: at once, in place."""
+    """The object could not be read. code: S3's, or `ByteCount`, `SizeDiffers`. retryable: now, in place."""
 
     task: HashTask
     code: str
@@ -97,7 +88,7 @@ Result = Hashed | Mismatch | Paused | Superseded | Unhashable | Failed
 
 
 def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | Failed:
-    """What a failed GetObject makes of its object; raises where it would befall every object of every bucket."""
+    """The result of a failed GetObject. Raises the error that every object of every bucket would meet."""
     if failure.code in ("PreconditionFailed", "412") or failure.status == 412:
         return Superseded(task, "Overwritten")
     if is_gone(failure):
@@ -105,9 +96,31 @@ def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | F
     if failure.code == "InvalidObjectState":
         return Unhashable(task, "archived")
     if failure.code == "InvalidRequest" and failure.status == 400:
-        # S3 asks for the customer's key this way, and gives no code of its own to it.
+        # S3 asks for the customer's key this way, without a code of its own.
         return Unhashable(task, "SSE-C")
     doomed = doom(failure, "")
     if doomed is not None and not isinstance(doomed, BucketError):
         raise doomed from failure
     return Failed(task, failure.code, retryable=is_transient(failure))
+
+
+def entry_of(
+    bucket: str,
+    version: AnyVersion,
+    digests: Mapping[str, str],
+    *,
+    source: Source = AUDITOR,
+    bytes_read: int = 0,
+) -> Entry:
+    """The ledger's entry of digests that are found now."""
+    return Entry(
+        bucket=bucket,
+        key=version.key,
+        version_id=version.version_id,
+        etag=version.etag,
+        size=version.size,
+        digests=digests,
+        hashed_at=now_in_utc(),
+        source=source,
+        bytes_read=bytes_read,
+    )

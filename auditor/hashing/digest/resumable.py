@@ -1,7 +1,7 @@
-"""Digests whose state can be carried to another process: libcrypto's own functions, at hashlib's speed.
+"""Digests whose state another process can continue: libcrypto's own functions, at hashlib's speed.
 
-At a multiple of 64 bytes the state of SHA-256, SHA-1 and MD5 is only their words and the count of bytes so far: no
-memory image is ever written or read. The functions are those of OpenSSL's sha.h and md5.h, with their public structs.
+At a multiple of 64 bytes the state of SHA-256, SHA-1 and MD5 is their words and the count of bytes; no memory image is
+ever written or read. The functions and the structs are the public ones of OpenSSL's sha.h and md5.h.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from functools import cache
 from typing import Any, Final
 
 BLOCK: Final = 64
-"""Bytes; a state can be carried after any multiple of these."""
+"""Bytes; a digest has a state after any multiple of them."""
 _FILES: Final = ("libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.3.dylib", "libcrypto.dylib")
 _ROOM: Final = 256
-"""Bytes beyond each struct: a library with a longer one must not write over anything."""
+"""Spare bytes behind each struct, in case a library has a longer one."""
 
 
 class _Context(ctypes.Structure):
-    """SHA256_CTX, SHA_CTX and MD5_CTX are alike: words, the count of bits in two halves, the rest of a block."""
+    """SHA256_CTX, SHA_CTX and MD5_CTX alike: the words, the count of bits in two halves, the bytes of an open block."""
 
     words: ctypes.Array[ctypes.c_uint32]
     low: int
@@ -46,7 +46,7 @@ def _context(words: int) -> type[_Context]:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One algorithm. prefix: of its functions' names. order: of a word's bytes in the digest (struct's letter)."""
+    """One algorithm. prefix: of its functions' names. order: of a word's bytes (struct). abc: digest of "abc"."""
 
     prefix: str
     words: int
@@ -60,13 +60,13 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "sha1": _Kind("SHA1", 5, ">", "a9993e364706816aba3e25717850c26c9cd0d89d", _context(5)),
     "md5": _Kind("MD5", 4, "<", "900150983cd24fb0d6963f7d28e17f72", _context(4)),
 }
-"""abc: the digest of "abc" in FIPS 180-4's and RFC 1321's own examples."""
+"""The digests of "abc" are the examples of FIPS 180-4 and RFC 1321."""
 
-CARRIED: Final = tuple(_KINDS)
+RESUMABLE: Final = tuple(_KINDS)
 
 
 class ResumableDigest:
-    """A digest in the making. state: as `state` gave it, in this process or in another one, after `count` bytes."""
+    """A digest under way. state: from `state()` in any process, after `count` bytes; None: from the start."""
 
     __slots__ = ("_context", "_final", "_kind", "_update", "name")
 
@@ -80,10 +80,10 @@ class ResumableDigest:
         if getattr(library, f"{kind.prefix}_Init")(ctypes.byref(self._context)) != 1:
             raise OSError(f"{kind.prefix}_Init refuses")
         if state is not None:
-            self._take_up(state, count)
+            self._restore(state, count)
 
     def update(self, data: memoryview) -> None:
-        """Any bytes; of a buffer that can be written, without a copy. Lets go of the GIL."""
+        """Hash any bytes; those of a writable buffer without a copy. Releases the GIL."""
         length = len(data)
         if not length:
             return
@@ -92,7 +92,7 @@ class ResumableDigest:
             raise OSError(f"{self._kind.prefix}_Update refuses")
 
     def hexdigest(self) -> str:
-        """Of what was given so far; more can be given after it."""
+        """The digest of the bytes so far; more may follow."""
         copy = type(self._context).from_buffer_copy(self._context)
         digest = ctypes.create_string_buffer(4 * self._kind.words)
         if self._final(digest, ctypes.byref(copy)) != 1:
@@ -101,16 +101,16 @@ class ResumableDigest:
 
     @property
     def count(self) -> int:
-        """Bytes given so far, as libcrypto counts them."""
+        """Bytes so far, as libcrypto counts them."""
         return (self._context.high << 32 | self._context.low) // 8
 
     def state(self) -> str:
-        """Its words as hex, in the order of the digest's bytes; ValueError unless at a multiple of BLOCK."""
+        """The words as hex, in the order of the digest's bytes. Raises ValueError inside a block."""
         if self._context.held or self.count % BLOCK:
-            raise ValueError(f"a state can be carried at multiples of {BLOCK} bytes only")
+            raise ValueError(f"a digest has a state at multiples of {BLOCK} bytes only")
         return struct.pack(self._layout, *self._context.words).hex()
 
-    def _take_up(self, state: str, count: int) -> None:
+    def _restore(self, state: str, count: int) -> None:
         if count % BLOCK or len(state) != 8 * self._kind.words:
             raise ValueError(f"no state of {self.name} after {count} bytes")
         self._context.words[:] = list(struct.unpack(self._layout, bytes.fromhex(state)))
@@ -125,12 +125,12 @@ class ResumableDigest:
 
 @cache
 def refusal() -> str | None:
-    """Why no state can be carried here, None when all is well. Tests libcrypto once a process, before its first use."""
+    """Why this machine cannot continue digests; None when it can. Tests libcrypto once a process."""
     try:
-        for name in CARRIED:
+        for name in RESUMABLE:
             _test(name)
     except (OSError, AttributeError, ValueError) as error:
-        return f"{sys.platform}'s libcrypto gives no state that can be carried: {error}"
+        return f"{sys.platform}'s libcrypto gives no state to continue from: {error}"
     return None
 
 
@@ -158,7 +158,7 @@ def _same(name: str, found: str, wanted: str) -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The libcrypto that hashlib itself uses, else the system's; OSError when there is none with these functions."""
+    """The libcrypto that hashlib uses, else the system's. Raises OSError where none has these functions."""
     for name in _candidates():
         try:
             library = ctypes.CDLL(name)
@@ -172,7 +172,7 @@ def _library() -> ctypes.CDLL:
 def _candidates() -> Iterator[str]:
     own = getattr(sys.modules.get("_hashlib"), "__file__", None)
     if own:
-        yield own  # a look-up in it finds the symbols of what it is linked to
+        yield own  # a look-up there finds the symbols of its linked libraries
     yield from _FILES
     found = ctypes.util.find_library("crypto")
     if found:

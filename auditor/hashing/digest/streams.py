@@ -1,4 +1,4 @@
-"""How many ranges of one object to read at once, and how large: decided by its size and by what was measured."""
+"""How many ranges of one object to read at the same time, and how large: by its size and by the measured rate."""
 
 from __future__ import annotations
 
@@ -7,57 +7,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-MIB: Final = 1024 * 1024
+from auditor.hashing.limits import BUFFER, LARGE, MIB
+
 MOST: Final = 8
-"""Streams that are tried of themselves."""
-AUTO_FROM: Final = 64 * MIB
-"""Bytes below which one stream is all that is tried."""
+"""Streams of an object at most, unless a setting asks for more."""
 LEAST: Final = 8 * MIB
-"""Bytes below which an object is read by one stream whatever is asked for."""
+"""Bytes below which an object is read by one stream, whatever the setting."""
 MOST_USED: Final = 32
-"""Streams beyond which none are opened, whatever is asked for: at 25 MB/s each they bring more than is hashed."""
+"""Streams of an object at most, whatever the setting: at 25 MB/s each they bring more bytes than one core hashes."""
 MEMORY: Final = 36 * MIB
 """Bytes of all blocks of one object."""
 WITH_CONNECTIONS: Final = 60 * MIB
+"""Bytes of the blocks and the connections together."""
 PER_CONNECTION: Final = 896 * 1024
-"""Bytes of the blocks and the connections together, and what TLS and the loop hold of each connection (measured)."""
+"""Bytes that TLS and the event loop hold of one connection (measured)."""
 LARGEST_BLOCK: Final = 9 * MIB
-"""At 25 MB/s it takes 380 ms, so that 30 ms until its first byte cost 8 %."""
-BUFFER: Final = MIB
-"""Bytes that are read, and handed to the hasher, at a time, whatever larger chunk is asked for: larger ones leave the
-CPU's cache before they are hashed, and smaller ones are handed over more often (docs/performance.md)."""
+"""Bytes. At 25 MB/s a block takes 380 ms, so that 30 ms until its first byte cost 8 %."""
 _STEP: Final = 4 * 1024
 WINDOW: Final = 0.4
+"""Seconds over which a rate is measured."""
 SETTLING: Final = 0.2
-"""Seconds over which a rate is measured, and that are left out after a change."""
+"""Seconds after a change that are not measured."""
 FAST: Final = 100e6
-"""Bytes a second of one stream from which further ones are not tried: S3 gives about 90 MB/s to a connection (S3 User
+"""Bytes a second of one stream from which more streams are not tried: S3 gives about 90 MB/s to a connection (S3 User
 Guide, performance guidelines), so that something else is the limit."""
 GAIN: Final = 1.2
+"""More streams must raise the rate by this factor."""
 BUSY: Final = 0.8
 """Share of a core from which the CPU, not the network, is the limit."""
 ONE_CORE: Final = 1769
 """MB of a function's memory that buy one core (AWS Lambda Developer Guide, memory)."""
 HOLD: Final = 30.0
-LONGEST_HOLD: Final = 600.0
 """Seconds until more streams are tried again after they gained nothing; doubled each time."""
+LONGEST_HOLD: Final = 600.0
 
 
 def function_memory(environ: Mapping[str, str] = os.environ) -> int | None:
-    """MB of the Lambda function that this process is; None where it is none."""
+    """MB of memory of the Lambda function that runs this process; None outside Lambda."""
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     return int(memory) if memory.isdecimal() and int(memory) else None
 
 
 def core_share(environ: Mapping[str, str] = os.environ) -> float:
-    """How much of one core the event loop can have, 1.0 at most: a function has a share by its memory."""
+    """The share of one core that the event loop can use, 1.0 at most: a function has a share by its memory."""
     return min(1.0, (function_memory(environ) or ONE_CORE) / ONE_CORE)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeLayout:
-    """block: bytes of one ranged GET, in buffers of `buffer` bytes. memory: bytes of all blocks that are read, or wait
-    for being hashed.
+    """block: bytes of one ranged GET, read into buffers of `buffer` bytes each. memory: bytes of all blocks that are
+    being read or wait for the hasher.
     """
 
     block: int
@@ -66,10 +65,10 @@ class RangeLayout:
 
 
 def layout(streams: int, left: int) -> RangeLayout:
-    """For so many streams, MOST_USED at most, over the bytes that are left.
+    """The layout for `streams` streams (MOST_USED at most) over the `left` bytes of the object.
 
-    Blocks are as large as the memory holds, one for each stream, since every block begins with a wait for S3; and there
-    are as many for each stream, so that all end together.
+    A block is as large as the memory allows, one for each stream, since every block begins with a wait for S3. Every
+    stream has equally many blocks, so that all end at the same time.
     """
     memory = min(MEMORY, WITH_CONNECTIONS - PER_CONNECTION * streams)
     largest = min(LARGEST_BLOCK, memory // streams // _STEP * _STEP, max(MIB, _rounded(-(-left // streams))))
@@ -87,7 +86,7 @@ def _rounded(size: int) -> int:
 class Tuner:
     """Doubles the streams while the rate grows by a fifth or more, and goes back when it does not.
 
-    Every method is told the time, in seconds. streams: how many are wanted now.
+    Every method gets the time in seconds. streams: as many as are wanted now.
     """
 
     def __init__(self, now: float) -> None:
@@ -99,7 +98,7 @@ class Tuner:
         self._settled_at = now
 
     def note(self, now: float, count: int, busy: float) -> int:
-        """How many streams are wanted. count: bytes hashed so far. busy: CPU seconds so far, of what can be had."""
+        """Return the wanted streams. count: bytes hashed so far. busy: CPU seconds so far, scaled to a whole core."""
         if now < self._settled_at:
             return self.streams
         if self._mark is None:
@@ -113,7 +112,7 @@ class Tuner:
         return self.streams
 
     def refused(self, now: float) -> None:
-        """What was wanted last cannot be had: there is no memory for it, or S3 asks for fewer calls."""
+        """Go back: the memory does not suffice for the wanted streams, or S3 asks for fewer calls."""
         fewer = self._before[0] if self._before is not None else max(1, self.streams // 2)
         self._go_back(now, fewer)
 
@@ -142,7 +141,7 @@ class Tuner:
 
 
 class Fixed:
-    """The streams that were asked for, or as many of them as there is memory for."""
+    """The streams of the setting, or as many of them as the memory allows."""
 
     def __init__(self, streams: int) -> None:
         self.streams = streams
@@ -154,9 +153,14 @@ class Fixed:
         self.streams = max(1, self.streams // 2)
 
 
+def connections(objects: int, streams: int | None) -> int:
+    """Connections for `objects` objects, one of which has several streams, or for the listing beside it."""
+    return objects + (streams or MOST)
+
+
 def make_tuner(streams: int | None, left: int, now: float) -> Tuner | Fixed:
-    """streams: None is auto. left: bytes to be read."""
-    if streams is None and left >= AUTO_FROM:
+    """streams: None is auto. left: bytes to read."""
+    if streams is None and left >= LARGE:
         return Tuner(now)
     if streams is None or left < LEAST:
         return Fixed(1)

@@ -1,7 +1,7 @@
-"""What travels on the queue: which objects of one bucket to hash; written small, read back strictly.
+"""A message of the queue: objects of one bucket to hash; written small, read strictly.
 
-Fields that are not known are ignored, and gone when a message is written again: a newer version of ours that adds one
-keeps the version number only where that does no harm, else it raises the number, and an older one refuses the message.
+The reader ignores unknown fields, and a message that is written again has lost them. A newer version of ours that adds
+a field keeps the version number only where that does no harm; else it raises the number, and older workers refuse it.
 """
 
 from __future__ import annotations
@@ -13,28 +13,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.errors import MessageError
+from auditor.hashing.limits import LARGE, MIB
 from auditor.model.digest import ALGORITHMS
-from auditor.model.object import ObjectVersion
+from auditor.model.object import ObjectRef, ObjectVersion
 from auditor.s3.sequencer import MAX_LENGTH, is_sequencer
 
 VERSION: Final = 1
 MAX_OBJECTS: Final = 100
-"""Objects of one message: a hundredth of the requests of one message each.
+"""Objects of one message at most: a hundredth of the requests that one message each would take.
 
-More would gain next to nothing. A million objects are 10,000 messages already: 1,000 sends of ten, 10,000 invocations.
-SQS bills each 64 KB as a request, and 100 entries have some 15 KB, so that ten messages fit one call's 256 KiB. When a
-worker is killed, 100 objects come again, and those that were recorded are known by then.
+More would gain little. A million objects are 10,000 messages: 1,000 sends of ten, 10,000 invocations. SQS bills each
+64 KB as a request, and 100 entries have some 15 KB, so that ten messages fit one call's 256 KiB. When a worker is
+killed, 100 objects come again, and the ledger knows the recorded ones by then.
 """
 
-MAX_OBJECT_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of one message's objects: a minute at 5 MB/s, of the 15 that Lambda gives."""
+MAX_OBJECT_BYTES: Final = 256 * MIB
+"""Bytes of one message's objects: a minute at 5 MB/s, of Lambda's 15 minutes."""
 
 MAX_BODY: Final = 200_000
-"""Bytes of a message. SQS takes 1 MiB, but not the queues made before 2025, nor all that stand in for it: they take
-256 KiB, attributes included."""
-
-LARGE: Final = 64 * 1024 * 1024
-"""Bytes from which an object travels alone."""
+"""Bytes of a message. SQS takes 1 MiB, but queues made before 2025 and other servers take 256 KiB with attributes."""
 
 MAX_HOPS: Final = 10_000
 """Hops that a message may name: far more than any worker lets an object have."""
@@ -48,18 +45,23 @@ _MAX_TEXT: Final = 1024
 class HashTask(ObjectVersion):
     """One object version to hash.
 
-    attempts: how many times it was tried and failed. hops: how many workers left it unfinished, with a checkpoint, for
-    want of time. sequencer: of the event that told of it, in hexadecimal; "" where none did.
+    attempts: failed ones so far. hops: workers that left it unfinished for want of time. sequencer: of the S3 event, in
+    hexadecimal; "" without an event.
     """
 
     attempts: int = 0
     hops: int = 0
     sequencer: str = ""
 
+    @classmethod
+    def of(cls, ref: ObjectRef) -> HashTask:
+        """The task of a listed object."""
+        return cls(ref.key, ref.version_id, ref.etag, ref.size)
+
 
 @dataclass(frozen=True, slots=True)
 class HashMessage:
-    """Objects of one bucket, and the digests that are wanted of each. run: the audit's ID, "event" for S3's events."""
+    """Objects of one bucket, and the wanted algorithms. run: the audit's ID; "event" for S3's events."""
 
     run: str
     bucket: str
@@ -68,7 +70,7 @@ class HashMessage:
 
 
 def encode(message: HashMessage) -> str:
-    """ASCII JSON without spaces: SQS refuses some characters, and counts bytes."""
+    """ASCII JSON without spaces, for SQS refuses some characters and counts bytes."""
     return _envelope(message.run, message.bucket, message.algorithms, ",".join(map(_encode_task, message.tasks)))
 
 
@@ -218,7 +220,7 @@ def _envelope(run: str, bucket: str, algorithms: Iterable[str], objects: str) ->
 
 
 class Packer:
-    """Gathers small objects into messages as they come; a large one leaves alone at once."""
+    """Collects small objects into messages; a large object gets a message of its own at once."""
 
     def __init__(self, run: str, bucket: str, algorithms: Iterable[str]) -> None:
         self._run = run
@@ -230,7 +232,7 @@ class Packer:
         self._body = self._empty_body
 
     def add(self, task: HashTask) -> list[HashMessage]:
-        """Take one object; returns the messages that are ready now."""
+        """Add one object; returns the messages that are complete."""
         if task.size >= LARGE:
             return [self._message((task,))]
         length = len(_encode_task(task)) + 1
@@ -246,7 +248,7 @@ class Packer:
         return ready
 
     def flush(self) -> list[HashMessage]:
-        """The message that was being filled, if there is one."""
+        """Complete the current message, if it has objects."""
         tasks, self._tasks = tuple(self._tasks), []
         self._bytes, self._body = 0, self._empty_body
         return [self._message(tasks)] if tasks else []
@@ -256,7 +258,7 @@ class Packer:
 
 
 def pack(run: str, bucket: str, algorithms: Iterable[str], tasks: Iterable[HashTask]) -> Iterator[HashMessage]:
-    """As few messages as the limits allow, made while `tasks` is read."""
+    """As few messages as the limits allow, produced while `tasks` is read."""
     packer = Packer(run, bucket, algorithms)
     for task in tasks:
         yield from packer.add(task)

@@ -1,4 +1,4 @@
-"""S3's notifications: what they ask to be hashed and what they tell of keys; plain, through SNS or from EventBridge."""
+"""Read S3's notifications, plain, through SNS or from EventBridge: objects to hash, and events of keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULT: Final = ALGORITHMS[:1]
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What became of a key, for the ledger's arrived(); its sequencer is never empty. deleted: the key is gone."""
+    """An event of a key, for the ledger's arrived(); its sequencer is never empty."""
 
     bucket: str
     notice: Notice
@@ -29,7 +29,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A "deleted" line for the history alone: of one version, whose key may be there still, or without a sequencer."""
+    """A "deleted" event for the history alone: of one version, whose key may exist still, or without a sequencer."""
 
     bucket: str
     event: Event
@@ -37,11 +37,11 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """All that a message on the queue says; one of ours has messages only.
+    """The content of a queue message; one of ours has messages only.
 
-    messages: one a bucket, or more where limits ask for it. notices: of each key in the order in which it happened.
-    superseded: objects that are not in `messages`, because the same notification tells of a newer one in their place.
-    test: `s3:TestEvent`, which S3 sends when notifications are set up; there is nothing to do.
+    messages: one a bucket, or more where the limits require it. notices: events of keys, in the order of the events.
+    superseded: objects that are not in `messages`, because a newer event of the same notification replaces them. test:
+    `s3:TestEvent`, which S3 sends when notifications are set up; nothing to do.
     """
 
     messages: tuple[HashMessage, ...] = ()
@@ -54,9 +54,9 @@ class Notification:
 def decode_notification(
     body: str, algorithms: Sequence[str] = _DEFAULT, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Notification:
-    """One of our messages or one of S3's. Raises MessageError with a reason that never quotes the text.
+    """Read one of our messages or one of S3's. Raises MessageError with a reason that never quotes the text.
 
-    algorithms: what S3's events ask for. now: the time of events that do not say theirs.
+    algorithms: for the objects of S3's events. now: the time of events without one.
     """
     document = parse(body)
     if "v" in document:
@@ -67,70 +67,70 @@ def decode_notification(
         return Notification(test=True)
     received = seconds_in_utc(now())
     if "detail-type" in document:
-        told = list(from_event_bridge(document, received))
+        events = list(from_event_bridge(document, received))
     elif isinstance(document.get("Records"), list):
-        told = list(from_records(document["Records"], received))
+        events = list(from_records(document["Records"], received))
     else:
         raise MessageError("the body is neither a message of ours nor an S3 notification")
-    return _notification(told, tuple(algorithms))
+    return _notification(events, tuple(algorithms))
 
 
 def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
-    """Tasks without those that an event of the same batch supersedes, sorted by key and then by sequencer.
+    """The tasks that no newer event of the same batch supersedes, each once, sorted by key and then by sequencer.
 
-    An unversioned object is superseded by a newer one of its key, for it lies in the same place. Versions stay, and so
-    does what has no sequencer; but no object twice. The order in which tasks are given changes nothing.
+    A newer event of the same key supersedes an unversioned object, which it replaced. Versions stay, and so do tasks
+    without a sequencer. The order of the input changes nothing.
     """
-    kept: dict[tuple[str | None, ...], HashTask] = {}
+    latest: dict[tuple[str | None, ...], HashTask] = {}
     for task in sorted(tasks, key=_order):
         in_place = task.version_id in (None, "null") and task.sequencer
-        kept[(task.key,) if in_place else (task.key, task.version_id, task.etag)] = task
-    return sorted(kept.values(), key=_order)
+        latest[(task.key,) if in_place else (task.key, task.version_id, task.etag)] = task
+    return sorted(latest.values(), key=_order)
 
 
 def _order(task: HashTask) -> tuple[str, str, str, str, int]:
     return task.key, sort_key(task.sequencer), task.version_id or "", task.etag, task.size
 
 
-def _notification(told: Sequence[ObjectEvent], algorithms: tuple[str, ...]) -> Notification:
+def _notification(events: Sequence[ObjectEvent], algorithms: tuple[str, ...]) -> Notification:
     by_bucket: dict[str, list[HashTask]] = {}
-    for one in told:
+    for one in events:
         if one.kind in ("created", "restored"):
             task = HashTask(one.key, one.version_id, one.etag, one.size, sequencer=one.sequencer)
             by_bucket.setdefault(one.bucket, []).append(task)
-    thinned = {bucket: newest(tasks) for bucket, tasks in by_bucket.items()}
-    in_order = sorted(told, key=lambda one: sort_key(one.sequencer))
-    of_keys = [one for one in in_order if one.sequencer and not _of_version(one)]
+    current = {bucket: newest(tasks) for bucket, tasks in by_bucket.items()}
+    in_order = sorted(events, key=lambda one: sort_key(one.sequencer))
+    of_keys = [one for one in in_order if one.sequencer and not _removes_one_version(one)]
     others = [one for one in in_order if one.kind in ("hidden", "removed") and one not in of_keys]
     return Notification(
         messages=tuple(
-            message for bucket, tasks in thinned.items() for message in pack(EVENT_RUN, bucket, algorithms, tasks)
+            message for bucket, tasks in current.items() for message in pack(EVENT_RUN, bucket, algorithms, tasks)
         ),
         notices=tuple(Noticed(one.bucket, _notice(one)) for one in of_keys),
-        removals=tuple(Removed(one.bucket, _line(one)) for one in others),
-        superseded=sum(map(len, by_bucket.values())) - sum(map(len, thinned.values())),
+        removals=tuple(Removed(one.bucket, _removal(one)) for one in others),
+        superseded=sum(map(len, by_bucket.values())) - sum(map(len, current.values())),
     )
 
 
-def _of_version(one: ObjectEvent) -> bool:
-    """Whether it is the end of one version, be it a delete marker's, after which the key is there again."""
+def _removes_one_version(one: ObjectEvent) -> bool:
+    """Return whether one version, or a delete marker, was removed: the key may exist afterwards."""
     return one.kind == "removed" and one.version_id is not None
 
 
 def _notice(one: ObjectEvent) -> Notice:
-    there = one.kind == "created"
+    exists = one.kind == "created"
     return Notice(
         key=one.key,
         sequencer=one.sequencer,
-        deleted=not there,
+        deleted=not exists,
         at=one.at,
         version_id=one.version_id,
-        etag=one.etag if there else None,
-        size=one.size if there else None,
+        etag=one.etag if exists else None,
+        size=one.size if exists else None,
     )
 
 
-def _line(one: ObjectEvent) -> Event:
+def _removal(one: ObjectEvent) -> Event:
     detail = {"sequencer": one.sequencer} if one.sequencer else {}
     return Event(key=one.key, at=one.at, what="deleted", version_id=one.version_id, detail=detail)
 

@@ -1,4 +1,4 @@
-"""Put what is not hashed yet on the queue, and count it only when the queue took it."""
+"""Send objects to the queue of the hashing worker, and count them when the queue has taken them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from auditor.hashing.queue.message import HashMessage, HashTask, Packer, encode
 from auditor.model.object import ObjectRef
 
 SENDS: Final = 6
-"""How often a refused entry is sent before the run gives up."""
+"""Attempts to send a refused entry."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class Dispatcher:
-    """Packs a bucket's objects into messages and sends them ten at a time; tasks may share one.
+    """Packs a bucket's objects into messages and sends ten of them at a time; several asyncio tasks may share one.
 
     queued: objects in messages that the queue has taken.
     """
@@ -36,8 +36,8 @@ class Dispatcher:
         self._sleep = sleep
 
     async def add(self, ref: ObjectRef) -> None:
-        """Take one object; sends when ten messages are full. Raises QueueError when the queue does not take them."""
-        self._ready += self._packer.add(HashTask(ref.key, ref.version_id, ref.etag, ref.size))
+        """Add one object; sends ten full messages together. Raises QueueError when the queue refuses them."""
+        self._ready += self._packer.add(HashTask.of(ref))
         if len(self._ready) >= BATCH:
             await self._send()
 
@@ -66,26 +66,26 @@ async def deliver(
     sends: int = SENDS,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Send entries until the queue has taken all, refused ones again after a jittered and growing pause.
+    """Send entries until the queue has taken all; refused ones go again after a jittered and growing pause.
 
-    taken: called for each entry that the queue took. Raises QueueError when some are refused for good.
+    taken: called for each entry that the queue has taken. Raises QueueError when it refuses one for good.
     """
-    left = list(entries)
+    pending = list(entries)
     for attempt in range(1, sends + 1):
-        refused = await queue.send(left)
+        refused = await queue.send(pending)
         rest = {id(one.entry) for one in refused}
-        for entry in left:
+        for entry in pending:
             if id(entry) not in rest:
                 taken(entry)
         if not refused:
             return
-        left = [one.entry for one in refused if not one.sender_fault]
-        if len(left) < len(refused) or attempt == sends:
-            raise _gave_up(refused, len(entries), attempt)
+        pending = [one.entry for one in refused if not one.sender_fault]
+        if len(pending) < len(refused) or attempt == sends:
+            raise _refused_for_good(refused, len(entries), attempt)
         await sleep(backoff(attempt, 0.1, 20.0))
 
 
-def _gave_up(refused: Sequence[RefusedEntry], entries: int, attempts: int) -> QueueError:
+def _refused_for_good(refused: Sequence[RefusedEntry], entries: int, attempts: int) -> QueueError:
     codes = ", ".join(sorted({one.code for one in refused}))
     times = "once" if attempts == 1 else f"{attempts} times"
     return QueueError(

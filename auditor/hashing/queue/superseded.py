@@ -1,4 +1,4 @@
-"""What notifications say of keys goes to the ledger first: an event that is older than one before it hashes nothing."""
+"""Record each notification in the ledger before hashing, and drop objects that a newer event supersedes."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from auditor.model.dates import now_in_utc
 
 
 async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
-    """Tell the ledger of all that it says; returns it without the objects that a newer event has superseded.
+    """Record the notification; returns it without the objects that a newer event supersedes. Raises LedgerError.
 
-    An object that was sent again is asked for once more: its newer one may have come meanwhile. Raises LedgerError.
+    A re-sent object is checked once more: a newer event may have arrived meanwhile.
     """
     for removed in notification.removals:
         await ledger.note(removed.bucket, [removed.event])
-    notices = notification.notices or [Noticed(m.bucket, _notice(t)) for m in notification.messages for t in _told(m)]
+    notices = notification.notices or [
+        Noticed(m.bucket, _notice(t)) for m in notification.messages for t in _of_events(m)
+    ]
     older: set[tuple[str, str, str]] = set()
     for noticed in notices:
         if not await ledger.arrived(noticed.bucket, noticed.notice):
             older.add((noticed.bucket, noticed.notice.key, noticed.notice.sequencer))
     if not older:
         return notification
-    left, superseded = [], notification.superseded
+    messages, superseded = [], notification.superseded
     for message in notification.messages:
         tasks = tuple(task for task in message.tasks if not _superseded(message.bucket, task, older))
         superseded += len(message.tasks) - len(tasks)
         if tasks:
-            left.append(replace(message, tasks=tasks))
-    return replace(notification, messages=tuple(left), superseded=superseded)
+            messages.append(replace(message, tasks=tasks))
+    return replace(notification, messages=tuple(messages), superseded=superseded)
 
 
-def _told(message: HashMessage) -> list[HashTask]:
+def _of_events(message: HashMessage) -> list[HashTask]:
     return [task for task in message.tasks if task.sequencer]
 
 
@@ -50,5 +52,5 @@ def _notice(task: HashTask) -> Notice:
 
 
 def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
-    """A version stays what it is; without versions the newer object lies in the older one's place."""
+    """Return whether a newer object has taken its place; a version keeps its own."""
     return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older

@@ -1,4 +1,4 @@
-"""Digests on their way into the ledger: those that come while it writes are written together."""
+"""Record digests in the ledger: entries that arrive during a write are written together after it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from auditor.ledger.base import DigestStore, Entry
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """written: what record() gives; None until then."""
+    """written: the ledger's answer; None until then."""
 
     entry: Entry
     written: bool | DigestConflict | None = None
 
 
 class BatchWriter:
-    """One for all that is hashed at once: a write is one round trip, or one sync of a disk, however many it holds."""
+    """Shared by all objects of a process: one round trip, or one sync of a disk, writes any number of entries."""
 
     def __init__(self, ledger: DigestStore) -> None:
         self._ledger = ledger
         self._pending: list[_Pending] = []
-        self._turn = asyncio.Lock()
+        self._writing = asyncio.Lock()
 
     async def record(self, bucket: str, hashed: Hashed) -> DigestConflict | None:
-        """Returns when the ledger has it, or says that it holds another digest. Raises LedgerError."""
+        """Return when the ledger has the digests, or the conflict with its own. Raises LedgerError."""
         mine = _Pending(hashed.entry(bucket))
         self._pending.append(mine)
         try:
-            async with self._turn:
+            async with self._writing:
                 if mine.written is None:
                     await self._write()
         finally:
-            # Whoever fails, or is cancelled, takes nobody's entry along: the others then write their own.
+            # After a failure or a cancellation the other callers still write their own entries.
             if mine in self._pending:
                 self._pending.remove(mine)
         return mine.written if isinstance(mine.written, DigestConflict) else None

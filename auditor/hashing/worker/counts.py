@@ -1,4 +1,4 @@
-"""What became of messages and of the objects in them."""
+"""The counts of messages and of their objects, and the result of one message."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from auditor.errors import AuditorError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What became of messages and their objects.
+    """All but `messages` count objects.
 
-    failed: objects given up, and malformed messages; of these, dead_lettered are on the dead-letter queue. mismatched:
-    of the failed, those whose bytes are not what S3's own checksum says. resent: objects that failed and were sent
-    again, to be counted by who gets them next. continued: objects that were sent on for want of time, the large ones
-    with their state in the ledger. waiting: objects that another worker is at; their message comes again.
-    left_for_cost: new objects of a storage class that is charged for reading.
+    failed: objects given up, and malformed messages; `dead_lettered` of them are on the dead-letter queue, and the
+    bytes of `mismatched` contradict S3's checksum. resent: objects that failed and were sent again; the next worker
+    counts them. continued: objects that were sent on for want of time, the large ones with a checkpoint in the ledger.
+    waiting: objects that another worker is hashing; their message comes again. left_for_cost: new objects of a storage
+    class that charges for reading.
     """
 
     messages: int = 0
@@ -37,9 +37,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """The result of one message. retry_after: None to delete it, else the seconds after which it comes again.
+    """The result of one message. retry_after: seconds until it comes again; None: delete it.
 
-    due: seconds after which what is ours to see through can be received. doom: why no message at all can be worked on.
+    due: seconds until the messages that were sent in its place can be received. doom: an error that every message
+    meets.
     """
 
     counts: Counts

@@ -1,4 +1,4 @@
-"""What is written about failures: letters to the dead-letter queue, and lines of the log; both short and printable."""
+"""Report failures: dead letters and log lines, both short and printable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY: Final = 100
 
 
 def dead_letters(received: Received, message: HashMessage, failed: Sequence[Failed]) -> list[Outgoing]:
-    """One letter a reason, ready to be put back on the queue as it is: its objects start with no attempts or hops."""
+    """One dead letter a reason. Back on the queue it works as it is: its objects have no attempts and no hops."""
     letters: list[Outgoing] = []
     for code in sorted({one.code for one in failed}):
         fresh = (replace(one.task, attempts=0, hops=0) for one in failed if one.code == code)
@@ -31,7 +31,7 @@ def dead_letters(received: Received, message: HashMessage, failed: Sequence[Fail
 
 
 def malformed(received: Received, reason: str) -> Outgoing:
-    """The message as it came, with the reason beside it."""
+    """The unchanged message, with the reason as an attribute."""
     return Outgoing(received.body, attributes=_attributes(received, reason))
 
 

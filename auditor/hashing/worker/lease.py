@@ -1,4 +1,4 @@
-"""A large object is hashed under a lease: one worker at a time, which leaves its state for the one after it."""
+"""Hash a large object under a lease: one worker at a time, which leaves a checkpoint for the next one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from auditor.errors import AuditorError, LeaseLostError, LedgerError
-from auditor.hashing.digest.object import Save
+from auditor.hashing.digest.options import Checkpoint, Save
 from auditor.hashing.digest.result import Failed, Hashed, Paused, Result
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import Held, Lease, Leases, Work
@@ -20,26 +20,26 @@ from auditor.ledger.base import Held, Lease, Leases, Work
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 300.0
-"""A crashed worker's object waits so long at most; five times as long as a lease goes without being renewed."""
+"""The longest wait for the object of a crashed worker: five times the time between two renewals."""
 
-Read = Callable[[Mapping[str, Any] | None, Save], Awaitable[Result]]
-"""Hash the object from a checkpoint on, saving one now and then."""
+Read = Callable[[Checkpoint | None, Save], Awaitable[Result]]
+"""Hash the object from a checkpoint on, and save checkpoints on the way."""
 Keep = Callable[[Hashed], Awaitable[Result]]
-"""Record a digest; the result is what came of that."""
+"""Record a digest; the result is Failed where the ledger has another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another worker is at this object. seconds: after which it is worth another look."""
+    """Another worker has the lease of this object. seconds: until another attempt is worth it."""
 
     task: HashTask
     seconds: int
 
 
 class LeasedHasher:
-    """Claims, hashes, records, releases; each checkpoint renews the lease, and is written with it.
+    """Claims the lease, hashes, records, releases; each checkpoint renews the lease, in one write.
 
-    owner: this process's name, of no other. clock: seconds since the epoch, as leases have them.
+    owner: a name of this process alone. clock: seconds since the epoch, as in leases.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class LeasedHasher:
         self._claims = itertools.count(1)
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
-        """What became of the object. Paused: the ledger has its state, and the lease is free for whoever goes on.
+        """The result of the object. Paused: the ledger has the checkpoint, and the lease is free for the next worker.
 
-        A lease that was lost ends in Waiting, with nothing written: whoever has it sees to the object. Raises
-        LedgerError, and what `read` raises; the lease is then free, or runs out.
+        A lost lease ends in Waiting, with nothing written: its new holder hashes the object. Raises LedgerError, and
+        the errors of `read`; the lease is then free, or expires.
         """
-        # Two copies of a message in one process are two claimants: one of them has to wait.
+        # Two copies of a message in one process are two claimants: one of them waits.
         owner = f"{self._owner}/{next(self._claims)}"
         claimed = await self._ledger.claim(work, owner, self._lease_seconds)
         if isinstance(claimed, Held):
@@ -74,7 +74,7 @@ class LeasedHasher:
             log.warning("another worker took over an object of %d bytes: what this one found is dropped", task.size)
             return Waiting(task, math.ceil(self._lease_seconds))
         except AuditorError:
-            with suppress(LedgerError):  # the first error is the one to tell; the lease runs out by itself
+            with suppress(LedgerError):  # the first error is raised; the lease expires by itself
                 await self._ledger.release(hold.lease, done=False)
             raise
         await self._ledger.release(hold.lease, done=not isinstance(result, Paused | Failed))
@@ -84,18 +84,18 @@ class LeasedHasher:
 async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result:
     result = await read(hold.lease.checkpoint, hold.save)
     if isinstance(result, Hashed):
-        await hold.renew(None)  # nobody else is at it: what was found is ours to record
+        await hold.renew(None)  # the lease is still ours, so that we may record
         return await keep(result)
     if isinstance(result, Paused) and result.checkpoint is not None:
         await hold.renew(result.checkpoint)
     if isinstance(result, Failed) and hold.advanced:
-        # The attempts that count are those that gain no ground; hops bound the others.
+        # Only attempts without progress count; hops bound the others.
         return replace(result, task=replace(task, attempts=0, hops=task.hops + 1))
     return result
 
 
 class _Hold:
-    """A lease in hand, in its newest form. advanced: a checkpoint was written under it."""
+    """The current lease. advanced: a checkpoint was written under it."""
 
     def __init__(self, ledger: Leases, lease: Lease, seconds: float, clock: Callable[[], float]) -> None:
         self.lease = lease
@@ -104,13 +104,13 @@ class _Hold:
         self._seconds = seconds
         self._clock = clock
 
-    async def renew(self, checkpoint: Mapping[str, Any] | None) -> None:
-        """Hold it longer; raises LeaseLostError when another worker has it, LedgerError when nobody can tell."""
+    async def renew(self, checkpoint: Checkpoint | None) -> None:
+        """Extend the lease. Raises LeaseLostError when another worker has it, LedgerError when nobody can tell."""
         self.lease = await self._ledger.renew(self.lease, self._seconds, checkpoint)
         self.advanced = self.advanced or checkpoint is not None
 
-    async def save(self, checkpoint: Mapping[str, Any] | None) -> None:
-        """The same on the way: a ledger that fails is asked again the next time, as long as the lease lasts."""
+    async def save(self, checkpoint: Checkpoint | None) -> None:
+        """Extend the lease with a checkpoint; a ledger that fails gets another call later while the lease lasts."""
         try:
             await self.renew(checkpoint)
         except LeaseLostError:

@@ -1,4 +1,4 @@
-"""The worker: takes messages from the queue until it has been quiet, or until it is told to stop."""
+"""The worker of `auditor work`: it processes messages until the queue is empty for a while, or until a stop."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from auditor.config.resources import connection_to, ledger_endpoint
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, CredentialsError, QueueError
 from auditor.hashing.digest.object import hash_threads
-from auditor.hashing.digest.streams import MOST
+from auditor.hashing.digest.streams import connections
+from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.worker.counts import Counts, Processed
-from auditor.hashing.worker.options import HashSettings, hash_settings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
 from auditor.ledger import open_ledger
 from auditor.s3.engines.base import Engine, OpenEngine
@@ -29,19 +30,20 @@ from auditor.s3.open import open_in_its_region
 
 log = logging.getLogger(__name__)
 IDLE: Final = 20.0
+"""Seconds with an empty queue after which the worker ends."""
 VISIBILITY: Final = 120
-"""Seconds that a message in hand is hidden; renewed every third of it while its objects are hashed."""
+"""Seconds that a received message is hidden from others; renewed every 40 s while its objects are hashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """messages: most in hand at once. idle: seconds of quiet after which the worker ends.
+    """messages: processed at the same time at most. idle: seconds with an empty queue after which the worker ends.
 
     poll: seconds that a receive waits. visibility: seconds that a message is hidden from others, renewed every
     `heartbeat` seconds.
     """
 
-    messages: int = 16
+    messages: int = CONCURRENCY
     idle: float = IDLE
     poll: int = 5
     visibility: int = VISIBILITY
@@ -49,9 +51,9 @@ class Pace:
 
 
 class Worker:
-    """Receives, processes, deletes. run() once; stop() from anywhere in the same loop.
+    """Receives, processes, deletes. Call run() once, and stop() anywhere on the same event loop.
 
-    counts: so far. in_hand: messages that are worked on now.
+    counts: so far. in_hand: messages that are processed now.
     """
 
     def __init__(
@@ -65,21 +67,21 @@ class Worker:
         self._clock = clock
         self._freed = asyncio.Event()
         self._stop = Stop()
-        self._quiet_since = 0.0
+        self._idle_since = 0.0
         self._doom: AuditorError | None = None
 
     def stop(self) -> None:
-        """Finish the small objects in hand, send the large ones on with a checkpoint, leave the rest on the queue."""
+        """Finish small objects, send large ones on with a checkpoint, and leave the rest on the queue."""
         self._stop.set("the worker is to stop")
 
     async def run(self) -> Counts:
-        """Work until the queue was empty for `idle` seconds, with nothing in hand and nothing due from us.
+        """Work until the queue is empty for `idle` seconds, no message is in hand, and no re-sent one is due.
 
-        Raises the QueueError, LedgerError or CredentialsError that makes all work impossible, after what is in hand.
+        Raises the QueueError, LedgerError or CredentialsError that stops all work, after the messages in hand.
         """
-        self._quiet_since = self._clock()
+        self._idle_since = self._clock()
         async with task_group() as group:
-            while not self._stop and await self._room():
+            while not self._stop and await self._has_room():
                 for received in await self._receive():
                     self.in_hand += 1
                     group.create_task(self._handle(received))
@@ -87,19 +89,19 @@ class Worker:
             raise self._doom
         return self.counts
 
-    async def _room(self) -> bool:
-        """Wait for room for a message; False when it is time to end."""
+    async def _has_room(self) -> bool:
+        """Wait until another message may be received; False: the worker stops."""
         while self.in_hand >= self._pace.messages:
             self._freed.clear()
             await self._freed.wait()
         return not self._stop
 
     async def _receive(self) -> list[Received]:
-        room = min(BATCH, self._pace.messages - self.in_hand)
-        left = self._quiet_since + self._pace.idle - self._clock()
-        wait = self._pace.poll if self.in_hand else max(0, min(self._pace.poll, math.ceil(left)))
+        most = min(BATCH, self._pace.messages - self.in_hand)
+        seconds_left = self._idle_since + self._pace.idle - self._clock()
+        wait = self._pace.poll if self.in_hand else max(0, min(self._pace.poll, math.ceil(seconds_left)))
         try:
-            batch = await self._queue.receive(room, wait=wait, visibility=self._pace.visibility)
+            batch = await self._queue.receive(most, wait=wait, visibility=self._pace.visibility)
         except AuditorError as error:
             self._give_up(error)
             return []
@@ -107,7 +109,7 @@ class Worker:
             for received in batch:
                 await leave(self._queue, received, 0)
             return []
-        if not batch and not self.in_hand and self._clock() >= self._quiet_since + self._pace.idle:
+        if not batch and not self.in_hand and self._clock() >= self._idle_since + self._pace.idle:
             self.stop()
         return batch
 
@@ -132,7 +134,7 @@ class Worker:
                 finished.set()
 
     async def _heartbeat(self, received: Received, finished: asyncio.Event) -> None:
-        """Keep the message hidden. Never cancelled in mid-call: a late renewal would undo what is set at the end."""
+        """Keep the message hidden. A call is never cancelled: a late renewal would undo the last change."""
         while True:
             try:
                 async with asyncio.timeout(self._pace.heartbeat):
@@ -142,8 +144,8 @@ class Worker:
                 await leave(self._queue, received, self._pace.visibility)
 
     async def _finish(self, received: Received, processed: Processed) -> None:
-        # Quiet begins when what was sent again can be received: it is ours to see through.
-        self._quiet_since = max(self._quiet_since, self._clock() + processed.due)
+        # Start the idle timer only when the re-sent messages can be received: this worker should take them.
+        self._idle_since = max(self._idle_since, self._clock() + processed.due)
         if processed.retry_after is not None:
             await leave(self._queue, received, processed.retry_after)
             return
@@ -158,22 +160,21 @@ class Worker:
 
 
 def processor_of(settings: Settings, *, has_deadline: bool = False) -> AbstractAsyncContextManager[Processor]:
-    """A processor to be entered, with all that the settings say; a queue and a ledger must be among it.
+    """Open a processor as the settings say; they name a queue and a ledger.
 
-    has_deadline: it works in invocations that have a deadline.
+    has_deadline: it runs in invocations with a deadline.
     """
-    hashing = hash_settings(settings, has_deadline=has_deadline)
+    options = WorkerOptions.of(settings, has_deadline=has_deadline)
 
     def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
-        return open_in_its_region(
-            settings.engine, connection_to(bucket, settings, hashing.concurrency + (settings.streams or MOST))
-        )
+        connection = connection_to(bucket, settings, connections(options.concurrency, options.streams))
+        return open_in_its_region(settings.engine, connection)
 
     return open_processor(
         settings.queue or "",
         settings.ledger or "",
         open_engine,
-        hashing,
+        options,
         dead_letter_url=settings.dead_letter_queue,
         region=settings.region,
         endpoint_url=ledger_endpoint(settings),
@@ -186,16 +187,17 @@ async def open_processor(
     queue_url: str,
     ledger_uri: str,
     open_engine: OpenEngine[str],
-    settings: HashSettings,
+    options: WorkerOptions,
     *,
     dead_letter_url: str | None = None,
     region: str | None = None,
     endpoint_url: str | None = None,
     profile: str | None = None,
 ) -> AsyncIterator[Processor]:
-    """Everything that processing needs, opened, and closed at the end.
+    """Open all that a processor needs, and close it at the end.
 
-    dead_letter_url: without it the queue is asked. endpoint_url: the ledger's; a queue's URL names its own host.
+    dead_letter_url: None: the dead-letter queue of the queue. endpoint_url: of the ledger; a queue's URL names its
+    host.
     """
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -209,4 +211,4 @@ async def open_processor(
         executor = hash_threads()
         stack.callback(executor.shutdown, wait=False)
         engines = await enter(EnginePool(open_engine))
-        yield Processor(queue, dead_letters, ledger, engines, settings, executor=executor)
+        yield Processor(queue, dead_letters, ledger, engines, options, executor=executor)

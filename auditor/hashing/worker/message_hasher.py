@@ -1,4 +1,4 @@
-"""The hashing of what one message asks for: the known skipped, small objects side by side, large ones under a lease."""
+"""Hash the objects of one message: skip known ones, hash small ones side by side and large ones under a lease."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ import logging
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Unpack
+from typing import Final
 from uuid import uuid4
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import CutOff, Stop
 from auditor.errors import BucketError, CallFailed
-from auditor.hashing.digest.object import Options, Save, hash_many, hash_patiently
+from auditor.hashing.digest.object import hash_many, hash_patiently
+from auditor.hashing.digest.options import Checkpoint, HashOptions, Save
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable, classify
+from auditor.hashing.limits import BYTES_IN_FLIGHT
 from auditor.hashing.queue.message import HashMessage, HashTask
 from auditor.hashing.queue.notification import EVENT_RUN
 from auditor.hashing.worker.batch_writer import BatchWriter
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.dead_letters import log_mismatch
 from auditor.hashing.worker.lease import LeasedHasher, Waiting
-from auditor.hashing.worker.options import HashSettings as HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.base import Ledger, Work
 from auditor.ledger.history import disagreed
-from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.storage_class import charged
@@ -37,18 +38,21 @@ from auditor.text import harmless
 log = logging.getLogger(__name__)
 
 OUT_OF_TIME: Final = "OutOfTime"
-"""The code of an object that was begun and gained nothing by the deadline."""
+"""The code of an object whose hashing gained nothing before the deadline."""
 
 
 @dataclass(slots=True)
 class MessageResult:
-    """What became of a message's objects. continued: to be sent on at once. waiting: another worker is at them."""
+    """The results of a message's objects. continued: to send on at once. waiting: another worker has their lease."""
 
     message: HashMessage
     counts: Counts = field(default_factory=Counts)
     failed: list[Failed] = field(default_factory=list)
     continued: list[HashTask] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
+
+    def fail(self, task: HashTask, code: str) -> None:
+        self.failed.append(Failed(task, code, retryable=False))
 
     def sentence(self) -> str:
         counts, tasks = self.counts, len(self.message.tasks)
@@ -61,7 +65,7 @@ class MessageResult:
 
 
 class MessageHasher:
-    """Hashes any number of messages at once; all share the permits, so that their objects stay within the settings.
+    """Hashes any number of messages at the same time, whose objects share one budget of memory.
 
     clock: seconds since the epoch, for leases.
     """
@@ -70,7 +74,7 @@ class MessageHasher:
         self,
         ledger: Ledger,
         engines: EnginePool[str],
-        settings: HashSettings,
+        options: WorkerOptions,
         *,
         executor: Executor | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -78,68 +82,72 @@ class MessageHasher:
     ) -> None:
         self._ledger = ledger
         self._engines = engines
-        self._settings = settings
-        self._executor = executor
-        self._sleep = sleep
-        self._permits = InFlightBudget(settings.concurrency, settings.bytes_in_flight)
-        self._recording = BatchWriter(ledger)
+        self._options = options
+        self._permits = InFlightBudget(options.concurrency, BYTES_IN_FLIGHT)
+        self._hashing = HashOptions(
+            buffer_size=options.buffer_size,
+            streams=options.streams,
+            executor=executor,
+            memory=self._permits,
+            save_seconds=options.save_seconds,
+            sleep=sleep,
+        )
+        self._writer = BatchWriter(ledger)
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:12]}"
-        self._leased = LeasedHasher(ledger, owner, lease_seconds=settings.lease_seconds, clock=clock)
+        self._leased = LeasedHasher(ledger, owner, lease_seconds=options.lease_seconds, clock=clock)
 
     async def hash(self, message: HashMessage, stop: Stop) -> MessageResult:
-        """Raises LedgerError, CredentialsError: what every message would meet."""
-        worked = MessageResult(message)
-        todo = await self._unknown(worked)
-        if todo:
-            await self._hash_unknown(worked, todo, stop)
-        return worked
+        """Hash the message's objects. Raises LedgerError and CredentialsError, which every message would meet."""
+        result = MessageResult(message)
+        tasks = await self._unknown(result)
+        if tasks:
+            await self._hash_all(result, tasks, stop)
+        return result
 
-    async def _unknown(self, worked: MessageResult) -> list[HashTask]:
-        message, settings = worked.message, self._settings
-        refs = [ObjectRef(task.key, task.etag, task.size, "", task.version_id) for task in message.tasks]
-        known = await self._ledger.known(message.bucket, refs, message.algorithms)
-        todo: list[HashTask] = []
+    async def _unknown(self, result: MessageResult) -> list[HashTask]:
+        """The tasks to hash; the others are counted or failed."""
+        message, options = result.message, self._options
+        known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
+        tasks: list[HashTask] = []
         for task, digests in zip(message.tasks, known, strict=True):
             if all(algorithm in digests for algorithm in message.algorithms):
-                worked.counts += Counts(known=1)
-            elif task.attempts >= settings.max_attempts:
-                worked.failed.append(Failed(task, "TooManyAttempts", retryable=False))
-            elif task.hops > settings.max_hops:
-                worked.failed.append(Failed(task, "TooManyHops", retryable=False))
+                result.counts += Counts(known=1)
+            elif task.attempts >= options.max_attempts:
+                result.fail(task, "TooManyAttempts")
+            elif task.hops > options.max_hops:
+                result.fail(task, "TooManyHops")
             else:
-                todo.append(task)
-        return todo
+                tasks.append(task)
+        return tasks
 
-    async def _hash_unknown(self, worked: MessageResult, todo: Sequence[HashTask], stop: Stop) -> None:
-        cutoff = CutOff(stop if self._settings.has_deadline else None)  # without a deadline there is time to finish
+    async def _hash_all(self, result: MessageResult, tasks: Sequence[HashTask], stop: Stop) -> None:
+        cutoff = CutOff(stop if self._options.has_deadline else None)  # without a deadline there is time to finish
         try:
-            async with self._engines.lend(worked.message.bucket) as engine, cutoff:
-                hash_one = partial(self._hash_one, worked, engine, stop, cutoff)
-                await hash_many(hash_one, _stream(todo), self._permits, chunk_size=self._settings.chunk_size)
+            async with self._engines.lend(result.message.bucket) as engine, cutoff:
+                hash_one = partial(self._hash_one, result, engine, stop, cutoff)
+                await hash_many(hash_one, tasks, self._permits, self._options.buffer_size)
         except (BucketError, CallFailed) as error:
-            # The bucket cannot be opened: that dooms its own objects, not the messages of other buckets.
+            # A bucket that cannot be opened concerns its own objects, not the messages of other buckets.
             code = error.code if isinstance(error, CallFailed) else "BucketError"
-            log.warning("run %s: %s", worked.message.run, harmless(str(error)))
-            worked.failed += [Failed(task, code, retryable=False) for task in todo]
+            log.warning("run %s: %s", result.message.run, harmless(str(error)))
+            for task in tasks:
+                result.fail(task, code)
 
     async def _hash_one(
-        self, worked: MessageResult, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
+        self, result: MessageResult, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
     ) -> None:
-        if stop and self._settings.has_deadline:
-            worked.continued.append(replace(task, hops=task.hops + 1))
-        elif (
-            not self._settings.accept_cost
-            and worked.message.run == EVENT_RUN
-            and await self._left(worked, engine, cutoff, task)
-        ):
+        message, options = result.message, self._options
+        if stop and options.has_deadline:
+            result.continued.append(replace(task, hops=task.hops + 1))
             return
-        elif task.size >= self._settings.large:
-            await self._keep(worked, await self._hash_large(worked.message, engine, stop, task))
-        else:
-            await self._keep(worked, await self._hash_small(worked.message, engine, cutoff, task))
+        ask_cost = not options.accept_cost and message.run == EVENT_RUN
+        if ask_cost and not await self._may_read(result, engine, cutoff, task):
+            return
+        hash_it = self._hash_large if task.size >= options.large else self._hash_small
+        await self._count(result, await hash_it(message, engine, stop, cutoff, task))
 
-    async def _left(self, worked: MessageResult, engine: Engine, cutoff: CutOff, task: HashTask) -> bool:
-        """True when it is not to be read. An event tells no storage class, so S3 is asked for it.
+    async def _may_read(self, result: MessageResult, engine: Engine, cutoff: CutOff, task: HashTask) -> bool:
+        """False: the result has the object already. An event names no storage class, so HEAD asks S3 for it.
 
         In Intelligent-Tiering a new object lies in the frequent tier, where reading it changes nothing.
         """
@@ -147,39 +155,35 @@ class MessageHasher:
             head = await cutoff.of(engine.head(task.key, task.version_id, checksum=False))
         except CallFailed as failure:
             if failure.status == 400:  # without its customer's key: GET says so, and gives no byte
-                return False
-            await self._keep(worked, classify(task, failure))
-            return True
-        if head is None:
-            worked.failed.append(Failed(task, OUT_OF_TIME, retryable=False))
-            return True
-        if head.storage_class == "INTELLIGENT_TIERING" or charged(head.storage_class) is None:
+                return True
+            await self._count(result, classify(task, failure))
             return False
-        worked.counts += Counts(left_for_cost=1)
-        return True
+        if head is None:
+            result.fail(task, OUT_OF_TIME)
+            return False
+        if head.storage_class == "INTELLIGENT_TIERING" or charged(head.storage_class) is None:
+            return True
+        result.counts += Counts(left_for_cost=1)
+        return False
 
-    async def _hash_small(self, message: HashMessage, engine: Engine, cutoff: CutOff, task: HashTask) -> Result:
-        result = await cutoff.of(self._read(message, engine, task))
-        if result is None:  # it begins anew: what stalls each time must come to an end
+    async def _hash_small(
+        self, message: HashMessage, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
+    ) -> Result:
+        options = replace(self._hashing, bucket=message.bucket)
+        found = await cutoff.of(hash_patiently(engine, task, message.algorithms, options))
+        if found is None:  # the next attempt starts anew, so the attempts must be counted
             return Failed(task, OUT_OF_TIME, retryable=False)
-        return await self._record(message.bucket, result) if isinstance(result, Hashed) else result
+        return await self._record(message.bucket, found) if isinstance(found, Hashed) else found
 
-    async def _hash_large(self, message: HashMessage, engine: Engine, stop: Stop, task: HashTask) -> Result | Waiting:
-        settings = self._settings
-
-        async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
-            result = await self._read(
-                message,
-                engine,
-                task,
-                stop=stop.__bool__,
-                checkpoint=checkpoint,
-                save=save,
-                save_seconds=settings.save_seconds,
-            )
-            if isinstance(result, Paused) and settings.has_deadline and not result.gained:
+    async def _hash_large(
+        self, message: HashMessage, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
+    ) -> Result | Waiting:
+        async def read(checkpoint: Checkpoint | None, save: Save) -> Result:
+            options = replace(self._hashing, bucket=message.bucket, stop=stop.__bool__, save=save)
+            found = await hash_patiently(engine, task, message.algorithms, options, checkpoint)
+            if isinstance(found, Paused) and self._options.has_deadline and not found.gained:
                 return Failed(task, OUT_OF_TIME, retryable=False)
-            return result
+            return found
 
         work = Work(
             bucket=message.bucket,
@@ -190,68 +194,50 @@ class MessageHasher:
         )
         return await self._leased.hash(work, task, read, partial(self._record, message.bucket))
 
-    async def _read(self, message: HashMessage, engine: Engine, task: HashTask, **further: Unpack[Options]) -> Result:
-        settings = self._settings
-        options: Options = {
-            "bucket": message.bucket,
-            "chunk_size": settings.chunk_size,
-            "streams": settings.streams,
-            "executor": self._executor,
-            "memory": self._permits,
-        }
-        options.update(further)
-        attempts = settings.in_place_attempts
-        return await hash_patiently(engine, task, message.algorithms, attempts=attempts, sleep=self._sleep, **options)
-
     async def _record(self, bucket: str, hashed: Hashed) -> Result:
-        conflict = await self._recording.record(bucket, hashed)
+        conflict = await self._writer.record(bucket, hashed)
         return hashed if conflict is None else Failed(hashed.task, "DigestConflict", retryable=False)
 
-    async def _keep(self, worked: MessageResult, result: Result | Waiting) -> None:
-        match result:
+    async def _count(self, result: MessageResult, found: Result | Waiting) -> None:
+        match found:
             case Hashed():
-                worked.counts += Counts(hashed=1)
+                result.counts += Counts(hashed=1)
             case Superseded():
-                worked.counts += Counts(superseded=1)
+                result.counts += Counts(superseded=1)
             case Unhashable():
-                worked.counts += Counts(unhashable=1)
+                result.counts += Counts(unhashable=1)
             case Failed():
-                worked.failed.append(result)
+                result.failed.append(found)
             case Waiting():
-                worked.waiting.append(result)
+                result.waiting.append(found)
             case Mismatch():
-                await self._denounce(worked, result)
+                await self._note_mismatch(result, found)
             case Paused():
-                after = after_pause(result, self._settings)
+                after = after_pause(found, self._options)
                 if isinstance(after, Failed):
-                    worked.failed.append(after)
+                    result.failed.append(after)
                 else:
-                    worked.continued.append(after)
+                    result.continued.append(after)
 
-    async def _denounce(self, worked: MessageResult, found: Mismatch) -> None:
-        """S3's own checksum is of other bytes than those it gave us."""
-        message, task = worked.message, found.task
+    async def _note_mismatch(self, result: MessageResult, found: Mismatch) -> None:
+        """Add a "mismatch" event to the key's history: S3's checksum contradicts the bytes that S3 sent."""
+        message, task = result.message, found.task
         log_mismatch(message, found)
         detail = {"algorithm": found.algorithm, "digest": found.ours, "stored": found.stored, "source": "s3"}
         await self._ledger.note(message.bucket, [disagreed(task, detail)])
-        worked.counts += Counts(mismatched=1)
-        worked.failed.append(Failed(task, "ChecksumMismatch", retryable=False))
+        result.counts += Counts(mismatched=1)
+        result.fail(task, "ChecksumMismatch")
 
 
-def after_pause(paused: Paused, settings: HashSettings) -> HashTask | Failed:
-    """What is sent on of an object that was left unfinished; Failed where going on would lead nowhere."""
+def after_pause(paused: Paused, options: WorkerOptions) -> HashTask | Failed:
+    """The task to send on for an unfinished object; Failed where another worker could not finish it either."""
     task = paused.task
     following = replace(task, hops=task.hops + 1)
     if paused.checkpoint is not None:
         return replace(following, attempts=0)
-    if not settings.has_deadline:
+    if not options.has_deadline:
         return task
-    if task.hops == 0:  # it may have come late in its invocation: the next one is wholly its own
+    if task.hops == 0:  # it may have begun late in its invocation; the next one begins with it
         return following
     log.warning("an object of %d bytes cannot be finished here: %s", task.size, paused.reason)
     return Failed(task, "NoCarriedState", retryable=False)
-
-
-async def _stream(tasks: Iterable[HashTask]) -> AsyncIterator[HashTask]:
-    for task in tasks:
-        yield task

@@ -1,4 +1,4 @@
-"""What is done with one queue message: hash what is not known, record it, and see to what failed."""
+"""Process one queue message: hash and record its objects, and send failed ones again or to the dead letters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.dead_letters import dead_letters, log_failures, malformed
 from auditor.hashing.worker.lease import Waiting
 from auditor.hashing.worker.message_hasher import MessageHasher, MessageResult
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.ledger.base import Ledger
 from auditor.logs import bound
 from auditor.s3.engines.pool import EnginePool
@@ -35,9 +35,9 @@ FINAL: Final = frozenset({"ChecksumMismatch", "DigestConflict", "NoCarriedState"
 
 
 class Processor:
-    """Works on messages, any number at once.
+    """Processes any number of messages at the same time; a message that comes twice finds its digests known.
 
-    Idempotent: a message that comes twice finds its digests known. clock: seconds since the epoch, for leases.
+    clock: seconds since the epoch, for leases.
     """
 
     def __init__(
@@ -46,31 +46,27 @@ class Processor:
         dead_letters: Queue | None,
         ledger: Ledger,
         engines: EnginePool[str],
-        settings: HashSettings,
+        options: WorkerOptions,
         *,
         executor: Executor | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._queue = queue
+        self.queue = queue
         self._dead_letters = dead_letters
         self._ledger = ledger
-        self._settings = settings
+        self._options = options
         self._sleep = sleep
-        self._hasher = MessageHasher(ledger, engines, settings, executor=executor, sleep=sleep, clock=clock)
-
-    @property
-    def queue(self) -> Queue:
-        return self._queue
+        self._hasher = MessageHasher(ledger, engines, options, executor=executor, sleep=sleep, clock=clock)
 
     async def process(self, received: Received, stop: Stop | None = None) -> Processed:
-        """Do all that the message asks. Raises nothing: one bad message is no reason to drop its neighbours.
+        """Process the message. Raises nothing, so that one bad message never fails its neighbours.
 
-        stop: once set, large objects are left with a checkpoint, and sent on.
+        stop: once set, large objects are sent on with a checkpoint.
         """
         try:
             return await self._process(received, Stop() if stop is None else stop)
-        except AuditorError as error:  # ledger, credentials, settings: every message would meet the same
+        except AuditorError as error:  # of the ledger, the credentials or the settings: every message would meet it
             log.error("message %s is left on the queue: %s", received.id, error)
             return Processed(Counts(messages=1), retry_after=self.backoff(received.receive_count), doom=error)
         except Exception:
@@ -79,60 +75,60 @@ class Processor:
 
     async def _process(self, received: Received, stop: Stop) -> Processed:
         try:
-            notification = decode_notification(received.body, self._settings.algorithms)
+            notification = decode_notification(received.body, self._options.algorithms)
         except MessageError as error:
             return await self._malformed(received, str(error))
         notification = await drop_superseded(self._ledger, notification)
-        works: list[MessageResult] = []
+        results: list[MessageResult] = []
         for message in notification.messages:
             with bound(run=message.run, bucket=message.bucket):
-                worked = await self._hasher.hash(message, stop)
-                log.info("%s", worked.sentence())
-            works.append(worked)
-        return await self._settle(received, works, Counts(messages=1, superseded=notification.superseded))
+                result = await self._hasher.hash(message, stop)
+                log.info("%s", result.sentence())
+            results.append(result)
+        return await self._settle(received, results, Counts(messages=1, superseded=notification.superseded))
 
     def backoff(self, failures: int) -> int:
-        """Seconds until the next attempt after so many failures: jittered, doubling, 900 at most."""
-        return round(backoff(failures - 1, self._settings.retry_base, MAX_DELAY))
+        """Seconds until the next attempt after `failures` failures: jittered, doubling, 900 at most."""
+        return round(backoff(failures - 1, self._options.retry_base, MAX_DELAY))
 
-    async def _settle(self, received: Received, works: Sequence[MessageResult], counts: Counts) -> Processed:
-        """Dead letters first, then what is sent again: what cannot be put away must not be multiplied."""
-        counts = sum((work.counts for work in works), counts)
-        waiting = [one for work in works for one in work.waiting]
-        if waiting and received.receive_count == 1 and sum(len(work.message.tasks) for work in works) == 1:
-            # Not a second time: the queue's own count of receipts would end with a dead letter.
+    async def _settle(self, received: Received, results: Sequence[MessageResult], counts: Counts) -> Processed:
+        """Send dead letters first. If that fails nothing is re-sent, or each receive would multiply the message."""
+        counts = sum((one.counts for one in results), counts)
+        waiting = [one for result in results for one in result.waiting]
+        if waiting and received.receive_count == 1 and sum(len(one.message.tasks) for one in results) == 1:
+            # Only once: with too many receipts the queue itself would make it a dead letter.
             seconds = waiting[0].seconds
             return Processed(counts + Counts(waiting=1), retry_after=seconds, due=seconds)
-        lost: list[Outgoing] = []
+        letters: list[Outgoing] = []
         again: list[Outgoing] = []
         given_up = resent = 0
-        for work in works:
-            log_failures(received, work.message, work.failed)
-            final = [one for one in work.failed if self._is_final(one)]
-            rest = [one.task for one in work.failed if not self._is_final(one)]
-            lost += dead_letters(received, work.message, final)
-            again += self._resends(work.message, rest)
-            again += _sent_on(work.message, work.continued)
-            again += _put_off(work.message, work.waiting)
+        for result in results:
+            log_failures(received, result.message, result.failed)
+            final = [one for one in result.failed if self._is_final(one)]
+            rest = [one.task for one in result.failed if not self._is_final(one)]
+            letters += dead_letters(received, result.message, final)
+            again += self._resends(result.message, rest)
+            again += _continued(result.message, result.continued)
+            again += _postponed(result.message, result.waiting)
             given_up += len(final)
             resent += len(rest)
-        if await self._put_away(received, lost, again):
-            continued = sum(len(work.continued) for work in works)
+        if await self._send(received, letters, again):
+            continued = sum(len(one.continued) for one in results)
             counts += Counts(failed=given_up, dead_lettered=given_up, resent=resent)
             counts += Counts(continued=continued, waiting=len(waiting))
             return Processed(counts, due=max((one.delay for one in again), default=0))
         counts += Counts(failed=given_up + resent)
         return Processed(counts, retry_after=self.backoff(received.receive_count))
 
-    async def _put_away(self, received: Received, lost: Sequence[Outgoing], again: Sequence[Outgoing]) -> bool:
-        """True when every failed object is on a queue, so that the message can be deleted."""
-        if lost and self._dead_letters is None:
+    async def _send(self, received: Received, letters: Sequence[Outgoing], again: Sequence[Outgoing]) -> bool:
+        """Return whether every failed object is on a queue, so that the message can be deleted."""
+        if letters and self._dead_letters is None:
             return False
         try:
-            if lost and self._dead_letters is not None:
-                await deliver(self._dead_letters, lost, sleep=self._sleep)
+            if letters and self._dead_letters is not None:
+                await deliver(self._dead_letters, letters, sleep=self._sleep)
             if again:
-                await deliver(self._queue, again, sleep=self._sleep)
+                await deliver(self.queue, again, sleep=self._sleep)
         except QueueError as error:
             log.warning("message %s is left on the queue: %s", received.id, error)
             return False
@@ -140,12 +136,12 @@ class Processor:
 
     async def _malformed(self, received: Received, reason: str) -> Processed:
         log.warning("message %s is malformed: %s", received.id, reason)
-        if await self._put_away(received, [malformed(received, reason)], []):
+        if await self._send(received, [malformed(received, reason)], []):
             return Processed(Counts(messages=1, failed=1, dead_lettered=1))
         return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_final(self, failed: Failed) -> bool:
-        return failed.code in FINAL or failed.task.attempts + 1 >= self._settings.max_attempts
+        return failed.code in FINAL or failed.task.attempts + 1 >= self._options.max_attempts
 
     def _resends(self, message: HashMessage, tasks: Sequence[HashTask]) -> list[Outgoing]:
         next_try = (replace(task, attempts=task.attempts + 1) for task in tasks)
@@ -155,17 +151,17 @@ class Processor:
         ]
 
 
-def _sent_on(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:
+def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:
     return [Outgoing(encode(one)) for one in pack(message.run, message.bucket, message.algorithms, tasks)]
 
 
-def _put_off(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
-    """A message each: they wait for different leases."""
+def _postponed(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
+    """One message an object: they wait for different leases."""
     return [Outgoing(encode(replace(message, tasks=(one.task,))), delay=min(MAX_DELAY, one.seconds)) for one in waiting]
 
 
 async def leave(queue: Queue, received: Received, seconds: int) -> None:
-    """Let a message come again after so many seconds; when even that fails, its visibility timeout does it later."""
+    """Let a message come again after `seconds`; when that call fails, its visibility timeout brings it later."""
     try:
         await queue.hide(received.receipt, seconds)
     except (QueueError, CredentialsError) as error:

@@ -12,13 +12,13 @@ from auditor.ledger.dynamodb.items import DIGESTS, Item, Name, entry_name, ident
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import conflicted
 from auditor.ledger.matching import NULL, LedgerRow, conflict, match
-from auditor.model.object import ObjectRef
+from auditor.model.object import AnyVersion
 
 _TRIES: Final = 10
 
 
 async def known(
-    table: Table, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]
+    table: Table, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
 ) -> list[Mapping[str, str]]:
     """Exact identities first, in batches; then, for refs without a version, whatever stands under their key.
 
@@ -40,13 +40,13 @@ async def known(
     return found
 
 
-def _names(bucket: str, ref: ObjectRef) -> list[Name]:
+def _names(bucket: str, ref: AnyVersion) -> list[Name]:
     """Where items for this very ref may stand: under its own version, and under none."""
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
 
-async def _under_key(table: Table, bucket: str, ref: ObjectRef) -> list[LedgerRow]:
+async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerRow]:
     items = await table.query(
         partition(bucket, ref.key),
         DIGESTS,

@@ -14,7 +14,7 @@ from auditor.ledger.base import Entry, Event, Expectation, Held, KeyRecord, Leas
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.items import entry_name
 from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
-from auditor.model.object import ObjectRef
+from auditor.model.object import AnyVersion
 
 Clock = Callable[[], float]
 
@@ -36,7 +36,9 @@ class DynamoLedger:
     async def probe(self) -> None:
         await self._table.probe()
 
-    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+    async def known(
+        self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
+    ) -> list[Mapping[str, str]]:
         return await digests.known(self._table, bucket, refs, algorithms)
 
     async def record(self, entry: Entry) -> bool:

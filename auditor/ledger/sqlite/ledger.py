@@ -16,7 +16,7 @@ from auditor.ledger.matching import match
 from auditor.ledger.sqlite import digests, evidence, leases
 from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded
 from auditor.ledger.sqlite.digests import look_up_query
-from auditor.model.object import ObjectRef
+from auditor.model.object import AnyVersion
 
 __all__ = ["SqliteLedger", "look_up_query", "open_sqlite"]
 
@@ -35,7 +35,9 @@ class SqliteLedger:
         self._executor = executor
         self._clock = clock
 
-    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+    async def known(
+        self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
+    ) -> list[Mapping[str, str]]:
         identities = list({(blob(ref.key), ref.etag) for ref in refs})
         found = await self._run(lambda: digests.look_up(self._connection, bucket, identities))
         return [match(found.get((blob(ref.key), ref.etag), ()), ref, algorithms) for ref in refs]

@@ -11,10 +11,10 @@ import pytest
 
 from auditor.errors import CheckpointError
 from auditor.hashing.digest.checkpoint import Binding, HashProgress, _seal, opened, sealed
+from auditor.model.object import ObjectVersion
 
-BINDING = Binding(
-    bucket="bucket", key="a\nkey/ü", version_id="v1", etag="etag", size=10**13, algorithms=("sha256", "md5")
-)
+VERSION = ObjectVersion("a\nkey/ü", "v1", "etag", 10**13)
+BINDING = Binding("bucket", VERSION, ("sha256", "md5"))
 STATES: dict[str, Any] = {"sha256": "ab" * 32, "md5": "cd" * 16, "crc64nvme": "ef" * 8}
 PROGRESS = HashProgress(
     bytes=64_000,
@@ -106,10 +106,10 @@ def test_one_more_field_is_refused() -> None:
 
 OTHERS: list[Callable[[Binding], Binding]] = [
     lambda binding: replace(binding, bucket="other"),
-    lambda binding: replace(binding, key="other"),
-    lambda binding: replace(binding, version_id=None),
-    lambda binding: replace(binding, etag="other"),
-    lambda binding: replace(binding, size=10**13 + 1),
+    lambda binding: replace(binding, version=replace(VERSION, key="other")),
+    lambda binding: replace(binding, version=replace(VERSION, version_id=None)),
+    lambda binding: replace(binding, version=replace(VERSION, etag="other")),
+    lambda binding: replace(binding, version=replace(VERSION, size=10**13 + 1)),
     lambda binding: replace(binding, algorithms=("md5", "sha256")),
 ]
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from auditor.hashing.digest.buffers import Buffers, Room
+from auditor.hashing.digest.buffers import BlockMemory, Buffers
 from auditor.hashing.digest.digester import Digester, make_digester
 from auditor.hashing.digest.digester_thread import DigestThread, InlineExecutor
 
@@ -81,7 +81,7 @@ async def test_abandoned_feeds_let_go_of_their_thread_for_the_next() -> None:
 
 
 async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -> None:
-    room = Room()
+    room = BlockMemory()
     room.change(100, 10)
     first, second, third = room.ask(60), room.ask(60), room.ask(10)
     assert [one.done() for one in (first, second, third)] == [True, False, False]
@@ -93,7 +93,7 @@ async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -
 
 
 async def test_block_larger_than_all_memory_gets_it_alone() -> None:
-    room = Room()
+    room = BlockMemory()
     room.change(100, 10)
     small, large = room.ask(10), room.ask(500)
     assert (small.done(), large.done()) == (True, False)
@@ -102,7 +102,7 @@ async def test_block_larger_than_all_memory_gets_it_alone() -> None:
 
 
 async def test_memory_given_back_in_another_thread_wakes_who_waits_for_it() -> None:
-    room = Room()
+    room = BlockMemory()
     room.change(10, 10)
     assert room.ask(10).done()
     waiting = room.ask(10)

@@ -13,8 +13,10 @@ import pytest
 
 from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed
-from auditor.hashing.digest.object import MIB, hash_object, hash_threads
+from auditor.hashing.digest.object import hash_object, hash_threads
+from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Hashed
+from auditor.hashing.limits import MIB
 from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines.base import Body, Span
 from tests.support.fakes.hashing import GetOnly
@@ -81,10 +83,7 @@ async def test_no_stream_keeps_a_connection_from_the_one_that_all_wait_for(conne
                         engine,
                         HashTask(str(number), None, "e", SIZE),
                         ("sha1",),
-                        streams=4,
-                        executor=executor,
-                        memory=permits,
-                        sleep=pause,
+                        HashOptions(streams=4, executor=executor, memory=permits, sleep=pause),
                     )
                     for number in range(3)
                 )

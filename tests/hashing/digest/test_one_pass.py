@@ -19,12 +19,14 @@ from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed, CredentialsError, LeaseLostError, UsageError
 from auditor.hashing.digest import digester as digesting
 from auditor.hashing.digest import one_pass as onepass
-from auditor.hashing.digest import resumable as carried
+from auditor.hashing.digest import resumable
 from auditor.hashing.digest.digester_thread import INLINE
-from auditor.hashing.digest.object import MIB, hash_object, hash_patiently
+from auditor.hashing.digest.object import hash_object, hash_patiently
+from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.reader import HARDLY
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Superseded, Unhashable
 from auditor.hashing.digest.streams import MEMORY, Tuner, layout
+from auditor.hashing.limits import MIB
 from auditor.s3.engines.base import Body, Span
 from tests.support.generated import PATTERN, Cut, Generated, digests_of, no_pause
 
@@ -57,7 +59,7 @@ def hashed(result: object, engine: Generated, *algorithms: str) -> Hashed:
 async def test_object_of_any_size(size: int, carry: bool, threads: ThreadPoolExecutor) -> None:
     engine = Generated(size)
     stop = (lambda: False) if carry else None
-    result = await hash_object(engine, engine.task, KNOWN, executor=threads, stop=stop)
+    result = await hash_object(engine, engine.task, KNOWN, HashOptions(executor=threads, stop=stop))
     assert hashed(result, engine, *KNOWN).bytes_read == size
     assert engine.calls == [(None, "etag")]
 
@@ -69,7 +71,7 @@ async def test_body_that_is_cut_goes_on_at_its_last_byte(
 ) -> None:
     points = sorted({0, 1, 63, 64, 4096, size // 3, size // 2, min(MIB, size - 2), size - 1})
     engine = Generated(size, answers=[Cut(point, code, absolute=True) for point in points])
-    result = await hash_object(engine, engine.task, KNOWN, executor=threads, sleep=no_pause)
+    result = await hash_object(engine, engine.task, KNOWN, HashOptions(executor=threads, sleep=no_pause))
     assert hashed(result, engine, *KNOWN).bytes_read == size
     spans = [span for span, _ in engine.calls]
     assert spans == [None, None, *(f"bytes={point}-{size - 1}" for point in points[1:])]
@@ -87,10 +89,12 @@ async def test_cuts_anywhere(seed: int, threads: ThreadPoolExecutor) -> None:
         engine,
         engine.task,
         ["sha256"],
-        executor=threads,
-        sleep=no_pause,
-        streams=chance.choice([1, 3]),
-        chunk_size=chance.choice([1000, 65_536, MIB]),
+        HashOptions(
+            executor=threads,
+            sleep=no_pause,
+            streams=chance.choice([1, 3]),
+            buffer_size=chance.choice([1000, 65_536, MIB]),
+        ),
     )
     hashed(result, engine, "sha256")
 
@@ -98,7 +102,7 @@ async def test_cuts_anywhere(seed: int, threads: ThreadPoolExecutor) -> None:
 async def test_pinned_version_resumes_with_if_match_as_well() -> None:
     engine = Generated(1000, answers=[Cut(500)])
     task = engine.task.__class__("key", "v1", "etag", 1000)
-    assert isinstance(await hash_object(engine, task, ["md5"], sleep=no_pause), Hashed)
+    assert isinstance(await hash_object(engine, task, ["md5"], HashOptions(sleep=no_pause)), Hashed)
     assert engine.calls == [(None, None), ("bytes=500-999", "etag")]
 
 
@@ -111,7 +115,7 @@ async def test_read_that_brings_no_byte_is_given_up(streams: int) -> None:
         await asyncio.sleep(0)
 
     engine = Generated(16 * MIB, answers=[Cut(1000), *[Cut(0)] * 99])
-    result = await hash_object(engine, engine.task, ["md5"], sleep=pause, streams=streams)
+    result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=pause, streams=streams))
     assert result == Failed(engine.task, "ConnectionError", retryable=False)
     assert engine.now == 0
     if streams == 1:
@@ -122,13 +126,13 @@ async def test_read_that_brings_no_byte_is_given_up(streams: int) -> None:
 async def test_attempts_in_vain_count_anew_after_a_byte() -> None:
     vain = [Cut(0)] * 4
     engine = Generated(1000, answers=[Cut(10), *vain, Cut(1), *vain, Cut(1), *vain])
-    hashed(await hash_object(engine, engine.task, ["md5"], sleep=no_pause), engine, "md5")
+    hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause)), engine, "md5")
 
 
 @pytest.mark.parametrize(("brought", "calls"), [(1, 5), (HARDLY - 1, 5), (HARDLY, 2 * MIB // HARDLY)])
 async def test_body_that_drips_is_given_up_and_a_slow_one_is_not(brought: int, calls: int) -> None:
     engine = Generated(2 * MIB, answers=[Cut(brought, "Timeout") for _ in range(40)])
-    result = await hash_object(engine, engine.task, ["md5"], sleep=no_pause)
+    result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
     assert len(engine.calls) == calls
     if brought < HARDLY:
         assert result == Failed(engine.task, "Timeout", retryable=False)
@@ -138,7 +142,7 @@ async def test_body_that_drips_is_given_up_and_a_slow_one_is_not(brought: int, c
 
 async def test_body_that_ends_early_every_time_is_failed() -> None:
     engine = Generated(1000, answers=[Cut(10, None), *[Cut(0, None)] * 9])
-    result = await hash_object(engine, engine.task, ["md5"], sleep=no_pause)
+    result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
     assert result == Failed(engine.task, "ByteCount", retryable=False)
 
 
@@ -158,7 +162,9 @@ async def test_what_befalls_it_in_mid_read_is_a_value(
     streams: int, failure: CallFailed, expected: Callable[[object], object], threads: ThreadPoolExecutor
 ) -> None:
     engine = Generated(16 * MIB, answers=[Cut(2 * MIB), failure])
-    result = await hash_object(engine, engine.task, ["md5"], executor=threads, sleep=no_pause, streams=streams)
+    result = await hash_object(
+        engine, engine.task, ["md5"], HashOptions(executor=threads, sleep=no_pause, streams=streams)
+    )
     assert result == expected(engine.task)
     assert engine.now == 0
 
@@ -166,13 +172,15 @@ async def test_what_befalls_it_in_mid_read_is_a_value(
 async def test_credentials_that_end_in_mid_read_are_raised() -> None:
     engine = Generated(16 * MIB, answers=[Cut(MIB), CallFailed("GetObject", "ExpiredToken", 400)])
     with pytest.raises(CredentialsError):
-        await hash_object(engine, engine.task, ["md5"], sleep=no_pause)
+        await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
 
 
 @pytest.mark.parametrize("streams", [1, 4])
 async def test_object_that_is_overwritten_in_mid_read(streams: int, threads: ThreadPoolExecutor) -> None:
     engine = Generated(16 * MIB, etags=["etag", "newer"], answers=[Cut(3 * MIB)])
-    result = await hash_object(engine, engine.task, ["md5"], executor=threads, sleep=no_pause, streams=streams)
+    result = await hash_object(
+        engine, engine.task, ["md5"], HashOptions(executor=threads, sleep=no_pause, streams=streams)
+    )
     assert result == Superseded(engine.task, "Overwritten")
 
 
@@ -182,7 +190,9 @@ async def test_server_that_ignores_if_match_is_found_out_by_its_etag() -> None:
             return super().get(key, version_id, None, span)
 
     engine = Careless(1000, etags=["etag", "newer"], answers=[Cut(500)])
-    assert await hash_object(engine, engine.task, ["md5"], sleep=no_pause) == Superseded(engine.task, "Overwritten")
+    assert await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause)) == Superseded(
+        engine.task, "Overwritten"
+    )
 
 
 async def test_every_call_takes_its_turn(threads: ThreadPoolExecutor) -> None:
@@ -192,7 +202,9 @@ async def test_every_call_takes_its_turn(threads: ThreadPoolExecutor) -> None:
         next(turns)
 
     engine = Generated(32 * MIB, answers=[None, Cut(5), Cut(9)])
-    result = await hash_object(engine, engine.task, ["md5"], executor=threads, streams=4, turn=turn, sleep=no_pause)
+    result = await hash_object(
+        engine, engine.task, ["md5"], HashOptions(executor=threads, streams=4, turn=turn, sleep=no_pause)
+    )
     hashed(result, engine, "md5")
     assert next(turns) == len(engine.calls) == 6
 
@@ -216,12 +228,14 @@ async def test_two_hundred_pauses_in_one_object(streams: int, threads: ThreadPoo
             engine,
             engine.task,
             [*KNOWN, "crc64nvme"],
-            bucket="bucket",
-            chunk_size=65_536,
-            executor=threads,
-            stop=after(1),
+            HashOptions(
+                bucket="bucket",
+                buffer_size=65_536,
+                executor=threads,
+                stop=after(1),
+                streams=streams if pauses % 2 else 1,
+            ),
             checkpoint=checkpoint,
-            streams=streams if pauses % 2 else 1,
         )
         if not isinstance(result, Paused):
             break
@@ -240,7 +254,7 @@ async def test_two_hundred_pauses_in_one_object(streams: int, threads: ThreadPoo
 
 async def paused(engine: Generated, threads: ThreadPoolExecutor, *algorithms: str) -> Paused:
     result = await hash_object(
-        engine, engine.task, algorithms or ["sha256"], bucket="bucket", executor=threads, stop=after(2)
+        engine, engine.task, algorithms or ["sha256"], HashOptions(bucket="bucket", executor=threads, stop=after(2))
     )
     assert isinstance(result, Paused)
     assert result.bytes == 2 * MIB
@@ -251,7 +265,9 @@ async def test_what_goes_on_reads_from_there_only(threads: ThreadPoolExecutor) -
     engine = Generated(BIG)
     first = await paused(engine, threads)
     engine.calls.clear()
-    result = await hash_object(engine, engine.task, ["sha256"], bucket="bucket", checkpoint=first.checkpoint)
+    result = await hash_object(
+        engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=first.checkpoint
+    )
     assert engine.calls == [(f"bytes={2 * MIB}-{BIG - 1}", "etag")]
     assert BIG <= hashed(result, engine, "sha256").bytes_read <= BIG + 3 * MIB
 
@@ -266,7 +282,7 @@ async def test_tampered_checkpoint_is_refused_and_the_object_hashed_from_its_sta
     changes: dict[str, object] = {"bytes": MIB, "states": {"sha256": "0" * 64}}
     tampered = {**first.checkpoint, field: changes.get(field, "x")}
     engine.calls.clear()
-    result = await hash_object(engine, engine.task, ["sha256"], bucket="bucket", checkpoint=tampered)
+    result = await hash_object(engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=tampered)
     assert engine.calls == [(None, "etag")]
     hashed(result, engine, "sha256")
     assert "from its start: the checkpoint" in caplog.text
@@ -276,7 +292,9 @@ async def test_overwritten_while_it_was_paused(threads: ThreadPoolExecutor) -> N
     engine = Generated(BIG)
     first = await paused(engine, threads)
     engine.etags = ["newer"]
-    result = await hash_object(engine, engine.task, ["sha256"], bucket="bucket", checkpoint=first.checkpoint)
+    result = await hash_object(
+        engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=first.checkpoint
+    )
     assert result == Superseded(engine.task, "Overwritten")
 
 
@@ -285,15 +303,17 @@ async def test_where_states_cannot_be_carried_the_pause_says_why(
 ) -> None:
     engine = Generated(BIG)
     before = await paused(engine, threads)
-    monkeypatch.setattr(carried, "refusal", lambda: "no libcrypto here")
-    result = await hash_object(engine, engine.task, ["sha256"], executor=threads, stop=after(2))
+    monkeypatch.setattr(resumable, "refusal", lambda: "no libcrypto here")
+    result = await hash_object(engine, engine.task, ["sha256"], HashOptions(executor=threads, stop=after(2)))
     assert result == Paused(engine.task, None, 2 * MIB, "no libcrypto here", 2 * MIB)
-    whole = await hash_object(engine, engine.task, ["sha256"], bucket="bucket", checkpoint=before.checkpoint)
+    whole = await hash_object(
+        engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=before.checkpoint
+    )
     hashed(whole, engine, "sha256")
 
 
 async def test_stop_is_heard_while_a_read_waits(monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor) -> None:
-    monkeypatch.setattr(onepass, "_POLL", 0.01)
+    monkeypatch.setattr(onepass, "POLL", 0.01)
     stopping = False
     waits = itertools.chain([0.0] * 3, itertools.repeat(3600.0))
 
@@ -305,7 +325,8 @@ async def test_stop_is_heard_while_a_read_waits(monkeypatch: pytest.MonkeyPatch,
 
     engine = Generated(BIG, pause=wait)
     result = await asyncio.wait_for(
-        hash_object(engine, engine.task, ["sha256"], bucket="b", executor=threads, stop=lambda: stopping), 30
+        hash_object(engine, engine.task, ["sha256"], HashOptions(bucket="b", executor=threads, stop=lambda: stopping)),
+        30,
     )
     assert isinstance(result, Paused)
     assert result.bytes == 3 * MIB
@@ -324,10 +345,14 @@ async def test_stop_is_heard_while_nothing_answers(
                 yield body
 
     checkpoint = (await paused(Generated(BIG), threads)).checkpoint if goes_on else None
-    monkeypatch.setattr(onepass, "_POLL", 0.01)
+    monkeypatch.setattr(onepass, "POLL", 0.01)
     engine = Silent(BIG)
     hashing = hash_object(
-        engine, engine.task, ["sha256"], bucket="bucket", executor=threads, stop=lambda: True, checkpoint=checkpoint
+        engine,
+        engine.task,
+        ["sha256"],
+        HashOptions(bucket="bucket", executor=threads, stop=lambda: True),
+        checkpoint=checkpoint,
     )
     result = await asyncio.wait_for(hashing, 30)
     assert result == Paused(engine.task, checkpoint, checkpoint["bytes"] if checkpoint else 0)
@@ -335,12 +360,12 @@ async def test_stop_is_heard_while_nothing_answers(
 
 async def test_small_object_is_finished_whatever_stop_says() -> None:
     engine = Generated(INLINE)
-    hashed(await hash_object(engine, engine.task, ["md5"], stop=lambda: True), engine, "md5")
+    hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(stop=lambda: True)), engine, "md5")
 
 
 async def test_stop_after_the_last_byte_is_no_pause(threads: ThreadPoolExecutor) -> None:
     engine = Generated(2 * MIB)
-    hashed(await hash_object(engine, engine.task, ["md5"], executor=threads, stop=after(2)), engine, "md5")
+    hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(executor=threads, stop=after(2))), engine, "md5")
 
 
 @pytest.mark.parametrize("streams", [1, 4])
@@ -353,13 +378,16 @@ async def test_each_saved_checkpoint_leads_to_the_same_digest(streams: int, thre
         saved.append(checkpoint)
 
     result = await hash_object(
-        engine, engine.task, ["sha1"], bucket="b", executor=threads, save=save, save_seconds=0.0, streams=streams
+        engine,
+        engine.task,
+        ["sha1"],
+        HashOptions(bucket="b", executor=threads, save=save, save_seconds=0.0, streams=streams),
     )
     hashed(result, engine, "sha1")
     assert len(saved) >= 3
     assert [one["bytes"] for one in saved] == sorted({one["bytes"] for one in saved})
     for one in saved:
-        again = await hash_object(engine, engine.task, ["sha1"], bucket="b", checkpoint=one)
+        again = await hash_object(engine, engine.task, ["sha1"], HashOptions(bucket="b"), checkpoint=one)
         hashed(again, engine, "sha1")
 
 
@@ -375,12 +403,9 @@ async def test_lost_lease_ends_the_hashing(streams: int, threads: ThreadPoolExec
             engine,
             engine.task,
             ["sha1"],
-            executor=threads,
-            save=save,
-            save_seconds=0.0,
-            streams=streams,
-            memory=permits,
-            stop=lambda: False,
+            HashOptions(
+                executor=threads, save=save, save_seconds=0.0, streams=streams, memory=permits, stop=lambda: False
+            ),
         )
     assert engine.now == 0
     assert permits.borrow(MEMORY), "nothing is borrowed any more"
@@ -409,14 +434,16 @@ async def test_stored_digest_that_differs_is_a_mismatch(name: str, threads: Thre
     engine = Generated(BIG)
     ours = {CRC: await crc_of(engine), **digests_of(BIG, "sha256")}
     engine.stored = ours | {name: "0" * len(ours[name])}
-    result = await hash_object(engine, engine.task, ["sha256"], executor=threads)
+    result = await hash_object(engine, engine.task, ["sha256"], HashOptions(executor=threads))
     assert result == Mismatch(engine.task, name, ours[name], engine.stored[name], BIG)
 
 
 async def test_stored_digest_is_compared_after_a_pause_too(threads: ThreadPoolExecutor) -> None:
     engine = Generated(BIG, stored={CRC: "0" * 16, "crc32": "00000000"})
     first = await paused(engine, threads)
-    result = await hash_object(engine, engine.task, ["sha256"], bucket="bucket", checkpoint=first.checkpoint)
+    result = await hash_object(
+        engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=first.checkpoint
+    )
     assert isinstance(result, Mismatch)
     assert (result.algorithm, result.ours) == (CRC, await crc_of(Generated(BIG)))
 
@@ -429,7 +456,9 @@ async def test_without_awscrt_nothing_is_computed_beside_and_the_wish_for_it_is_
     monkeypatch.setitem(sys.modules, "awscrt.checksums", None)
     digesting._crc64nvme.cache_clear()
     try:
-        result = await hash_object(engine, engine.task, ["sha256"], bucket="bucket", checkpoint=first.checkpoint)
+        result = await hash_object(
+            engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=first.checkpoint
+        )
         assert hashed(result, engine, "sha256").confirmed == ()
         with pytest.raises(UsageError, match="awscrt"):
             await hash_object(engine, engine.task, [CRC])
@@ -445,7 +474,7 @@ async def test_streams_with_shuffled_latencies_hash_in_order(seed: int, threads:
     chance = random.Random(seed)
     engine = Generated(40 * MIB + 1, pause=lambda: chance.choice([0.0, 0.0, 0.001, 0.01]))
     streams = chance.choice([2, 3, 5, 8, 16])
-    result = await hash_object(engine, engine.task, ["sha256"], executor=threads, streams=streams)
+    result = await hash_object(engine, engine.task, ["sha256"], HashOptions(executor=threads, streams=streams))
     hashed(result, engine, "sha256")
     assert engine.most == streams
     assert engine.calls[0] == (None, "etag")
@@ -463,7 +492,9 @@ async def test_each_stream_has_one_body_open_and_asks_for_its_next_block_at_once
         return 0.001
 
     engine = Generated(120 * MIB, pause=pause)
-    hashed(await hash_object(engine, engine.task, ["sha1"], executor=threads, streams=streams), engine, "sha1")
+    hashed(
+        await hash_object(engine, engine.task, ["sha1"], HashOptions(executor=threads, streams=streams)), engine, "sha1"
+    )
     assert max(opened) == streams
     assert len(engine.calls) == -(-engine.size // layout(streams, engine.size).block)
 
@@ -474,20 +505,24 @@ async def test_auto_adds_streams_where_each_brings_more_and_hashes_in_order(
     wanted = iter([1, 1, 1, *[2] * 9, *[4] * 20, *[1] * 60, 8])
     monkeypatch.setattr(Tuner, "note", lambda tuner, now, count, busy: next(wanted, 8))
     engine = Generated(300 * MIB, pause=lambda: 0.002)
-    hashed(await hash_object(engine, engine.task, ["sha1"], executor=threads, streams=None), engine, "sha1")
+    hashed(
+        await hash_object(engine, engine.task, ["sha1"], HashOptions(executor=threads, streams=None)), engine, "sha1"
+    )
     assert engine.most == 8
 
 
 async def test_streams_are_as_many_as_there_is_memory_for(threads: ThreadPoolExecutor) -> None:
     permits = InFlightBudget(1, layout(2, 64 * MIB).memory)
     engine = Generated(64 * MIB)
-    result = await hash_object(engine, engine.task, ["sha1"], executor=threads, streams=8, memory=permits)
+    result = await hash_object(engine, engine.task, ["sha1"], HashOptions(executor=threads, streams=8, memory=permits))
     hashed(result, engine, "sha1")
     assert engine.most == 2
     await permits.take(1)
     engine.most = 0
     hashed(
-        await hash_object(engine, engine.task, ["sha1"], executor=threads, streams=8, memory=permits), engine, "sha1"
+        await hash_object(engine, engine.task, ["sha1"], HashOptions(executor=threads, streams=8, memory=permits)),
+        engine,
+        "sha1",
     )
     assert engine.most == 1
 
@@ -497,7 +532,7 @@ async def test_cancelled_in_mid_read_closes_every_body(streams: int, threads: Th
     engine = Generated(64 * MIB, pause=lambda: 0.001)
     permits = InFlightBudget(1, MEMORY)
     work = asyncio.create_task(
-        hash_object(engine, engine.task, ["sha1"], executor=threads, streams=streams, memory=permits)
+        hash_object(engine, engine.task, ["sha1"], HashOptions(executor=threads, streams=streams, memory=permits))
     )
     while engine.now < streams:  # noqa: ASYNC110 - the fake has no event for it
         await asyncio.sleep(0)
@@ -518,7 +553,7 @@ async def test_error_of_a_digest_is_raised_and_not_lost(
     for streams in (1, 4):
         engine = Generated(16 * MIB)
         with pytest.raises(MemoryError):
-            await hash_object(engine, engine.task, ["sha1"], executor=threads, streams=streams)
+            await hash_object(engine, engine.task, ["sha1"], HashOptions(executor=threads, streams=streams))
         assert engine.now == 0
 
 
@@ -530,7 +565,7 @@ async def test_two_gigabytes_in_bounded_memory(
     engine = Generated(2_000_000_000)
     tracemalloc.start()
     try:
-        result = await hash_object(engine, engine.task, ["crc64nvme"], executor=threads, streams=streams)
+        result = await hash_object(engine, engine.task, ["crc64nvme"], HashOptions(executor=threads, streams=streams))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -543,7 +578,7 @@ ZEROS = memoryview(bytes(8 * MIB))
 
 async def test_patience_goes_on_in_place_only_while_nothing_was_read() -> None:
     engine = Generated(1000, answers=[CallFailed("GetObject", "SlowDown", 503), Cut(10), *[Cut(0)] * 5])
-    result = await hash_patiently(engine, engine.task, ["md5"], sleep=no_pause)
+    result = await hash_patiently(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
     assert result == Failed(engine.task, "ConnectionError", retryable=False)
     assert len(engine.calls) == 7
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.hashing.digest import resumable as carried
-from auditor.hashing.digest.resumable import BLOCK, CARRIED, ResumableDigest, refusal
+from auditor.hashing.digest import resumable
+from auditor.hashing.digest.resumable import BLOCK, RESUMABLE, ResumableDigest, refusal
 from tests.support.generated import content
 from tests.support.paths import ROOT
 
@@ -35,7 +35,7 @@ def test_this_machine_carries_states() -> None:
     assert refusal() is None
 
 
-@pytest.mark.parametrize("name", CARRIED)
+@pytest.mark.parametrize("name", RESUMABLE)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_digest_of_any_length_is_hashlibs(name: str, length: int) -> None:
     data = content(7, 7 + length)
@@ -46,7 +46,7 @@ def test_digest_of_any_length_is_hashlibs(name: str, length: int) -> None:
         assert digest.count == length
 
 
-@pytest.mark.parametrize("name", CARRIED)
+@pytest.mark.parametrize("name", RESUMABLE)
 def test_state_taken_after_every_block_goes_on_to_the_same_digest(name: str) -> None:
     data = content(0, 20 * BLOCK + 17)
     digest = ResumableDigest(name)
@@ -58,7 +58,7 @@ def test_state_taken_after_every_block_goes_on_to_the_same_digest(name: str) -> 
     assert digest.hexdigest() == hashlib.new(name, data).hexdigest(), "asking changes nothing"
 
 
-@pytest.mark.parametrize("name", CARRIED)
+@pytest.mark.parametrize("name", RESUMABLE)
 def test_count_beyond_half_a_gigabyte_of_bits_is_kept(name: str) -> None:
     digest = ResumableDigest(name, ResumableDigest(name).state(), 5 * 2**40)
     digest.update(memoryview(bytes(BLOCK)))
@@ -83,7 +83,7 @@ def test_library_that_hashes_wrongly_is_found_out(monkeypatch: pytest.MonkeyPatc
         def hexdigest(self) -> str:
             return "0" * len(super().hexdigest())
 
-    monkeypatch.setattr(carried, "ResumableDigest", Wrong)
+    monkeypatch.setattr(resumable, "ResumableDigest", Wrong)
     refusal.cache_clear()
     try:
         assert "sha256 is 000" in (refusal() or "")
@@ -95,7 +95,7 @@ def test_no_library_is_a_reason_not_an_error(monkeypatch: pytest.MonkeyPatch) ->
     def none() -> None:
         raise OSError("there is no libcrypto")
 
-    monkeypatch.setattr(carried, "_library", none)
+    monkeypatch.setattr(resumable, "_library", none)
     refusal.cache_clear()
     try:
         assert (refusal() or "").endswith("there is no libcrypto")
@@ -118,7 +118,7 @@ def interpreter(name: str) -> str:
 def test_another_python_goes_on_and_back(other: str) -> None:
     first, more, last = content(0, 640), content(640, 1280), content(1280, 1300)
     states = {}
-    for name in CARRIED:
+    for name in RESUMABLE:
         digest = ResumableDigest(name)
         digest.update(memoryview(first))
         states[name] = digest.state()
@@ -132,7 +132,7 @@ def test_another_python_goes_on_and_back(other: str) -> None:
         env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     found = json.loads(run.stdout)
-    for name in CARRIED:
+    for name in RESUMABLE:
         state, digest_there = found[name]
         assert digest_there == hashlib.new(name, first + more).hexdigest()
         back = ResumableDigest(name, state, len(first) + len(more))

@@ -8,11 +8,8 @@ from itertools import pairwise
 import pytest
 
 from auditor.hashing.digest.streams import (
-    AUTO_FROM,
-    BUFFER,
     LEAST,
     MEMORY,
-    MIB,
     MOST,
     MOST_USED,
     PER_CONNECTION,
@@ -23,6 +20,7 @@ from auditor.hashing.digest.streams import (
     layout,
     make_tuner,
 )
+from auditor.hashing.limits import BUFFER, LARGE, MIB
 
 HASHER = 1000 * MIB
 
@@ -137,7 +135,7 @@ def test_streams_end_together(streams: int, size: int) -> None:
 @pytest.mark.parametrize(
     ("streams", "left", "expected"),
     [
-        (None, AUTO_FROM - 1, 1),
+        (None, LARGE - 1, 1),
         (4, LEAST - 1, 1),
         (4, LEAST, 4),
         (1, 10**12, 1),
@@ -151,6 +149,6 @@ def test_small_objects_and_single_streams_are_never_divided(streams: int | None,
 
 
 def test_auto_begins_with_one_stream() -> None:
-    tuner = make_tuner(None, AUTO_FROM, 0.0)
+    tuner = make_tuner(None, LARGE, 0.0)
     assert isinstance(tuner, Tuner)
     assert tuner.streams == 1

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from auditor.aws.sqs import Outgoing, batches
 from auditor.errors import MessageError
+from auditor.hashing.limits import LARGE
 from auditor.hashing.queue.message import (
-    LARGE,
     MAX_BODY,
     MAX_HOPS,
     MAX_OBJECT_BYTES,

@@ -15,7 +15,7 @@ import pytest
 
 from auditor.errors import MessageError
 from auditor.hashing.queue.notification import Notification, decode_notification
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.model.object import ObjectRef
@@ -207,7 +207,7 @@ async def test_poison_among_good_messages_harms_none_of_them(tmp_path: Path, cap
     dead = MemoryQueue()
     queue = MemoryQueue(dead)
     async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), HashSettings(), sleep=no_pause)
+        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), WorkerOptions(), sleep=no_pause)
         good = [message_of(store, key) for key in store.objects]
         received = [queue.put(body) for pair in zip(good, poison, strict=True) for body in pair]
         done = await asyncio.gather(*map(processor.process, received))

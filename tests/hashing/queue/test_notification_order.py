@@ -13,7 +13,7 @@ import pytest
 
 from auditor.hashing.queue.message import encode
 from auditor.hashing.queue.notification import decode_notification
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import KeyRecord
@@ -75,7 +75,7 @@ async def test_the_ledger_ends_where_the_bucket_did(seed: int, tmp_path: Path) -
     store, dead = Store(objects), MemoryQueue()
     queue = MemoryQueue(dead)
     async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), HashSettings(), sleep=no_pause)
+        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), WorkerOptions(), sleep=no_pause)
         for body in in_messages(records, randomness):
             done = await processor.process(queue.put(body))
             assert (done.retry_after, done.doom, done.counts.failed, done.counts.resent) == (None, None, 0, 0)
@@ -104,7 +104,7 @@ async def test_an_object_that_waits_to_be_tried_again_gives_way_to_the_newer_one
 
     (older,) = decode_notification(told(b"older", "0A")).messages
     async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger:
-        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), HashSettings(), sleep=no_pause)
+        processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), WorkerOptions(), sleep=no_pause)
         await processor.process(queue.put(told(b"newer", "0B")))
         reads = list(store.reads)
         done = await processor.process(queue.put(encode(older)))

@@ -9,7 +9,8 @@ import pytest
 
 from auditor.aws.sqs import Outgoing, RefusedEntry
 from auditor.errors import QueueError
-from auditor.hashing.queue.message import LARGE, decode
+from auditor.hashing.limits import LARGE
+from auditor.hashing.queue.message import decode
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.object import ObjectRef
 from tests.support.fakes.hashing import MemoryQueue

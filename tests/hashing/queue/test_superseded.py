@@ -13,7 +13,7 @@ import pytest
 from auditor.errors import CallFailed
 from auditor.hashing.queue.message import decode
 from auditor.hashing.worker.counts import Counts
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -41,7 +41,7 @@ def queue() -> MemoryQueue:
 @pytest.fixture
 def processor(queue: MemoryQueue, ledger: Ledger, store: Store) -> Processor:
     engines = EnginePool(Buckets(bucket=store))
-    return Processor(queue, queue.dead_letters, ledger, engines, HashSettings(), sleep=no_pause)
+    return Processor(queue, queue.dead_letters, ledger, engines, WorkerOptions(), sleep=no_pause)
 
 
 def record(event: str, sequencer: str, data: bytes = b"newest", **more: str) -> dict[str, Any]:

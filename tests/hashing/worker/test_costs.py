@@ -14,7 +14,7 @@ from auditor.aws.sqs import Received
 from auditor.errors import CallFailed
 from auditor.hashing.queue.message import HashTask, encode, pack
 from auditor.hashing.worker.counts import Counts
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -90,7 +90,7 @@ def queued(store: Classed, *keys: str) -> Received:
 
 def processor_of(store: Classed, ledger: Ledger, *, accept_cost: bool) -> Processor:
     queue = MemoryQueue(MemoryQueue())
-    settings = HashSettings(accept_cost=accept_cost)
+    settings = WorkerOptions(accept_cost=accept_cost)
     return Processor(queue, queue.dead_letters, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
 
 

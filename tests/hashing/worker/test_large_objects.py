@@ -23,7 +23,7 @@ from auditor.hashing.digest.result import Failed, Paused
 from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.message_hasher import after_pause
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Lease, Ledger, Work
@@ -37,7 +37,7 @@ SIZE = 8 * 1024 * KIB + 77
 DATA = random.Random(5).randbytes(SIZE)
 ETAG = etag_of(DATA)
 ALGORITHMS = ("sha256", "sha1", "md5", "crc64nvme")
-SETTINGS = HashSettings(large=512 * KIB, chunk_size=64 * KIB, has_deadline=True, max_hops=60, retry_base=8.0)
+SETTINGS = WorkerOptions(large=512 * KIB, buffer_size=64 * KIB, has_deadline=True, max_hops=60, retry_base=8.0)
 WORK = Work(bucket="bucket", key="big", version_id=None, etag=ETAG, algorithms=("sha256",))
 
 
@@ -79,7 +79,7 @@ def queue(dead: MemoryQueue) -> MemoryQueue:
     return MemoryQueue(dead)
 
 
-Make = Callable[[HashSettings], Processor]
+Make = Callable[[WorkerOptions], Processor]
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ async def test_no_byte_is_hashed_twice(make: Make, queue: MemoryQueue, ledger: L
     assert subject is not None
     read = subject.versions[-1].digests["sha256"].bytes_read
     # What was read ahead at a pause is read again: a few buffers each time.
-    assert SIZE <= read <= SIZE + len(queue.sent) * 4 * SETTINGS.chunk_size
+    assert SIZE <= read <= SIZE + len(queue.sent) * 4 * SETTINGS.buffer_size
 
 
 async def test_continuation_starts_with_no_attempts_and_at_once(make: Make, queue: MemoryQueue) -> None:
@@ -169,7 +169,7 @@ async def test_small_objects_in_hand_are_finished_where_there_is_no_deadline(
     stop = Stop()
     stop.set("told to end")
     small = HashTask("small", None, etag_of(b"small"), 5)
-    settings = HashSettings(large=512 * KIB, chunk_size=64 * KIB)
+    settings = WorkerOptions(large=512 * KIB, buffer_size=64 * KIB)
     done = await make(settings).process(queue.put(message(big(), small)), stop)
     assert done.counts == Counts(messages=1, hashed=1, continued=1)
 
@@ -177,7 +177,7 @@ async def test_small_objects_in_hand_are_finished_where_there_is_no_deadline(
 async def test_hops_end_on_the_dead_letter_queue_and_begin_anew_from_there(
     make: Make, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
-    settings = HashSettings(large=512 * KIB, chunk_size=64 * KIB, has_deadline=True, max_hops=3)
+    settings = WorkerOptions(large=512 * KIB, buffer_size=64 * KIB, has_deadline=True, max_hops=3)
     queue.put(message(big()))
     counts = await drained(queue, make(settings), lambda: StopAfter(12))
     assert counts == Counts(messages=5, continued=4, failed=1, dead_lettered=1)
@@ -309,7 +309,7 @@ async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_
     silent: bool,
 ) -> None:
     monkeypatch.setattr(cutoff, "POLL", 0.01)
-    monkeypatch.setattr(onepass, "_POLL", 0.01)
+    monkeypatch.setattr(onepass, "POLL", 0.01)
 
     class Stalling(Bytes):
         async def readinto(self, buffer: memoryview) -> int:
@@ -351,8 +351,8 @@ async def test_large_object_whose_bucket_is_throttled_is_tried_again_in_place(
     assert done.counts == Counts(messages=1, hashed=1)
 
 
-PLAIN = HashSettings(large=1000)
-LIMITED = HashSettings(large=1000, has_deadline=True)
+PLAIN = WorkerOptions(large=1000)
+LIMITED = WorkerOptions(large=1000, has_deadline=True)
 
 
 @pytest.mark.parametrize(
@@ -366,7 +366,7 @@ LIMITED = HashSettings(large=1000, has_deadline=True)
     ],
 )
 def test_what_is_sent_on_of_an_unfinished_object(
-    settings: HashSettings, size: int, hops: int, checkpoint: dict[str, int] | None, expected: tuple[int, int] | str
+    settings: WorkerOptions, size: int, hops: int, checkpoint: dict[str, int] | None, expected: tuple[int, int] | str
 ) -> None:
     task = HashTask("key", None, "etag", size, attempts=2, hops=hops)
     after = after_pause(Paused(task, checkpoint, 64, "no libcrypto"), settings)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.errors import CredentialsError, LeaseLostError, LedgerError
-from auditor.hashing.digest.object import Save
+from auditor.hashing.digest.options import Save
 from auditor.hashing.digest.result import Failed, Hashed, Paused, Result, Superseded
 from auditor.hashing.queue.message import HashTask
 from auditor.hashing.worker.lease import LeasedHasher, Waiting

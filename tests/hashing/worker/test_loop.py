@@ -11,7 +11,7 @@ import pytest
 from auditor.errors import CallFailed, CredentialsError, LedgerError, QueueError
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -37,7 +37,7 @@ def queue() -> MemoryQueue:
 
 
 def make(queue: MemoryQueue, ledger: Ledger, store: Store, pace: Pace | None = None, concurrency: int = 8) -> Worker:
-    settings = HashSettings(concurrency=concurrency, retry_base=8.0)
+    settings = WorkerOptions(concurrency=concurrency, retry_base=8.0)
     dead = queue.dead_letters
     processor = Processor(queue, dead, ledger, EnginePool(Buckets(bucket=store)), settings, sleep=no_pause)
     worker = Worker(processor, pace or Pace(idle=20), clock=lambda: queue.time)

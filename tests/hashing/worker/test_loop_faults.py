@@ -16,7 +16,7 @@ from auditor.errors import LedgerError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -30,7 +30,7 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import CUT, RESET, SLOW_DOWN, Fault, random_faults
 
 KIB = 1024
-SETTINGS = HashSettings(large=1024 * KIB, chunk_size=64 * KIB, save_seconds=0.0, max_attempts=12, retry_base=8.0)
+SETTINGS = WorkerOptions(large=1024 * KIB, buffer_size=64 * KIB, save_seconds=0.0, max_attempts=12, retry_base=8.0)
 SIZES = (0, 1, 63, 64, 65, 10_000, 64 * KIB, 300 * KIB, 1024 * KIB, 3000 * KIB + 5)
 
 
@@ -218,7 +218,18 @@ class Cut(Store):
 @pytest.mark.parametrize("seed", range(6))
 async def test_body_that_is_cut_at_every_kind_of_point(bench: Bench, size: int, seed: int) -> None:
     chance = random.Random(seed)
-    points = [0, 1, 63, 64, 65, 4095, SETTINGS.chunk_size - 1, SETTINGS.chunk_size, SETTINGS.chunk_size + 1, size - 1]
+    points = [
+        0,
+        1,
+        63,
+        64,
+        65,
+        4095,
+        SETTINGS.buffer_size - 1,
+        SETTINGS.buffer_size,
+        SETTINGS.buffer_size + 1,
+        size - 1,
+    ]
     data = chance.randbytes(size)
     store = Cut({"key": data})
     store.cuts = [point for point in chance.sample(points, k=len(points)) if point < size]

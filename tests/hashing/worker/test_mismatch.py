@@ -11,7 +11,7 @@ import pytest
 
 from auditor.hashing.queue.message import decode
 from auditor.hashing.worker.counts import Counts
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -22,8 +22,8 @@ from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, me
 DATA = b"what lies there" * 100_000
 OURS = hashlib.sha256(DATA).hexdigest()
 STORED = hashlib.sha256(b"what was stored").hexdigest()
-LARGE = HashSettings(large=100_000, chunk_size=64 * 1024)
-SMALL = HashSettings()
+LARGE = WorkerOptions(large=100_000, buffer_size=64 * 1024)
+SMALL = WorkerOptions()
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def queue() -> MemoryQueue:
 
 @pytest.mark.parametrize("settings", [SMALL, LARGE], ids=["small", "large"])
 async def test_mismatch_is_told_kept_as_evidence_and_not_recorded(
-    queue: MemoryQueue, ledger: Ledger, store: Store, caplog: pytest.LogCaptureFixture, settings: HashSettings
+    queue: MemoryQueue, ledger: Ledger, store: Store, caplog: pytest.LogCaptureFixture, settings: WorkerOptions
 ) -> None:
     engines = EnginePool(Buckets(bucket=store))
     processor = Processor(queue, queue.dead_letters, ledger, engines, settings, sleep=no_pause)

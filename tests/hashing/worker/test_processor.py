@@ -14,7 +14,7 @@ from auditor.aws.sqs import Outgoing, RefusedEntry
 from auditor.errors import CallFailed, LedgerError, QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, decode, encode
 from auditor.hashing.worker.counts import Counts
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
@@ -23,7 +23,7 @@ from auditor.s3.engines.pool import EnginePool
 from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, message_of, no_pause
 from tests.support.fakes.ledger import Hooked, failing
 
-SETTINGS = HashSettings(retry_base=8.0)
+SETTINGS = WorkerOptions(retry_base=8.0)
 
 
 def refuse_all(entries: Sequence[Outgoing]) -> list[RefusedEntry]:

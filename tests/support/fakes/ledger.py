@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
-from auditor.model.object import ObjectRef
+from auditor.model.object import AnyVersion
 
 
 class Hooked:
@@ -17,7 +17,9 @@ class Hooked:
         self.inner = inner
         self.hook = hook
 
-    async def known(self, bucket: str, refs: Sequence[ObjectRef], algorithms: Sequence[str]) -> list[Mapping[str, str]]:
+    async def known(
+        self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
+    ) -> list[Mapping[str, str]]:
         self.hook("known")
         return await self.inner.known(bucket, refs, algorithms)
 

@@ -19,7 +19,7 @@ from auditor.aws.sqs import Outgoing, open_queue
 from auditor.hashing.queue.message import MAX_BODY, HashMessage, HashTask, encode, pack
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.model.object import ObjectRef
@@ -68,7 +68,7 @@ async def processing(stub: StubServer, queue: str, ledger: str, **settings: Any)
         connection = Connection(bucket=bucket, region="us-east-1", endpoint_url=stub.url, concurrency=16)
         return ENGINES["direct"](connection)
 
-    async with open_processor(queue, ledger, engine, HashSettings(**settings)) as processor:
+    async with open_processor(queue, ledger, engine, WorkerOptions(**settings)) as processor:
         yield processor
 
 

@@ -14,7 +14,7 @@ from auditor.aws.connection import Connection
 from auditor.hashing.digest.object import hash_threads
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.hashing.worker.counts import Counts
-from auditor.hashing.worker.options import HashSettings
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
 from auditor.model.object import ObjectRef
@@ -79,7 +79,7 @@ async def test_three_gigabytes_over_twenty_deadlines(stub: StubServer, tmp_path:
     counts = Counts()
     async with open_ledger(f"sqlite:{tmp_path / 'ledger.db'}") as ledger, engines:
         with hash_threads() as threads:
-            settings = HashSettings(has_deadline=True, streams=streams)
+            settings = WorkerOptions(has_deadline=True, streams=streams)
             while queue.left:
                 # Each in a processor of its own, as in another invocation.
                 processor = Processor(queue, queue.dead_letters, ledger, engines, settings, executor=threads)
