@@ -1,30 +1,30 @@
-"""What dooms a run is raised; what befalls one object is a value (models.Unread).
+"""The exceptions, as one tree. A failure of one object is no exception, but a value (model.object.Unread).
 
-AuditorError              every error of ours; its text is one sentence for the user
+AuditorError              base of all; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
 |   +-- ConfigError       a wrong line of auditor.toml
-|   +-- RunComplete       a run that is to go on has reached its end
+|   +-- RunComplete       the run to resume is complete already
 +-- RunError              the run cannot go on: exit 1
 |   +-- CredentialsError  no credentials, or expired ones
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
 |   +-- OutputError       the run folder cannot be written
-|   |   +-- RunTaken      another process writes this run, or has written it meanwhile
+|   |   +-- RunTaken      another process writes this run, or has finished it
 |   +-- QueueError        the queue cannot be used
-|   +-- ManifestError     a manifest has a line that means nothing, or two that contradict each other
+|   +-- ManifestError     a manifest has a malformed line, or two lines that contradict each other
 |   +-- LedgerError       the ledger cannot be used
-|       +-- DigestConflict  another digest stands there for the very same object
-|       +-- LeaseLostError  another worker took over
-+-- CheckpointError       a checkpoint that is not one of ours
-+-- MessageError          a malformed queue message: for the dead-letter queue, never for the user
+|       +-- DigestConflict  the ledger has another digest of the same object version
+|       +-- LeaseLostError  another worker took over the lease
++-- CheckpointError       an object checkpoint is damaged or foreign: the object is hashed from its start
++-- MessageError          a queue message is malformed: it goes to the dead-letter queue, no user sees it
 
-CallFailed                one request failed; gather retries it or turns it into Unread, so no user sees it
+CallFailed                one request failed; the caller retries it or makes it Unread, no user sees it
 """
 
 from __future__ import annotations
 
 
 class AuditorError(Exception):
-    """Every error of ours; `str(error)` is one sentence that names the thing and the fix."""
+    """Base of all errors; `str(error)` is one sentence that names the thing and the fix."""
 
     exit_code = 1
 
@@ -36,11 +36,11 @@ class UsageError(AuditorError):
 
 
 class ConfigError(UsageError):
-    """auditor.toml has a key or a value that means nothing."""
+    """auditor.toml has an unknown key or an invalid value."""
 
 
-class RunComplete(UsageError):  # noqa: N818 - it is no fault of anybody's
-    """The run that is to go on has reached its end."""
+class RunComplete(UsageError):  # noqa: N818 - it is no fault
+    """The run to resume is complete already."""
 
 
 class RunError(AuditorError):
@@ -48,11 +48,11 @@ class RunError(AuditorError):
 
 
 class CredentialsError(RunError):
-    """There are no credentials, or S3 does not take them."""
+    """There are no credentials, or AWS refuses them."""
 
 
 class BucketError(RunError):
-    """The bucket does not exist, lies elsewhere, belongs to another account, or cannot be listed."""
+    """The bucket does not exist, is in another region, belongs to another account, or cannot be listed."""
 
 
 class OutputError(RunError):
@@ -60,47 +60,47 @@ class OutputError(RunError):
 
 
 class RunTaken(OutputError):  # noqa: N818 - as above
-    """Another process writes this run, or has written it meanwhile: this one must leave it alone."""
+    """Another process writes this run, or has finished it: this process must not touch it."""
 
 
 class QueueError(RunError):
-    """The queue cannot be reached or refuses us."""
+    """The queue cannot be reached, or refuses a call."""
 
 
 class ManifestError(RunError):
-    """A manifest has a line that means nothing, or two that contradict each other; names the file and the line."""
+    """A manifest has a malformed line, or two that contradict each other. The text names the file and the line."""
 
 
 class LedgerError(RunError):
-    """The ledger cannot be reached or refuses us."""
+    """The ledger cannot be reached, or refuses a call."""
 
 
-class DigestConflict(LedgerError):  # noqa: N818 - the field says "conflict", and it is one
-    """The ledger already holds another digest of the same algorithm for the very same object."""
+class DigestConflict(LedgerError):  # noqa: N818 - "conflict" is the word of the field
+    """The ledger has another digest of the same algorithm for the same object version."""
 
 
 class LeaseLostError(LedgerError):
-    """Another worker took over the work whose lease this one held: what it does from now on must not be written."""
+    """Another worker took over this worker's lease: this worker must not write any more."""
 
 
 class CheckpointError(AuditorError):
-    """A checkpoint is not one of ours, or was changed: the object is hashed from its start."""
+    """An object checkpoint is damaged or foreign: the object is hashed from its start."""
 
 
 class MessageError(AuditorError):
-    """A queue message is not one of ours; its text is the reason given on the dead-letter queue."""
+    """A queue message is malformed. The text is the reason that the dead-letter queue shows."""
 
 
-class CallFailed(Exception):  # noqa: N818 - the failure of a call is a value on its way, not the program's error
+class CallFailed(Exception):  # noqa: N818 - it becomes a value, not an error of the program
     """One request to AWS failed.
 
-    action: the API operation, such as `GetObjectAcl`. code: S3's error code, or the HTTP status as text where the
-    answer has no body (HEAD), or `Timeout`, `ConnectionError`, `Malformed` for what never became an answer.
-    status: HTTP status, 0 where there was no answer. headers: the answer's headers, lower-case names. read: bytes of a
-    body that were put into the reader's buffer before it broke.
+    action: the API operation, such as `GetObjectAcl`. code: S3's error code; the HTTP status as text where the answer
+    has no body (HEAD); `Timeout`, `ConnectionError` or `Malformed` where there is no usable answer. status: the HTTP
+    status, 0 without an answer. headers: the answer's headers, with lower-case names.
     """
 
     read: int = 0
+    """Bytes of a body that were in the reader's buffer when the body broke off."""
 
     def __init__(
         self, action: str, code: str, status: int = 0, message: str = "", headers: dict[str, str] | None = None

@@ -1,6 +1,6 @@
 """Labels of log lines (run, bucket, request, hop), and the cleaning of text for logs.
 
-Labels travel in context variables: of several runs and messages at once each line names its own.
+The labels are in a context variable: each line names its own run and message, however many run at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from auditor.text import harmless
 
 LONGEST: Final = 2000
-"""Characters of a message; keys are part of some, and may have 1,024 bytes."""
+"""Characters of a message. Some messages quote keys, which may have 1,024 bytes."""
 
 LONGEST_LABEL: Final = 256
 _TOKEN: Final = re.compile(r"(x-amz-security-token['\"]?\s*[:=,]\s*(?:b?['\"])?)[^\s'\"\\&]+", re.IGNORECASE)
@@ -23,19 +23,19 @@ _labels: ContextVar[Mapping[str, str | int]] = ContextVar("auditor_log_labels")
 
 
 def clean(text: str) -> str:
-    """One printable line, whatever a server or a key says in it, and no session's token."""
+    """The text as one printable line, without session tokens."""
     return _TOKEN.sub(r"\1***", harmless(text))
 
 
 def labels() -> Mapping[str, str | int]:
-    """What the present task belongs to."""
+    """The labels of the present task."""
     return _labels.get({})
 
 
 @contextmanager
-def bound(**given: str | int | None) -> Iterator[None]:
-    """Label what is logged inside, tasks that are begun there included. None and empty texts label nothing."""
-    new = {name: _bounded(value) for name, value in given.items() if value is not None and value != ""}
+def bound(**values: str | int | None) -> Iterator[None]:
+    """Label the log lines of this block, and of the tasks that it starts. None and empty texts are left out."""
+    new = {name: _bounded(value) for name, value in values.items() if value is not None and value != ""}
     token = _labels.set({**labels(), **new})
     try:
         yield
@@ -48,5 +48,5 @@ def _bounded(value: str | int) -> str | int:
 
 
 def quiet_sdk() -> None:
-    """It warns of every header that it cannot parse, an object's own Expires for one: that is the object's affair."""
+    """Silence botocore's warnings: it warns of every header that it cannot parse, such as an object's own Expires."""
     logging.getLogger("botocore").setLevel(logging.ERROR)

@@ -9,17 +9,20 @@ from auditor.text import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Long work at one moment. what: what is worked on, safe to print. objects: how many are done. detail: more counts.
-
-    expected: how many there were the last time, None where nobody knows. done: this is the end.
-    """
+    """The state of long work at one moment."""
 
     what: str
+    """The name of the work, safe to print."""
     objects: int
+    """Objects done."""
     seconds: float
+    """Since the start."""
     detail: str = ""
+    """More counts."""
     expected: int | None = None
+    """Objects of the last run; None where it is unknown."""
     done: bool = False
+    """The work has ended."""
 
     @property
     def rate(self) -> float:
@@ -28,14 +31,14 @@ class Snapshot:
 
     @property
     def eta(self) -> float | None:
-        """Seconds to go, as far as the last time can tell."""
+        """Seconds to go, by the last run's number of objects; None where that is unknown or passed."""
         if not self.expected or not self.rate or self.objects >= self.expected:
             return None
         return (self.expected - self.objects) / self.rate
 
     @property
     def words(self) -> str:
-        """One line: counts only, never a key."""
+        """One line of counts, without any key."""
         parts = [counted(self.objects, "object"), f"{self.rate:,.0f}/s"]
         if self.eta is not None:
             parts.append(f"about {clock(self.eta)} to go")

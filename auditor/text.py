@@ -1,4 +1,4 @@
-"""Untrusted text, keys above all, made safe to look at: nothing hides, nothing turns the line around."""
+"""Make untrusted text, keys above all, safe to print: no hidden characters, no change of text direction."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 
 
 def visible(text: str) -> str:
-    """`text` with every character that does not print as itself escaped as Python writes it, backslashes doubled.
+    """Escape every unprintable character as Python does, and double the backslashes.
 
-    That covers controls, line ends, bidi controls, zero-width characters, odd spaces and lone surrogates.
+    It covers controls, line ends, bidi controls, zero-width characters, odd spaces and lone surrogates.
     """
     if text.isprintable() and "\\" not in text:
         return text
@@ -19,7 +19,7 @@ def visible(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """As visible(), but leaves backslashes alone: for our own sentences, which may quote what is visible() already."""
+    """As visible(), but keep backslashes: for sentences of ours that may quote text which is visible() already."""
     if text.isprintable():
         return text
     return "".join(character if character == "\\" else _shown(character) for character in text)
@@ -37,23 +37,20 @@ def _shown(character: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns that `text` takes on a terminal: wide characters two, combining ones none."""
+    """Columns of `text` on a terminal: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     return sum(_columns(character) for character in text)
 
 
 def shorten(text: str, columns: int) -> str:
-    """`text` if it fits in that many columns, else its beginning and `…`."""
+    """`text` if it fits into so many columns, else its beginning and `…`."""
     if width(text) <= columns:
         return text
-    kept, left = [], columns - 1
-    for character in text:
-        left -= _columns(character)
-        if left < 0:
-            break
-        kept.append(character)
-    return "".join(kept) + "…"
+    end, room = 0, columns - 1
+    while (room := room - _columns(text[end])) >= 0:
+        end += 1
+    return f"{text[:end]}…"
 
 
 def _columns(character: str) -> int:
@@ -63,5 +60,5 @@ def _columns(character: str) -> int:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 object`, `1,234 objects`. noun: one whose plural takes an s."""
+    """`1 object`, `1,234 objects`. noun: its plural must end in s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

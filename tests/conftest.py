@@ -1,4 +1,4 @@
-"""What every test starts from: fake credentials, no configuration of the user's own, and the servers' fixtures."""
+"""The ground of every test: fake credentials, no configuration of the user's, and the servers' fixtures."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+
+import auditor.aws  # noqa: F401 - before a test imports botocore: it must not sign with awscrt
 
 pytest_plugins = ["tests.support.servers.fixtures"]
 pytest.register_assert_rewrite("auditor.ledger.suite")

@@ -1,4 +1,4 @@
-"""An SDK client whose blocking calls run in a thread pool of its own, so that the loop never waits for them."""
+"""An SDK client for the event loop: its blocking calls run in a thread pool of its own."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-from botocore import exceptions as sdk
 from botocore.config import Config
 
 from auditor.aws.failures import sdk_errors
-from auditor.aws.first_call import first_call_alone
-from auditor.aws.session import check_endpoint, custom_endpoint, make_session
-from auditor.errors import UsageError
+from auditor.aws.session import check_endpoint, client_of, custom_endpoint, make_session
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
 
 class ThreadedClient:
-    """One AWS service. Calls raise what faults.translate makes of the SDK's errors: CallFailed, CredentialsError."""
+    """A client of one AWS service. A call raises CallFailed, CredentialsError or UsageError (failures.translate)."""
 
     def __init__(self, client: Any, executor: ThreadPoolExecutor) -> None:
         self._client = client
@@ -29,7 +26,7 @@ class ThreadedClient:
         self.endpoint: str = client.meta.endpoint_url
 
     async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """operation: the API's name, "BatchGetItem". Arguments and answer are the API's members."""
+        """Make one call. operation: the API's name, such as BatchGetItem. Arguments and answer: the API's members."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._send, operation, arguments)
 
     def _send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +54,7 @@ _METHODS = {
     "Invoke": "invoke",
     "Publish": "publish",
 }
-"""Every operation that goes this way, by the SDK's name for it."""
+"""Every operation that a ThreadedClient can call, and the SDK's name for it."""
 
 
 @asynccontextmanager
@@ -70,9 +67,9 @@ async def open_client(
     profile: str | None,
     fips: bool = False,
 ) -> AsyncIterator[ThreadedClient]:
-    """A client of one service, most of `threads` calls at once; endpoint None: AWS, or what the environment says.
+    """A client of one service, with at most `threads` calls at once.
 
-    fips: ask for the FIPS endpoint, whatever the environment says.
+    endpoint_url: None for AWS's own, or the environment's. fips: use the FIPS endpoint, whatever the environment says.
     """
     check_endpoint(endpoint_url)
     config = Config(
@@ -100,9 +97,4 @@ def _make(service: str, config: Config, region: str | None, endpoint_url: str | 
     session = make_session(profile, region)
     if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
         session = make_session(profile, "us-east-1")  # requests must be signed for some region
-    try:
-        return first_call_alone(session.client(service, endpoint_url=endpoint_url, config=config))
-    except sdk.NoRegionError as error:
-        raise UsageError(f"no region is known for {service}: give --region, or set AWS_REGION") from error
-    except (sdk.BotoCoreError, ValueError) as error:
-        raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
+    return client_of(session, service, endpoint_url=endpoint_url, config=config)

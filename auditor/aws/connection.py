@@ -1,4 +1,4 @@
-"""The parameters that reach one bucket: region, endpoint, profile, expected owner."""
+"""The parameters of the connection to one bucket: region, endpoint, profile, expected owner, timeouts."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How to reach one bucket. concurrency: most calls in flight, and the size of every pool.
-
-    expected_owner: 12-digit account sent as ExpectedBucketOwner with every call, or None. requester_pays: send
-    RequestPayer=requester. timeouts: seconds. least_rate: bytes a second that a body must bring while it is waited for,
-    or end as a Timeout (the direct engine's; an SDK waits for as long as some byte comes within each read_timeout).
-    """
+    """The parameters of the connection to one bucket. Timeouts are in seconds."""
 
     bucket: str
     region: str | None = None
     endpoint_url: str | None = None
     profile: str | None = None
     concurrency: int = 64
+    """The limit of calls in flight, and the size of every pool."""
     expected_owner: str | None = None
+    """A 12-digit account that every call sends as ExpectedBucketOwner."""
     requester_pays: bool = False
+    """Send RequestPayer=requester."""
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
     least_rate: float = 1024.0
+    """Bytes a second; the direct engine ends a slower body as a Timeout. An SDK takes one byte a read_timeout."""

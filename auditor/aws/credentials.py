@@ -1,4 +1,4 @@
-"""The credentials of botocore's chain for an event loop: held in memory, and renewed ahead in a thread."""
+"""Hold the credentials of botocore's chain for an event loop, and renew them ahead of time in a thread."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from auditor.errors import AuditorError, CredentialsError
 log = logging.getLogger(__name__)
 
 EVERY: Final = 30.0
-"""Seconds between two looks at the provider: botocore renews in the last fifteen minutes before expiry, when asked."""
+"""Seconds between two looks at the provider. botocore renews in the last fifteen minutes before expiry, if asked."""
 
 PATIENCE: Final = 120.0
-"""Seconds until a provider that does not answer is given up; the next look goes through the whole chain."""
+"""Seconds to wait for the answer of a provider. Then the look is given up, and the next one uses the whole chain."""
 
 _AFTER_ERROR: Final = 5.0
 _SOON: Final = 1.0
-"""Seconds until the next look while one is under way, and while the credentials are about to expire."""
+"""Seconds until the next look, while a look is under way or the credentials expire soon."""
 
 _TOO_LATE: Final = 10.0
-"""Seconds before their expiry from which credentials sign no more; longer than any pause between looks."""
+"""Credentials that expire within so many seconds sign no more. It is longer than any pause between looks."""
 
 _RECENT: Final = 60.0
-"""Seconds for which requests may be under way that carry the credentials from before a renewal."""
+"""For so many seconds after a renewal, S3 may still answer requests that were signed before it."""
 
 _DAY: Final = 24 * 60 * 60
 _NEVER: Final = float("inf")
 
 
 class CredentialProvider(Protocol):
-    """botocore's Credentials: the call blocks, and renews them when they are about to expire."""
+    """botocore's Credentials. The call blocks, and renews the credentials when they expire soon."""
 
     def get_frozen_credentials(self) -> Any:
         """An object with access_key, secret_key and token."""
@@ -55,7 +55,7 @@ Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:
-    """The first provider of botocore's chain that has credentials, in a session of its own. Blocks."""
+    """The first provider of botocore's chain with credentials, in a new session. Blocks."""
     found = aws.core_session(profile).get_credentials()
     if found is None:
         raise sdk.NoCredentialsError
@@ -65,7 +65,7 @@ def load_chain(profile: str | None) -> CredentialProvider:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Look:
-    """One look at the provider, in a thread. afresh: through the whole chain. done: the error, None for success."""
+    """One look at the provider, in a thread. afresh: use the whole chain. done: the error, None for success."""
 
     number: int
     started_at: float
@@ -83,9 +83,9 @@ class _LookResult:
 
 
 class CredentialSource:
-    """Credentials to sign with, from the chain that the SDK engines use. For one event loop; reads nothing when made.
+    """The credentials for one event loop, from the chain that the SDK engines use. The constructor reads nothing.
 
-    load: makes botocore's provider, in a thread; called again after the provider failed to answer. clock: seconds.
+    load: makes botocore's provider, in a thread; it is called again after a provider did not answer. clock: seconds.
     """
 
     def __init__(
@@ -107,13 +107,13 @@ class CredentialSource:
         self._failing = False
 
     def at_hand(self) -> Credentials | None:
-        """The credentials; None when a look at the provider is due, by current(). Saves most requests a coroutine."""
+        """The credentials; None when a look at the provider is due: call current(). It saves a coroutine."""
         return self._held if self._clock() < self._look_at else None
 
     async def current(self) -> Credentials:
-        """The credentials; waits for a look only the first time, and when none are left that are valid.
+        """The credentials. It waits for a look only if it holds none that are valid.
 
-        Raises CredentialsError when that look fails, finds none, or takes too long.
+        Raises CredentialsError when that look fails, finds no credentials, or takes too long.
         """
         if (held := self.at_hand()) is not None:
             return held
@@ -126,9 +126,9 @@ class CredentialSource:
         return self._held
 
     async def renewed(self) -> bool:
-        """True if other credentials are there after S3 called them expired: a request signed anew is worth it.
+        """Look for other credentials after S3 called these expired; True if there are some now.
 
-        Looks through the whole chain, unless they changed just now. Raises CredentialsError as current() does.
+        It uses the whole chain, unless the credentials changed just now. Raises CredentialsError as current() does.
         """
         if self._clock() - self._changed_at < _RECENT:
             return True
@@ -140,14 +140,14 @@ class CredentialSource:
         loop = asyncio.get_running_loop()
         self._begun += 1
         look = self._look = _Look(self._begun, self._clock(), afresh, loop.create_future())
-        # A daemon thread: one that hangs in the loop's own pool would keep the program from ending. The copied context
+        # A daemon thread: a hanging thread of the loop's own pool would keep the program alive. The copied context
         # gives its log lines the labels of the run.
         work = (self._fetch, loop, look, None if afresh else self._provider)
         Thread(target=copy_context().run, args=work, name="auditor-credentials", daemon=True).start()
         return look
 
     def _fetch(self, loop: asyncio.AbstractEventLoop, look: _Look, provider: CredentialProvider | None) -> None:
-        """Runs in the thread."""
+        """Ask the provider. Runs in the thread."""
         answer: _LookResult | Exception
         try:
             provider = provider or self._load()
@@ -161,7 +161,7 @@ class CredentialSource:
             loop.call_soon_threadsafe(self._end, look, answer)
 
     def _end(self, look: _Look, answer: _LookResult | Exception) -> None:
-        """Runs on the loop. A late answer counts unless a newer one came; a late error does not."""
+        """Take a look's answer, on the loop. Ignore a late error, and a late answer after a newer one."""
         in_time = self._look is look
         if in_time:
             self._look = None
@@ -187,7 +187,7 @@ class CredentialSource:
         return self._clock() > self._expires_at - _TOO_LATE
 
     def _warn(self, error: Exception) -> None:
-        """Log the first of several failed renewals while the held credentials are valid."""
+        """Log a failed renewal while the present credentials are valid; the first of several only."""
         if self._held is None or self._expiring():
             return
         self._look_at = self._clock() + _AFTER_ERROR
@@ -196,7 +196,7 @@ class CredentialSource:
         self._failing = True
 
     async def _wait(self, look: _Look) -> Credentials:
-        """Wait for the look; a waiter that is cancelled or gives up takes nothing from the others."""
+        """Wait for the look. Another waiter is not affected when this one is cancelled or gives up."""
         await asyncio.wait([look.done], timeout=max(0.0, look.started_at + self._patience - self._clock()))
         if not look.done.done():
             self._give_up(look)
@@ -207,20 +207,20 @@ class CredentialSource:
         return self._held
 
     def _give_up(self, look: _Look) -> None:
-        """Leave the look and its provider, which may hold a lock for ever."""
+        """Abandon the look and its provider, which may hold a lock for ever."""
         if self._look is look:
             self._look = self._provider = None
 
 
 def _seconds_left(provider: CredentialProvider) -> float:
-    """Seconds until the credentials expire, a day at most: botocore only says if they do within a given time."""
+    """Seconds until the credentials expire, at most a day. botocore only says if they expire within a given time."""
     if not isinstance(provider, RefreshableCredentials):
         return _NEVER
     return float(max(0, bisect_right(range(_DAY), False, key=provider.refresh_needed) - 1))
 
 
 def _sentence(error: Exception) -> str:
-    """One sentence without the SDK's message: a credential process may print secrets."""
+    """One sentence about the failure. It omits the SDK's message, which may quote a credential process's secrets."""
     ours = translate("GetCredentials", error)
     if isinstance(ours, CredentialsError) or isinstance(error, AuditorError):
         return str(ours)

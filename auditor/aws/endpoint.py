@@ -1,7 +1,7 @@
-"""Where a bucket's requests go, and what they are signed for: what the SDK would do, asked of the SDK itself.
+"""Ask the SDK for the server, the region and the service of a bucket's requests.
 
-Partitions, FIPS, dualstack, acceleration, the addressing style, access points, endpoints in the environment and in the
-AWS files: all of it is botocore's to decide. It makes one request here, and the request is caught before it is sent.
+botocore decides on partitions, FIPS, dualstack, acceleration, the addressing style, access points, and endpoints in the
+environment and in the AWS files. It makes one request here, and a handler answers the request before it is sent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSResponse
@@ -19,11 +19,9 @@ from botocore.httpsession import ProxyConfiguration, get_cert_path
 from botocore.utils import get_environ_proxies
 
 from auditor.aws import session as aws
+from auditor.aws.connection import Connection
 from auditor.aws.failures import sdk_errors
 from auditor.errors import UsageError
-
-if TYPE_CHECKING:  # the engines import this module
-    from auditor.aws.connection import Connection
 
 _PORTS: Final = {"http": 80, "https": 443}
 _ALGORITHM: Final = "AWS4-HMAC-SHA256 Credential="
@@ -31,37 +29,36 @@ _ALGORITHM: Final = "AWS4-HMAC-SHA256 Credential="
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One bucket's server.
-
-    host: a name or an address, without brackets; what to connect to, and the name that its certificate must bear.
-    host_header: the same as a request says it, with a port that is not the scheme's own. path_prefix: what comes before
-    `/KEY`, percent-encoded: "", `/BUCKET`, or an endpoint's own path before it. region, service: of the signature.
-    """
+    """The server of one bucket, and the region and service of the signature."""
 
     scheme: str
     host: str
+    """A name, or an address without brackets. The server's certificate must be issued to it."""
     port: int
     host_header: str
+    """The Host header: the host, with the port unless it is the scheme's default."""
     path_prefix: str
+    """The percent-encoded path before `/KEY`: "", `/BUCKET`, or the endpoint's own path before that."""
     region: str
     service: str
 
     @property
     def url(self) -> str:
-        """Scheme, host and port alone."""
+        """Scheme, host and port, without a path."""
         return f"{self.scheme}://{self.host_header}"
 
 
 def resolve_endpoint(connection: Connection) -> Origin:
-    """The bucket's origin. Blocking: it reads files. Raises UsageError, or CredentialsError where there is no profile.
+    """The bucket's origin. Blocking: it reads files. Raises UsageError, or CredentialsError for a missing profile.
 
-    An access point's ARN works as the SDK does it, on Outposts too; a multi-Region one and a directory bucket do not.
+    An access point's ARN works as in the SDK, on Outposts too. A multi-Region access point and a directory bucket are
+    refused.
     """
     return origin_of(*_caught_request(connection))
 
 
 def origin_of(url: str, authorization: str) -> Origin:
-    """The origin to which a request of the SDK's went, from its URL without a key and its Authorization header."""
+    """The origin of a request that the SDK made. url: without a key. authorization: the request's header."""
     aws.check_endpoint(url, "the S3 endpoint")
     if not authorization.startswith(_ALGORITHM):
         raise UsageError("S3 wants other signatures there than those of AWS Signature Version 4: use another --engine")
@@ -82,17 +79,17 @@ def origin_of(url: str, authorization: str) -> Origin:
 
 
 class _Nothing:
-    """The body of an answer that never came."""
+    """The empty body of the answer that the handler gives."""
 
     def stream(self) -> Iterator[bytes]:
         return iter(())
 
 
 def _caught_request(connection: Connection) -> tuple[str, str]:
-    """URL and Authorization of the SDK's HeadBucket: it is answered here, so that nothing is sent.
+    """URL and Authorization header of the SDK's HeadBucket. A handler answers it, so nothing is sent.
 
-    Not a presigned URL: those are for the global endpoint, whatever the region. The keys keep the SDK from looking for
-    credentials, which can take seconds, and which this does not need.
+    A presigned URL would not do: it names the global endpoint, whatever the region. The fake keys keep the SDK from
+    looking for credentials, which can take seconds.
     """
     caught: list[tuple[str, str]] = []
 
@@ -112,7 +109,7 @@ def _caught_request(connection: Connection) -> tuple[str, str]:
             region_name=connection.region or session.region_name or "us-east-1",
             endpoint_url=connection.endpoint_url,
             aws_access_key_id="unused",
-            aws_secret_access_key="unused",  # noqa: S106 - signs what is not sent
+            aws_secret_access_key="unused",  # noqa: S106 - the signed request is not sent
             config=Config(**aws.client_options(connection)),
         )
         try:
@@ -124,10 +121,10 @@ def _caught_request(connection: Connection) -> tuple[str, str]:
 
 
 def tls_context(connection: Connection) -> ssl.SSLContext:
-    """TLS 1.2 or later, verified against the certificates that the SDK would take, for HTTP/1.1. Blocking.
+    """A context for TLS 1.2 or later and HTTP/1.1, with the certificates that the SDK would trust. Blocking.
 
-    They are those of AWS_CA_BUNDLE, else of the profile's ca_bundle, of REQUESTS_CA_BUNDLE, or the SDK's own. An empty
-    setting is none: the SDK verifies nothing then, and this always does. Raises UsageError.
+    They come from AWS_CA_BUNDLE, else from the profile's ca_bundle, REQUESTS_CA_BUNDLE, or the SDK itself. An empty
+    setting counts as none; the SDK would verify nothing then, and this context always verifies. Raises UsageError.
     """
     configured = aws.core_session(connection.profile).get_config_variable("ca_bundle")
     path = configured or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True)
@@ -136,7 +133,7 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_verify_locations(path)
-    except OSError as error:  # what OpenSSL raises is one, too
+    except OSError as error:  # ssl.SSLError is one
         raise UsageError(
             f"no certificates can be read from {path!r} ({error.strerror or type(error).__name__}):"
             " fix AWS_CA_BUNDLE, or ca_bundle in the AWS configuration"
@@ -145,11 +142,11 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
 
 
 def proxy_for(origin: Origin) -> str | None:
-    """URL of the HTTP proxy that HTTP_PROXY or HTTPS_PROXY names for the origin, unless NO_PROXY does; else None."""
+    """URL of the origin's proxy by HTTP_PROXY or HTTPS_PROXY; None without one, or where NO_PROXY has the origin."""
     proxy = ProxyConfiguration(proxies=get_environ_proxies(origin.url)).proxy_url_for(origin.url)
     if not proxy:
         return None
-    # SOCKS has become http://socks5://..; not quoted, for it may hold a password.
+    # botocore makes http://socks5://.. of SOCKS. The error does not quote the URL: it may hold a password.
     if proxy.count("://") > 1 or not aws.is_web_address(proxy):
         raise UsageError(
             f"{origin.scheme.upper()}_PROXY is not the URL of an HTTP proxy: write it like http://proxy.example:3128"

@@ -1,4 +1,4 @@
-"""What a failed call means: botocore's exceptions become CallFailed through one table, and codes are sorted by kind."""
+"""Translate botocore's exceptions to CallFailed, and sort the error codes of AWS by kind."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ THROTTLES: Final = frozenset(
         "ServiceUnavailable",
     }
 )
-"""Codes that ask for fewer calls. HEAD has no body, so its SlowDown is a bare 503."""
+"""Codes that ask for fewer calls. The answer to a HEAD has no body, so its SlowDown is a bare 503."""
 
 CLOCK_SET: Final = "ClockSet"
 CREDENTIALS_RENEWED: Final = "CredentialsRenewed"
-"""S3 refused the request's time, or its credentials, and an engine that signs by itself has others now."""
+"""S3 refused the request's time or credentials, and an engine that signs by itself has replaced them."""
 
 TRANSIENT: Final = frozenset(
     {
@@ -84,17 +84,17 @@ def is_throttle(failure: CallFailed) -> bool:
 
 
 def is_transient(failure: CallFailed) -> bool:
-    """Worth another attempt, as botocore's standard retry mode counts it."""
+    """The call is worth another attempt, by the rules of botocore's standard retry mode."""
     return is_throttle(failure) or failure.code in TRANSIENT or failure.status in (500, 502, 504)
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """The object is not there any more, or the named version is a delete marker (S3 API: 404, 405)."""
+    """The object does not exist any more, or the named version is a delete marker (S3 API: 404, 405)."""
     return failure.code in GONE
 
 
 def doom(failure: CallFailed, bucket: str) -> RunError | None:
-    """The error that ends the run, when this failure would befall every call alike; else None."""
+    """The error that ends the run, where every call would fail in the same way; else None."""
     code = failure.code
     if code in EXPIRED:
         return CredentialsError(f"the credentials have expired ({code}): renew them and run again")
@@ -114,9 +114,9 @@ def doom(failure: CallFailed, bucket: str) -> RunError | None:
 
 
 def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
-    """One sentence that names the thing and the fix. thing: "the queue URL". allow: the IAM actions that it needs.
+    """One sentence that names the thing and the fix.
 
-    absent: the fix where the thing does not exist.
+    thing: such as "the queue URL". allow: the IAM actions that the call needs. absent: the fix for a missing thing.
     """
     code, action = failure.code, failure.action
     if code in ABSENT:
@@ -138,7 +138,7 @@ _LOST = (
     sdk.ConnectionError,  # base of closed, refused, unreachable, TLS and proxy errors
     sdk.HTTPClientError,
     sdk.IncompleteReadError,
-    http.HTTPError,  # the body of an error answer is read outside of botocore's own net
+    http.HTTPError,  # botocore does not translate errors while it reads the body of an error answer
     OSError,
 )
 _NO_CREDENTIALS = (
@@ -155,7 +155,7 @@ _TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, http.TimeoutError, a
 
 
 def from_client_error(action: str, error: Any) -> CallFailed:
-    """A botocore ClientError, whose `response` holds the code, the status and the headers."""
+    """Make a CallFailed of a botocore ClientError, whose `response` holds code, status and headers."""
     meta = error.response.get("ResponseMetadata", {})
     fault = error.response.get("Error", {})
     return CallFailed(
@@ -168,10 +168,10 @@ def from_client_error(action: str, error: Any) -> CallFailed:
 
 
 def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
-    """Any exception of an SDK as one of ours; ours, and what is a bug, come back as they are.
+    """Make an error of ours of an SDK's exception. Errors of ours, and bugs, are returned unchanged.
 
-    lost: what else the SDK's own transport raises where no whole answer came. It is named by whoever uses it, for
-    importing aiohttp takes as long as all of us.
+    lost: the other exceptions of the SDK's transport for an incomplete answer. The caller names them, because importing
+    aiohttp here would double the start-up time.
     """
     if isinstance(error, (AuditorError, CallFailed)):
         return error
@@ -189,7 +189,7 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
     if isinstance(error, (*_LOST, *lost)):
         return CallFailed(action, "ConnectionError", message=str(error)[:500])
     if any(frame.f_globals.get("__name__") in _PARSERS for frame, _ in walk_tb(error.__traceback__)):
-        # A date or a number that is none, an element that is not where it should be: the server's words, not ours.
+        # The server's answer is malformed: a date or a number is invalid, or an element is in the wrong place.
         return CallFailed(action, "Malformed", 200, str(error)[:500])
     if isinstance(error, (sdk.BotoCoreError, ValueError)):
         return UsageError(f"the AWS SDK refuses the settings: {error}")
@@ -198,7 +198,7 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
 
 @contextmanager
 def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Run one SDK call; what it raises leaves as ours, from its cause. lost: as translate() has it."""
+    """Run one SDK call; raise its exceptions as errors of ours, from their cause. lost: see translate()."""
     try:
         yield
     except Exception as error:

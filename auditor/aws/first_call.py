@@ -1,9 +1,9 @@
-"""A client that several threads use makes its first call alone.
+"""Let a client that several threads use make its first call alone.
 
-urllib3 reads the trusted certificates into the client's one TLS context for each connection that it opens. Where two
-threads are the first to do so in the same moment, OpenSSL's list of certificate stores is damaged, and the process dies
-when the context is freed: seldom, but more often where a thread can lose its CPU at any point, as in a small function.
-Once they have been read, reading them again adds nothing to that list.
+urllib3 reads the trusted certificates into the client's one TLS context for each connection that it opens. When two
+threads do so first at the same moment, they damage OpenSSL's list of certificate stores, and the process dies when the
+context is freed. This is rare, but less so on a small Lambda function, where a thread can lose its CPU at any point.
+Once the certificates were read, reading them again adds nothing to that list.
 OpenSSL: X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
 """
 
@@ -13,11 +13,11 @@ from threading import Lock, get_ident
 from typing import Any, Final
 
 LONGEST: Final = 5.0
-"""Seconds that others wait: connecting takes no longer, and the certificates are read right after it."""
+"""Seconds that other threads wait: connecting takes no longer, and the certificates are read right after it."""
 
 
 class FirstCallGate:
-    """Handlers for botocore's events `before-send` and `response-received`, which come in the calling thread."""
+    """Handlers for botocore's events `before-send` and `response-received`, in the thread of the call."""
 
     def __init__(self, longest: float = LONGEST) -> None:
         self._longest = longest
@@ -29,7 +29,7 @@ class FirstCallGate:
         """Wait until another thread's first call has ended."""
         if not self._answered and self._lock.acquire(timeout=self._longest):
             self._caller = get_ident()
-            if self._is_answered():  # meanwhile
+            if self._is_answered():  # while this thread waited
                 self._caller = None
                 self._lock.release()
 
@@ -37,7 +37,7 @@ class FirstCallGate:
         return self._answered
 
     def after(self, exception: Exception | None = None, **_: Any) -> None:
-        """exception: no answer came, so perhaps no connection, and the next call is alone too."""
+        """Let other calls start. exception: no answer came, so the next call is alone too."""
         if self._caller == get_ident():
             self._caller = None
             self._answered = exception is None
@@ -45,7 +45,7 @@ class FirstCallGate:
 
 
 def first_call_alone(client: Any) -> Any:
-    """The boto3 client, with these handlers."""
+    """Register a gate with the boto3 client, and return the client."""
     first = FirstCallGate()
     client.meta.events.register("before-send", first.before)
     client.meta.events.register("response-received", first.after)

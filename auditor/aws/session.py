@@ -1,4 +1,4 @@
-"""Sessions and clients: one place knows how endpoints, profiles, timeouts and retries are set."""
+"""Make sessions and clients of the SDK: the one place that sets endpoints, profiles, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 import boto3
@@ -17,19 +17,17 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 from botocore.utils import parse_timestamp
 
+from auditor.aws.connection import Connection
 from auditor.aws.first_call import first_call_alone
 from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 
-if TYPE_CHECKING:  # the engines import this module
-    from auditor.aws.connection import Connection
-
 SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
-"""Every service that a client may be opened for: the deployed package holds the SDK's data of these alone."""
+"""Every service that the functions use. The deployed package has the SDK's data of no other."""
 
 
 def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
-    """The endpoint that the user set for a service (flag, AWS_ENDPOINT_URL_X, AWS_ENDPOINT_URL, profile), or None."""
+    """The endpoint that a user set for a service: flag, AWS_ENDPOINT_URL_X, AWS_ENDPOINT_URL, profile; else None."""
     if endpoint_url:
         return endpoint_url
     if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
@@ -43,35 +41,29 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
     return str(found) if found else None
 
 
-def _unusable(error: sdk.BotoCoreError) -> UsageError:
-    return UsageError(f"the AWS configuration files cannot be used: {error}")
-
-
 def profile_missing(profile: str | None) -> CredentialsError:
     return CredentialsError(f"there is no AWS profile {profile!r}: see `aws configure list-profiles`, or fix --profile")
 
 
 def is_web_address(url: str) -> bool:
-    """An http(s) URL with a host and, if it has a port, one that can be."""
+    """The text is an http(s) URL with a host, and its port is valid if it has one."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that enclose no address, a port beyond 65535
+    except ValueError:  # no address within brackets, or a port beyond 65535
         return False
 
 
 def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
     """Raise UsageError unless the endpoint is an http(s) URL with a host."""
-    if url is None:
-        return
-    if not is_web_address(url):
+    if url is not None and not is_web_address(url):
         raise UsageError(
             f"{setting} {url!r} is not a URL: write it like https://s3.example.net or http://127.0.0.1:9000"
         )
 
 
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
-    """botocore Config arguments, for boto3 and aioboto3 alike. attempts: 1 where gather does the retries."""
+    """The arguments of botocore's Config, for boto3 and aioboto3. attempts: 1 where gather does the retries."""
     options: dict[str, Any] = {
         "connect_timeout": connection.connect_timeout,
         "read_timeout": connection.read_timeout,
@@ -87,42 +79,42 @@ def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, An
 
 
 def make_session(profile: str | None, region: str | None) -> boto3.Session:
-    """A boto3 session; raises CredentialsError for a profile that does not exist."""
+    """A boto3 session. Raises CredentialsError for a missing profile, UsageError for unusable files."""
     core = core_session(profile)
     with _configuration(profile):
         return boto3.Session(botocore_session=core, region_name=region)
 
 
 def core_session(profile: str | None) -> Any:
-    """The botocore session below one, where no client is wanted; raises as make_session does."""
+    """A botocore session, for callers that need no client. Raises as make_session()."""
     with _configuration(profile):
         core = with_shared_models(botocore.session.Session(profile=profile))
-        core.get_scoped_config()  # else the first setting that is asked for finds out that there is no such profile
+        core.get_scoped_config()  # raises for a missing profile now, not at the first setting
         return core
 
 
 @contextmanager
 def _configuration(profile: str | None) -> Iterator[None]:
-    """What the user's AWS files raise leaves as ours."""
+    """Raise errors of ours for problems with the user's AWS files."""
     try:
         yield
     except sdk.ProfileNotFound as error:
         raise profile_missing(profile) from error
     except sdk.BotoCoreError as error:
-        raise _unusable(error) from error
+        raise UsageError(f"the AWS configuration files cannot be used: {error}") from error
 
 
 def with_shared_models(core: Any) -> Any:
-    """The botocore session, with the service models that this process has read before: a client costs a fifth then."""
+    """Let the botocore session share the service models of this process: a client then costs a fifth. Returns it."""
     loader = _loader(core.get_config_variable("data_path"))
-    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # boto3 appends its own for each session
+    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # boto3 appends its path for each session
     core.register_component("data_loader", loader)
     core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_date)
     return core
 
 
 def parse_date(value: Any) -> datetime:
-    """A date of an answer, for botocore: its own parser, which knows every form, takes up to 7 % of a call's CPU."""
+    """Parse a date of an answer, for botocore. Its own parser knows every form, but takes up to 7 % of a call's CPU."""
     try:
         return any_date(value)
     except (TypeError, ValueError):
@@ -135,25 +127,27 @@ def _loader(data_path: str | None) -> Any:
 
 
 def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:
-    """A boto3 client of a session of its own: thread-safe to use, blocking to make (it reads files)."""
+    """A boto3 client with its own session. It is thread-safe; making it blocks, because it reads files."""
     session = make_session(connection.profile, connection.region)
     region = connection.region or session.region_name or "us-east-1"
+    config = Config(**client_options(connection, attempts=attempts))
+    return without_redirects(client_of(session, service, region_name=region, endpoint_url=endpoint_url, config=config))
+
+
+def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
+    """A client of the session, whose first call is alone. Raises UsageError for settings that the SDK refuses."""
     try:
-        client = session.client(
-            service,
-            region_name=region,
-            endpoint_url=endpoint_url,
-            config=Config(**client_options(connection, attempts=attempts)),
-        )
-        return first_call_alone(without_redirects(client))
+        return first_call_alone(session.client(service, **options))
+    except sdk.NoRegionError as error:
+        raise UsageError(f"no region is known for {service}: give --region, or set AWS_REGION") from error
     except (sdk.BotoCoreError, ValueError) as error:
         raise UsageError(f"the AWS SDK refuses the settings: {error}") from error
 
 
 def without_redirects(client: Any) -> Any:
-    """The client, with one request a call: left alone, botocore asks for the bucket's region and sends the call again.
+    """Keep the client from asking for the bucket's region and sending a call again, and return the client.
 
-    It does so for S3 only, and after every HEAD that ends in 400, which is every object under SSE-C.
+    botocore does so for S3 only, but after every HEAD that ends in 400, as it does for each object under SSE-C.
     """
     client.meta.events.register("before-call.s3", _redirected)
     return client

@@ -1,4 +1,4 @@
-"""Signature Version 4 for S3's requests without a body: what costs is done once, what is left takes microseconds.
+"""Signature Version 4 for S3's requests without a body. The costly parts are computed once a day.
 
 Source: Amazon S3 API reference, "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)".
 """
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from _hashlib import HASH
 
 EMPTY_BODY: Final = sha256(b"").hexdigest()
-"""The payload hash of every request of ours."""
+"""The payload hash of every request that the auditor signs."""
 
 UNSIGNED: Final = frozenset({"expect", "transfer-encoding", "user-agent", "x-amzn-trace-id"})
-"""Headers that are sent and not signed, because what lies between may change them; the SDKs leave out the same."""
+"""Headers that are sent unsigned, because a proxy may change them. The SDKs leave out the same."""
 
 _OURS: Final = frozenset({"host", "authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"})
 _MOST_PREPARED: Final = 64
@@ -30,15 +30,15 @@ _NAME: Final = re.compile(r"[a-z0-9-]+").fullmatch
 _VALUE: Final = re.compile(r"[\t -~]*").fullmatch
 
 Pairs = tuple[tuple[str, str], ...]
-"""Header names, lower-case and in order, each once, and their values."""
+"""Header names, lower-case, sorted, each once, and their values."""
 
 
 class UnsignableError(ValueError):
-    """A key, a query or a header that no request can carry as it is; the text says why, without the value."""
+    """No request can carry this key, query or header. The text says why, without the value."""
 
 
 class Credentials(NamedTuple):
-    """An access key with its secret; token: of temporary credentials, else None. Its repr hides the secrets."""
+    """An access key with its secret. token: of temporary credentials, else None. The repr hides the secrets."""
 
     access_key: str
     secret_key: str
@@ -49,12 +49,12 @@ class Credentials(NamedTuple):
 
 
 def encode_key(key: str) -> str:
-    """A key as S3 wants it in a path: everything but `A-Za-z0-9-._~/` percent-encoded once, nothing normalised."""
+    """Encode a key for a path: everything but `A-Za-z0-9-._~/` is percent-encoded once, nothing is normalised."""
     return key if _PLAIN_KEY(key) else _encoded(key, "/")
 
 
 def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
-    """The canonical query string, which is the one to send: encoded, then in order; a name without a value ends in `=`.
+    """The canonical query string, to be sent as it is: encoded, then sorted; a name without a value ends in `=`.
 
     pairs: names and values, not encoded, in any order.
     """
@@ -69,8 +69,9 @@ def _encoded(text: str, safe: str = "") -> str:
 
 
 class _KeyedHash(NamedTuple):
-    """An HMAC with SHA-256 (RFC 2104) whose key is in: the two hashes go on with each text. The standard library's own
-    object is copied and asked in Python, for twice the CPU.
+    """An HMAC with SHA-256 (RFC 2104) that has absorbed its key. Each text continues copies of the two hashes.
+
+    The standard library's hmac does this in Python, for twice the CPU.
     """
 
     inner: HASH
@@ -78,7 +79,7 @@ class _KeyedHash(NamedTuple):
 
     @classmethod
     def of(cls, key: bytes) -> _KeyedHash:
-        """key: of at most the hash's block of 64 bytes."""
+        """key: at most 64 bytes, the block of SHA-256."""
         block = key.ljust(64, b"\0")
         return cls(sha256(bytes(byte ^ 0x36 for byte in block)), sha256(bytes(byte ^ 0x5C for byte in block)))
 
@@ -91,21 +92,21 @@ class _KeyedHash(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """All of a day's requests that differ in no more than method, path, query and second.
-
-    before, after: the canonical request around the time. keyed: the HMAC that waits for the text to sign.
-    authorization: up to the signature. headers: all to be sent but the time and the authorization.
-    """
+    """The parts of a signature that all requests of a day share, if only method, path, query and second differ."""
 
     before: str
+    """The canonical request before the time."""
     after: str
+    """The canonical request after the time."""
     keyed: _KeyedHash
     authorization: str
+    """The header up to the signature."""
     headers: Pairs
+    """All headers to send but the time and the authorization."""
 
 
 class Signer:
-    """Signs the requests of one region and service. Not for several threads at once."""
+    """Signs the requests of one region and service. It is not thread-safe."""
 
     def __init__(self, region: str, service: str = "s3") -> None:
         self._region = region
@@ -126,11 +127,11 @@ class Signer:
         headers: Pairs,
         now: float,
     ) -> Pairs:
-        """Every header to send, host and authorization included. Raises UnsignableError.
+        """All headers to send, host and authorization included. Raises UnsignableError.
 
-        path, query: as they are sent: `/` and encode_key(), encode_query(). headers: the request's own, lower-case
-        names in order; those of UNSIGNED are sent and not signed. host: with the port, where it is sent. now: seconds
-        since the epoch, by the server's clock.
+        path, query: as sent, `/` and encode_key(), encode_query(). headers: the request's own, lower-case names in
+        order; headers of UNSIGNED are sent unsigned. host: as the Host header has it. now: seconds since the epoch, by
+        the server's clock.
         """
         second = int(now)
         if second != self._second:
@@ -176,7 +177,7 @@ class Signer:
         return prepared
 
     def _key(self, secret: str) -> _KeyedHash:
-        """The day's signing key; credentials that were replaced are forgotten with the day, or with the next ones."""
+        """The day's signing key. The keys of other credentials, and of the day before, are dropped."""
         found = self._keyed.get(secret)
         if found is None:
             key = f"AWS4{secret}".encode()
@@ -197,12 +198,12 @@ def _check(credentials: Credentials, host: str, headers: Pairs) -> None:
 
 
 def check_credentials(credentials: Credentials) -> None:
-    """Raise UnsignableError unless requests can carry them."""
+    """Raise UnsignableError unless a request can carry the credentials."""
     _check_value("authorization", credentials.access_key)
     _check_value("x-amz-security-token", credentials.token or "")
     try:
         credentials.secret_key.encode()
-    except UnicodeEncodeError:  # not its cause: that one quotes the secret
+    except UnicodeEncodeError:  # without its cause, which quotes the secret
         raise UnsignableError("the secret key is no UTF-8") from None
 
 

@@ -1,4 +1,4 @@
-"""The queue between audit and worker: SQS, with calls in batches and failures in plain sentences."""
+"""The SQS queue between audit and worker: calls in batches, failures in plain sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 BATCH: Final = 10
 BATCH_BYTES: Final = 256 * 1024
 MAX_DELAY: Final = 900
-"""Seconds, DelaySeconds' limit."""
+"""The limit of DelaySeconds."""
 THREADS: Final = 8
 
 _REGION: Final = re.compile(r"[a-z]{2,3}(-[a-z]+)+-[0-9]+\Z")
@@ -31,7 +31,7 @@ _SERVICE: Final = frozenset({"sqs", "sqs-fips", "queue"})
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. delay: seconds until it can be received. attributes: message attributes, strings."""
+    """A message to send. delay: seconds until a worker can receive it. attributes: its message attributes."""
 
     body: str
     delay: int = 0
@@ -39,7 +39,7 @@ class Outgoing:
 
     @property
     def size(self) -> int:
-        """Bytes, as SQS counts them: the body, and each attribute's name, type and value."""
+        """Size in bytes as SQS counts it: the body, and each attribute's name, type and value."""
         return len(self.body.encode()) + sum(
             len(name.encode()) + len(value.encode()) + len("String") for name, value in self.attributes.items()
         )
@@ -47,7 +47,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEntry:
-    """An entry of a batch that SQS did not take. sender_fault: sending it again would change nothing."""
+    """A batch's entry that SQS refused. sender_fault: the entry itself is wrong, so sending it again is useless."""
 
     entry: Outgoing
     code: str
@@ -56,7 +56,7 @@ class RefusedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message in hand. receipt: what deletes it. receive_count: how often it was received, this time included."""
+    """A received message. receipt: the handle that deletes it. receive_count: receives so far, this one included."""
 
     id: str
     receipt: str
@@ -65,24 +65,24 @@ class Received:
 
 
 class Queue(Protocol):
-    """Where messages wait. Every method raises errors.QueueError when the queue cannot be used."""
+    """A queue of messages. Every method raises QueueError when the queue cannot be used."""
 
     async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
-        """Send all, in as few calls as the limits allow; returns the entries that were refused."""
+        """Send all entries in as few calls as the limits allow; return the refused ones."""
         ...
 
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
-        """Up to `limit` (10 at most) messages, waiting up to `wait` seconds for the first; hidden for `visibility`."""
+        """Receive at most `limit` (10) messages. Wait up to `wait` seconds; hide them for `visibility` seconds."""
         ...
 
     async def delete(self, receipts: Sequence[str]) -> None: ...
 
     async def hide(self, receipt: str, seconds: int) -> None:
-        """Let the message in hand be received again after so many seconds from now."""
+        """Hide a received message for so many seconds from now; then it can be received again."""
         ...
 
     async def dead_letter_queue(self) -> Queue | None:
-        """The queue that this one's redrive policy names; None where there is none, or none that we may know."""
+        """The queue that the redrive policy names; None without one or without the permission."""
         ...
 
 
@@ -135,14 +135,14 @@ class SqsQueue:
             entries = [{"Id": str(index), "ReceiptHandle": receipt} for index, receipt in enumerate(part)]
             answer = await self._call("DeleteMessageBatch", Entries=entries)
             if failed := answer.get("Failed"):
-                # It will be received once more, and its digests will be known by then.
+                # The messages are received once more. Their digests are known by then.
                 log.warning("%d messages could not be deleted: %s", len(failed), failed[0].get("Code"))
 
     async def hide(self, receipt: str, seconds: int) -> None:
         await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
     def beside(self, arn: str) -> SqsQueue:
-        """The queue of an ARN in this one's account and region: an event names its queue by ARN only."""
+        """The queue of an ARN in the same account and region: an event names its queue by ARN only."""
         name = arn.rpartition(":")[2]
         return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client) if name else self
 
@@ -152,8 +152,8 @@ class SqsQueue:
             policy = answer.get("Attributes", {}).get("RedrivePolicy")
             if not policy:
                 log.warning(
-                    "the queue %s has no dead-letter queue: what cannot be hashed stays on it, and is tried again and"
-                    " again; give it a redrive policy, or set AUDITOR_DEAD_LETTER_QUEUE",
+                    "the queue %s has no dead-letter queue: messages that cannot be hashed stay on it, and are tried"
+                    " again and again; give it a redrive policy, or set AUDITOR_DEAD_LETTER_QUEUE",
                     self.url,
                 )
                 return None
@@ -162,7 +162,7 @@ class SqsQueue:
         except CallFailed as failure:
             if failure.code in DENIED | ABSENT:
                 log.warning(
-                    "the dead-letter queue of %s cannot be known: %s %s", self.url, failure.action, failure.code
+                    "the dead-letter queue of %s cannot be found: %s %s", self.url, failure.action, failure.code
                 )
                 return None
             raise _explained(self.url, failure) from failure
@@ -179,9 +179,9 @@ class SqsQueue:
 async def open_queue(
     url: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> AsyncIterator[SqsQueue]:
-    """The queue of a URL, asked at that URL's own host, in its own region.
+    """The queue of a URL, at the URL's own host and in its own region.
 
-    Where the host is one of AWS's, AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL say where to ask instead.
+    For a host of AWS, AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL name another endpoint.
     """
     host, own_region = _parse(url)
     endpoint = endpoint_url
@@ -202,7 +202,7 @@ async def open_queue(
 
 
 def batches(entries: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Entries in order, at most ten and 256 KiB a batch; one that is larger goes alone."""
+    """Split entries, in order, into batches of at most ten and 256 KiB; a larger entry goes alone."""
     part: list[Outgoing] = []
     size = 0
     for entry in entries:
@@ -227,7 +227,7 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
 
 
 def _parse(url: str) -> tuple[str, str | None]:
-    """Host and, where the host is one of AWS's for SQS, region; raises UsageError for what is no queue's URL."""
+    """Host, and the region where AWS's SQS has that host. Raises UsageError for a text that is no queue's URL."""
     parts = urlsplit(url if is_web_address(url) else "")
     if not parts.hostname or not parts.path.strip("/"):
         raise UsageError(
@@ -243,6 +243,5 @@ def _parse(url: str) -> tuple[str, str | None]:
 
 
 def _explained(url: str, failure: CallFailed) -> QueueError:
-    # A batch needs the permission of the single call.
-    permission = f"sqs:{failure.action.removesuffix('Batch')}"
+    permission = f"sqs:{failure.action.removesuffix('Batch')}"  # a batch needs the permission of the single call
     return QueueError(explain(f"the queue {url}", failure, allow=permission, absent="check --queue and its region"))

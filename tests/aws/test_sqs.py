@@ -72,7 +72,7 @@ async def test_dead_letter_queue_of_the_redrive_policy(
     queue: SqsQueue, sqs: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert await queue.dead_letter_queue() is None
-    assert "has no dead-letter queue: what cannot be hashed stays on it" in caplog.text
+    assert "has no dead-letter queue: messages that cannot be hashed stay on it" in caplog.text
     dead_url = sqs.create_queue(QueueName=f"dead-{uuid4().hex}")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead_url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3})

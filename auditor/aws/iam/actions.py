@@ -21,7 +21,7 @@ ACCOUNT_CALLS: Final = {
     "ListBuckets": "s3:ListAllMyBuckets",
     "GetPublicAccessBlock (account)": "s3:GetAccountPublicAccessBlock",
 }
-"""Calls that name no bucket. GetCallerIdentity needs no permission."""
+"""Calls without a bucket. GetCallerIdentity needs no permission."""
 
 LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}
 ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
@@ -29,29 +29,29 @@ READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 STORE_WRITES: Final = ("s3:DeleteObject", "s3:PutObject")
 STORE_READS: Final = ("s3:GetObject",)
 REPORT_CALLS: Final = ("s3:GetObject", "s3:PutObject")
-"""On the report of a verification, of which nothing is ever removed."""
+"""Calls on the report of a verification, which is never deleted."""
 
 STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
-"""On the run folders. At the level exposure the deployed role writes only: the reports bucket's policy lets it read."""
+"""Calls on the run folders. At level exposure the role may only write; the reports bucket's policy lets it read."""
 
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
 LEDGER_SCANS: Final = ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan")
-"""What going through all keys of a bucket takes: verifying does that, and asks for no batch of keys."""
+"""Calls to read all keys of a bucket. `verify` makes them, and needs no BatchGetItem."""
 
 QUEUE_CALLS: Final = {
     "SendMessageBatch": "sqs:SendMessage",
     "ChangeMessageVisibility": "sqs:ChangeMessageVisibility",
 }
-"""What a function asks of its queues, by API name: a batch needs the permission of the single call."""
+"""Calls of a function on its queues, by API name. A batch needs the permission of the single call."""
 
 ALERT_CALLS: Final = {"Publish": "sns:Publish"}
 HAND_OVER_CALLS: Final = {"Invoke": "lambda:InvokeFunction"}
 POLLING: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
-"""What Lambda does as the function, to bring it its messages (AWS Lambda developer guide, "Using Lambda with SQS")."""
+"""Calls of Lambda with the function's role, to receive messages (Lambda developer guide, "Using Lambda with SQS")."""
 
 ON_FAILURE: Final = ("sqs:SendMessage",)
-"""What Lambda does as the function, to put away an asynchronous event that failed."""
+"""Calls of Lambda with the function's role, to store an asynchronous event that failed."""
 
 LOGGING: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 
@@ -63,12 +63,12 @@ NETWORK: Final = (
     "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
 )
-"""What Lambda does as a function in a VPC (AWS Lambda developer guide, "Giving Lambda functions access to a VPC")."""
+"""Calls of Lambda for a function in a VPC (Lambda developer guide, "Giving Lambda functions access to a VPC")."""
 
 REPORTS_KEY_WRITES: Final = ("kms:GenerateDataKey",)
 REPORTS_KEY_READS: Final = ("kms:Decrypt",)
 REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)
-"""What S3 does for us with the key of the reports bucket, where it has one; at the level exposure as above."""
+"""Calls of S3 for us on the KMS key of the reports bucket; at level exposure see STORE_OBJECT_CALLS."""
 
 AUDITED_KEYS: Final = ("kms:Decrypt",)
-"""What S3 does for us with the keys of the audited objects, where the worker may read those."""
+"""Calls of S3 for us on the KMS keys of the audited objects, if the worker may read them."""

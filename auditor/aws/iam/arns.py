@@ -1,4 +1,4 @@
-"""ARNs as an IAM policy names them, in whichever partition."""
+"""ARNs for IAM policies, of any partition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Arns:
-    """Of one partition. Where a name is all that is known, any region and account will do."""
+    """The ARNs of one partition. They match any region and account where only a name is known."""
 
     partition: str
 
@@ -15,7 +15,7 @@ class Arns:
         return f"arn:{self.partition}:s3:::{name}"
 
     def objects(self, bucket: str, prefix: str = "") -> str:
-        """Those whose keys begin so, to the letter."""
+        """The objects whose keys begin with exactly this prefix."""
         return f"{self.bucket(bucket)}/{_literal(prefix)}*"
 
     def anywhere(self, service: str, resource: str) -> str:
@@ -25,10 +25,10 @@ class Arns:
         return self.anywhere("sqs", name)
 
     def table(self, name: str) -> str:
-        """name: a table's name, or its ARN already."""
+        """name: a table's name or ARN."""
         return name if name.startswith("arn:") else self.anywhere("dynamodb", f"table/{name}")
 
 
 def _literal(prefix: str) -> str:
-    """The prefix for an ARN, where `*`, `?` and `$` would mean something (IAM User Guide, policy variables)."""
+    """Escape `*`, `?` and `$`, which are special in an ARN (IAM User Guide, policy variables)."""
     return "".join(f"${{{character}}}" if character in "*?$" else character for character in prefix)

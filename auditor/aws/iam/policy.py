@@ -1,4 +1,4 @@
-"""The least IAM policy for what is selected: from the calls that a run makes to the actions that allow them."""
+"""The least IAM policy for an audit: the actions that allow the calls of a run, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,32 +25,38 @@ from auditor.model.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The resources of a run beside its targets. acl, head: read for each object. hash: bodies are read too.
-
-    out, manifests: a directory or `s3://BUCKET[/PREFIX]`. queue: an SQS URL. ledger: `sqlite:PATH` or `dynamodb:TABLE`.
-    audited_keys: ARNs of the KMS keys of objects that are hashed. reports_key: ARN of the KMS key of the bucket in out.
-    """
+    """The reads of a run, and its resources beside the targets."""
 
     acl: bool
+    """Read the ACL of each object."""
     head: bool
+    """Read the HEAD of each object."""
     hash: bool = False
+    """Read the bodies too."""
     out: str = ""
+    """A directory or `s3://BUCKET[/PREFIX]`."""
     manifests: str | None = None
+    """As out."""
     queue: str | None = None
+    """An SQS URL."""
     ledger: str | None = None
+    """`sqlite:PATH` or `dynamodb:TABLE`."""
     audited_keys: Sequence[str] = ()
+    """ARNs of the KMS keys of the objects to hash."""
     reports_key: str | None = None
+    """ARN of the KMS key of the bucket in out."""
 
 
 def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> dict[str, Any]:
-    """An IAM policy document that allows an audit of the targets, and nothing else."""
+    """An IAM policy document that allows an audit of the targets and nothing else."""
     arns = Arns(partition)
     return document(
         statement("Account", ACCOUNT_CALLS.values(), ["*"]),
         *_target_statements(targets, access, arns),
-        *([statement("Keys", AUDITED_KEYS, access.audited_keys)] if access.hash and access.audited_keys else ()),
-        *_output_statements(access, arns),
-        *_manifest_statements(access, arns),
+        *key_statements("Keys", AUDITED_KEYS, access.audited_keys if access.hash else ()),
+        *store_statements("Output", STORE_OBJECT_CALLS, access.out, arns),
+        *key_statements("OutputKey", REPORTS_KEY, [access.reports_key] if access.out.startswith("s3://") else ()),
+        *store_statements("Manifests", STORE_OBJECT_CALLS, access.manifests or "", arns),
         *_fixity_statements(access, arns),
     )
 
@@ -71,12 +77,22 @@ def object_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
     return sorted({arns.objects(target.bucket, target.prefix) for target in targets})
 
 
-def place_in_bucket(out: str) -> tuple[str, str] | None:
-    """Bucket and prefix (empty, or ending in `/`) of a place for run folders; None for a directory."""
+def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None]) -> list[dict[str, Any]]:
+    """The statement on KMS keys; none without keys. None is no key."""
+    found = [key for key in keys if key]
+    return [statement(sid, actions, found)] if found else []
+
+
+def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
+    """The statements on `s3://BUCKET[/PREFIX]`, and on the listing of the bucket; none for a directory."""
     if not out.startswith("s3://"):
-        return None
+        return []
     bucket, _, prefix = out.removeprefix("s3://").partition("/")
-    return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+    prefix = prefix.strip("/")
+    return [
+        statement(f"{sid}List", ["s3:ListBucket"], [arns.bucket(bucket)]),
+        statement(sid, actions, [arns.objects(bucket, f"{prefix}/" if prefix else "")]),
+    ]
 
 
 def table_of(ledger: str | None) -> str | None:
@@ -99,31 +115,12 @@ def _target_statements(targets: Sequence[Target], access: Access, arns: Arns) ->
     return statements
 
 
-def _output_statements(access: Access, arns: Arns) -> list[dict[str, Any]]:
-    if (place := place_in_bucket(access.out)) is None:
-        return []
-    return [
-        statement("OutputList", ["s3:ListBucket"], [arns.bucket(place[0])]),
-        statement("Output", STORE_OBJECT_CALLS, [arns.objects(*place)]),
-        *([statement("OutputKey", REPORTS_KEY, [access.reports_key])] if access.reports_key else ()),
-    ]
-
-
-def _manifest_statements(access: Access, arns: Arns) -> list[dict[str, Any]]:
-    if access.manifests is None or (place := place_in_bucket(access.manifests)) is None:
-        return []
-    return [
-        statement("ManifestsList", ["s3:ListBucket"], [arns.bucket(place[0])]),
-        statement("Manifests", STORE_OBJECT_CALLS, [arns.objects(*place)]),
-    ]
-
-
 def _fixity_statements(access: Access, arns: Arns) -> list[dict[str, Any]]:
     statements = []
     if access.queue:
         name = access.queue.rstrip("/").rpartition("/")[2]
         statements.append(statement("Queue", [QUEUE_CALLS["SendMessageBatch"]], [arns.queue(name)]))
     if table := table_of(access.ledger):
-        # Written even where nothing is hashed: S3's own digests, as its word.
+        # An audit writes S3's own checksums even if it hashes nothing.
         statements.append(statement("Ledger", [*LEDGER_READS, *LEDGER_WRITES], [arns.table(table)]))
     return statements

@@ -1,4 +1,4 @@
-"""The policies of the deployed functions' roles, statement for statement as the template has them."""
+"""The policies of the deployed functions' roles, statement for statement as in the template."""
 
 from __future__ import annotations
 
@@ -7,44 +7,54 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from auditor.aws.iam import actions
-from auditor.aws.iam import policy as policies
 from auditor.aws.iam.arns import Arns
-from auditor.aws.iam.policy import bucket_arns, document, object_arns, statement
+from auditor.aws.iam.policy import (
+    bucket_arns,
+    document,
+    key_statements,
+    object_arns,
+    statement,
+    store_statements,
+    table_of,
+)
 from auditor.errors import UsageError
 from auditor.model.target import Target
 
 SERVICE: Final = "s3-auditor"
-"""What the stack and its things are called, with `-STAGE`."""
+"""The prefix of the names of the stack and its resources; `-STAGE` follows."""
 STAGE: Final = "prod"
 LEVEL: Final = "metadata"
-"""Stage and level of a deployment that names none."""
+"""The default stage and level of a deployment."""
 
 Statement = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """The parameters of a deployment. level: None for LEVEL. out: `s3://BUCKET[/PREFIX]` of the reports.
-
-    ledger: `dynamodb:TABLE`. topic: an ARN, None for the stack's own. audited_keys, reports_key: ARNs of KMS keys.
-    in_vpc: the functions run in a VPC.
-    """
+    """The parameters of a deployment."""
 
     stage: str = STAGE
     level: str | None = None
+    """None for LEVEL."""
     out: str = ""
+    """`s3://BUCKET[/PREFIX]` of the reports."""
     ledger: str | None = None
+    """`dynamodb:TABLE`."""
     topic: str | None = None
+    """The ARN of the alerts' topic; None for the stack's own."""
     audited_keys: Sequence[str] = ()
+    """ARNs of the KMS keys of the audited objects."""
     reports_key: str | None = None
+    """ARN of the KMS key of the reports bucket."""
     in_vpc: bool = False
+    """The functions run in a VPC."""
 
     def named(self, thing: str) -> str:
         return f"{SERVICE}-{self.stage}-{thing}"
 
 
 def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """Raises UsageError where the deployment lacks the reports bucket or the ledger."""
+    """The policy of the audit function's role. Raises UsageError if the reports bucket or the ledger is missing."""
     arns, level = Arns(partition), deployment.level or LEVEL
     run_folders = actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS
     return document(
@@ -68,17 +78,16 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
 
 
 def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """Raises UsageError where the deployment has no such function, or lacks the reports bucket or the ledger."""
+    """The policy of the hashing worker's role. Raises UsageError if the worker or a resource is missing."""
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"there is no hashing worker at level {deployment.level}: use --level fixity")
     arns = Arns(partition)
     queues = {name: arns.queue(deployment.named(name)) for name in ("hash", "notifications", "dead-letters")}
-    keys = deployment.audited_keys
     received = [actions.QUEUE_CALLS["ChangeMessageVisibility"], *actions.POLLING]
     return document(
         statement("Bucket", [actions.BUCKET_CALLS["HeadBucket"]], bucket_arns(targets, arns)),
         statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
-        *([statement("Keys", actions.AUDITED_KEYS, keys)] if keys else ()),
+        *key_statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
         statement("Received", received, [queues["hash"], queues["notifications"]]),
         statement("Sent", [actions.QUEUE_CALLS["SendMessageBatch"]], [queues["hash"], queues["dead-letters"]]),
         _ledger(deployment, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
@@ -87,24 +96,23 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
 
 
 def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """Raises UsageError where the deployment has no such function, or lacks the reports bucket or the ledger."""
+    """The policy of the verify function's role. Raises UsageError if the function or a resource is missing."""
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"nothing is verified at level {deployment.level}: use --level fixity")
-    arns, keys = Arns(partition), deployment.audited_keys
-    ledger = [*actions.LEDGER_WRITES, *actions.LEDGER_SCANS]
+    arns = Arns(partition)
     return document(
         statement("Bucket", actions.LISTING_CALLS.values(), bucket_arns(targets, arns)),
         statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
-        *([statement("Keys", actions.AUDITED_KEYS, keys)] if keys else ()),
+        *key_statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
         *_reports(deployment, arns, actions.REPORT_CALLS),
-        _ledger(deployment, ledger, arns),
+        _ledger(deployment, [*actions.LEDGER_WRITES, *actions.LEDGER_SCANS], arns),
         *_own_invocations("verify", deployment, arns),
         *_lambda("verify", deployment, arns),
     )
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """What a function needs that hands on to itself: who hears of it, itself, and where its failures go."""
+    """The statements for a function that hands over to itself: its alerts, its invocation, its failures."""
     return [
         statement(
             "Alerts",
@@ -121,7 +129,7 @@ def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[
 
 
 def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Not even where another policy allows it."""
+    """Deny reading and decrypting objects, even where another policy allows it."""
     contents = sorted({arns.objects(target.bucket) for target in targets})
     nothing: Statement = {"Sid": "NoDecryption", "Effect": "Deny", "Action": ["kms:Decrypt"]}
     key = deployment.reports_key
@@ -132,14 +140,13 @@ def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> l
 
 
 def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
-    """calls: on the reports; where they do not read, the policies of the bucket and of its key allow that."""
-    if (place := policies.place_in_bucket(deployment.out)) is None:
+    """calls: on the reports. If they do not read, the policies of the bucket and of its key allow reading."""
+    if not deployment.out.startswith("s3://"):
         raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
     on_key = actions.REPORTS_KEY if {*actions.STORE_READS} <= {*calls} else actions.REPORTS_KEY_WRITES
     return [
-        statement("ReportsList", ["s3:ListBucket"], [arns.bucket(place[0])]),
-        statement("Reports", calls, [arns.objects(*place)]),
-        *([statement("ReportsKey", on_key, [deployment.reports_key])] if deployment.reports_key else ()),
+        *store_statements("Reports", calls, deployment.out, arns),
+        *key_statements("ReportsKey", on_key, [deployment.reports_key]),
     ]
 
 
@@ -151,13 +158,13 @@ def _dispatch(deployment: Deployment, arns: Arns) -> list[Statement]:
 
 
 def _ledger(deployment: Deployment, actions: Sequence[str], arns: Arns) -> Statement:
-    if (table := policies.table_of(deployment.ledger)) is None:
+    if (table := table_of(deployment.ledger)) is None:
         raise UsageError("the deployed ledger is a DynamoDB table: name it with --ledger dynamodb:TABLE")
     return statement("Ledger", actions, [arns.table(table)])
 
 
 def _lambda(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """What Lambda itself does as the function."""
+    """The statements for the calls that Lambda itself makes with the function's role."""
     group = arns.anywhere("logs", f"log-group:/aws/lambda/{deployment.named(function)}:*")
     network = [statement("Network", actions.NETWORK, ["*"])] if deployment.in_vpc else []
     return [statement("Logs", actions.LOGGING, [group]), *network]
