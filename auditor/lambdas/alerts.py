@@ -1,4 +1,4 @@
-"""Alerts: one short message to an SNS topic when a run has a hole or failed; counts and prefixes, never keys."""
+"""Alerts: one short message to an SNS topic when a run fails or has holes; it has counts and prefixes, never keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST: Final = 1000
 
 class Topic(Protocol):
     async def publish(self, subject: str, message: str) -> None:
-        """Raises RunError when the message was not taken."""
+        """Raises RunError when the topic refuses the message."""
         ...
 
 
@@ -38,7 +38,7 @@ class SnsTopic:
 
 
 def hole_message(summary: Summary) -> str | None:
-    """What to say of a finished run; None when it saw everything."""
+    """The alert of a finished run; None: the run has no holes."""
     missing = holes(summary)
     if not missing:
         return None
@@ -54,12 +54,12 @@ def hole_message(summary: Summary) -> str | None:
     return "\n".join(lines)
 
 
-def failure_message(what: str, sentence: str) -> str:
-    """what: "An audit"."""
-    return f"{what} failed: {visible(sentence)[:_LONGEST]}"
+def failure_message(noun: str, sentence: str) -> str:
+    """noun: "audit" or "verification"."""
+    return f"The {noun} failed: {visible(sentence)[:_LONGEST]}"
 
 
 async def alert(topic: Topic | None, message: str | None) -> None:
-    """Publish, when there is a topic and something to say."""
+    """Publish the message, where there are a topic and a message."""
     if topic is not None and message is not None:
         await topic.publish(_SUBJECT, message)

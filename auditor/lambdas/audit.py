@@ -1,10 +1,11 @@
-"""The audit as a function: a schedule's or a person's event in, summaries out; settings: event, environment, file."""
+"""The audit as a Lambda function: the event of a schedule or a person in, summaries out."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from auditor.aio.stop import Stop
@@ -13,10 +14,9 @@ from auditor.config.resources import Resources, open_resources
 from auditor.errors import RunComplete, RunError, RunTaken
 from auditor.lambdas.alerts import alert, hole_message
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.event import Invocation, read_event
-from auditor.lambdas.handover import short_of
+from auditor.lambdas.event import Invocation
 from auditor.lambdas.metrics import of_run
-from auditor.lambdas.targets import EachTarget, failures_told, measure
+from auditor.lambdas.targets import TargetWork, each_target, measure
 from auditor.logs import bound
 from auditor.model.finding import Verdict
 from auditor.model.summary import Summary
@@ -29,39 +29,29 @@ log = logging.getLogger(__name__)
 
 
 class AuditFunction:
-    """Lives as long as its process. engines: opens one for each run, or lends one that is kept for the next event."""
+    """Lives as long as its process. engines: opens one for each run, or lends one that stays open between events."""
 
     def __init__(
         self, environ: Mapping[str, str] = os.environ, *, engines: OpenEngine[EngineChoice] = open_engine
     ) -> None:
         self._environ = environ
-        self._engines = engines
+        opening = partial(open_resources, engines=engines)
+        self._work = TargetWork(function="audit", noun="audit", failed="RunsFailed", opening=opening, run=self._audit)
 
-    async def handle(self, event: Mapping[str, Any], around: FunctionContext) -> dict[str, Any]:
-        """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be run: a target that
-        fails keeps no other from its audit, and is raised at the end.
-
-        Short of the deadline a run stops listing, finishes what is in flight, saves its parts and is handed on; so is
-        each target that was not reached. Without a successor its summary says how to go on.
-
-        A run that another invocation writes, or has ended, is left to that one: of an event that came twice one copy
-        does the work, and the other answers with a sentence in `left`.
+    async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
+        """`{"runs": [SUMMARY, ..]}`, as each_target has it. Near the deadline a run finishes what is in flight, saves
+        its parts and is handed over.
         """
-        async with failures_told(self._environ, around, "RunsFailed", "An audit"):
-            invocation = read_event(event, self._environ)
-            with short_of(around.seconds_left) as stop:
-                turns = EachTarget(what="audit", invocation=invocation, stop=stop, around=around)
-                async with open_resources(invocation.settings, invocation.targets, self._engines) as places:
-                    return await turns.all(lambda target: self._one(target, invocation, places, stop, around))
+        return await each_target(self._work, event, self._environ, context)
 
-    async def _one(
-        self, target: Target, invocation: Invocation, places: Resources, stop: Stop, around: FunctionContext
+    async def _audit(
+        self, target: Target, invocation: Invocation, resources: Resources, stop: Stop, context: FunctionContext
     ) -> Summary:
-        hands_on = around.successor is not None
+        hands_on = context.successor is not None
         audit = Audit(
             target,
             invocation.settings,
-            places,
+            resources,
             stop,
             run_id=invocation.run,
             hop=invocation.hop,
@@ -72,14 +62,14 @@ class AuditFunction:
             summary = await _run(audit)
             goes_on = hands_on and bool(stop) and not summary.complete
             log.info("%s", _outcome(summary, stop if goes_on else None))
-            measure(self._environ, around, of_run(summary, handed_on=goes_on))
+            measure(self._environ, context, of_run(summary, handed_on=goes_on))
         if not goes_on:
-            await alert(around.topic, hole_message(summary))
+            await alert(context.topic, hole_message(summary))
         return summary
 
 
 async def _run(audit: Audit) -> Summary:
-    """The audit's summary; how it failed is logged while the line can still name the run."""
+    """The audit's summary. Its failure is logged here, where the log line still names the run."""
     try:
         return await audit.run()
     except (RunTaken, RunComplete) as other:
@@ -91,7 +81,7 @@ async def _run(audit: Audit) -> Summary:
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:
-    """Counts in a sentence. stop: what the run is handed on for, if it is."""
+    """Counts in a sentence. stop: why the run is handed over; None: it is not."""
     coverage, findings = summary.coverage, sum(summary.findings.values())
     end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
     return (

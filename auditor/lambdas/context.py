@@ -1,4 +1,4 @@
-"""What a Lambda function gets beside its event: the deadline, the next invocation, the alert topic."""
+"""The surroundings of a Lambda function: its deadline, its next invocation, its alert topic, its metrics."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from auditor.lambdas.handover import NextInvocation, OwnFunction
 
 
 def print_line(line: str) -> None:
-    """To the log stream as it is: CloudWatch finds metrics only in lines that are JSON from end to end."""
+    """Write the line to the log unchanged: CloudWatch finds metrics only in lines that are JSON from end to end."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionContext:
-    """What a function has around it. seconds_left: until its deadline. successor: who goes on after it; None: nobody.
+    """seconds_left: until the deadline. successor: takes the work that the deadline leaves; None: nothing does.
 
-    topic: where alerts go; None: nowhere. emit: takes a line of metrics. request: the invocation's ID, for the logs.
+    topic: takes alerts; None: nothing does. emit: takes a line of metrics. request: the invocation's ID, for the logs.
     """
 
     seconds_left: float

@@ -19,7 +19,7 @@ MOST_HOPS: Final = 200
 
 
 class NextInvocation(Protocol):
-    """Whoever goes on."""
+    """Goes on with the work that the deadline left."""
 
     async def invoke(self, event: Mapping[str, Any]) -> None:
         """Start the next invocation with this event, and do not wait for it. Raises RunError."""
@@ -50,14 +50,14 @@ async def _lambda() -> AsyncIterator[Any]:
 
 
 def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
-    """The event that goes on with `target`. event: the present one, whose settings stay. resume:
-    of a run that has begun; None for a target that was not reached.
+    """The event that goes on with `target`. event: the settings of the present event, which stay. resume: of the
+    run; None: the target was not begun.
 
-    Raises RunError past MOST_HOPS: something keeps the run from moving on.
+    Raises RunError past MOST_HOPS: such a run does not progress.
     """
     if hop >= MOST_HOPS:
         raise RunError(f"the work on {target.uri} was handed on {hop} times and is still not complete: it stops here")
-    following = {name: value for name, value in event.items() if name not in ("run", "start_after", "detail")}
+    following = dict(event)
     following |= {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions, "hop": hop + 1}
     if target.stop_at is not None:
         following["stop_at"] = target.stop_at
@@ -71,12 +71,12 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
 DEADLINE: Final = "the deadline is near"
 MARGIN_SECONDS: Final = 45.0
 MARGIN_SHARE: Final = 0.25
-"""Work is left this long before the deadline, or a quarter of the time left at the start where that is less."""
+"""Work stops this long before the deadline, or by a quarter of the time left at the start where that is less."""
 
 
 @contextmanager
-def short_of(seconds_left: float | None) -> Iterator[Stop]:
-    """A stop that is set at the margin before the deadline; None: there is none."""
+def stop_before_deadline(seconds_left: float | None) -> Iterator[Stop]:
+    """A stop that is set at the margin before the deadline. seconds_left: None: there is no deadline."""
     stop = Stop()
     if seconds_left is None:
         yield stop

@@ -1,4 +1,4 @@
-"""The hashing worker as a function: SQS batches in, the ids of failed messages out; settings: environment, file."""
+"""The hashing worker as a Lambda function: SQS batches in, the ids of failed messages out."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from auditor.config.file import load_settings
 from auditor.errors import AuditorError, UsageError
 from auditor.hashing.worker.loop import processor_of
 from auditor.hashing.worker.processor import Processor, leave
-from auditor.lambdas.handover import short_of
+from auditor.lambdas.handover import stop_before_deadline
 from auditor.logs import bound
 
 log = logging.getLogger(__name__)
 
 
 class HashingFunction:
-    """Lives as long as its process; opens its clients with the first event, and keeps them."""
+    """Lives as long as its process; opens its clients with the first event, and reuses them."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -35,7 +35,7 @@ class HashingFunction:
 
         request: the invocation's ID, for the logs. seconds_left: until its deadline; None: there is none.
         """
-        with bound(requestId=request), short_of(seconds_left) as stop:
+        with bound(requestId=request), stop_before_deadline(seconds_left) as stop:
             try:
                 records = event.get("Records") if isinstance(event, Mapping) else None
                 if not isinstance(records, list):
@@ -60,8 +60,8 @@ class HashingFunction:
         return await self._stack.enter_async_context(processor_of(settings, has_deadline=True))
 
 
-def _named(record: Any) -> str:
-    """The message's id: without one a failure could not be told, so that the message would be lost."""
+def _message_id(record: Any) -> str:
+    """The message's id. Without one we could not report a failure, and SQS would delete the message."""
     name = record.get("messageId") if isinstance(record, Mapping) else None
     if not isinstance(name, str) or not name:
         raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
@@ -69,7 +69,7 @@ def _named(record: Any) -> str:
 
 
 def _received(name: str, record: Mapping[str, Any]) -> Received | None:
-    """A record as Lambda hands it on (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None: it is none."""
+    """A record as Lambda passes it (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None: malformed."""
     receipt, body, attributes = record.get("receiptHandle"), record.get("body"), record.get("attributes")
     if not isinstance(receipt, str) or not isinstance(body, str):
         return None
@@ -78,8 +78,8 @@ def _received(name: str, record: Mapping[str, Any]) -> Received | None:
 
 
 async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
-    """The message's id when it failed; then it comes again when its backoff ends, not when the timeout does."""
-    received = _received(name := _named(record), record)
+    """The message's id when it failed. SQS delivers it again after its backoff, not after the visibility timeout."""
+    received = _received(name := _message_id(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)
         return name
@@ -88,6 +88,6 @@ async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
         return None
     queue, arn = processor.queue, record.get("eventSourceARN")
     if isinstance(queue, SqsQueue) and isinstance(arn, str):
-        queue = queue.beside(arn)  # ours, or that of S3's notifications
+        queue = queue.beside(arn)  # the audits' queue, or the queue of S3's notifications
     await leave(queue, received, processed.retry_after)
     return received.id

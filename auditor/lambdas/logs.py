@@ -44,7 +44,7 @@ def _iso(seconds: float) -> str:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """A library's wrong arguments shall not cost the line."""
+    """The record's message; where a library gave wrong arguments, the message without them."""
     try:
         return record.getMessage()
     except Exception:
@@ -52,7 +52,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """An error whose own words fail shall not cost the line either."""
+    """The error's text, even where its own __str__ fails."""
     try:
         return str(error)
     except Exception:
@@ -60,13 +60,13 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> list[str]:
-    """Innermost last; where it is too long the outermost frames are left out."""
+    """The innermost frame last; a long stack loses its outermost frames."""
     lines = [line for entry in traceback.format_exception(error) for line in entry.rstrip("\n").split("\n")]
     return [clean(line)[:LONGEST_LABEL] for line in lines[-STACK_LINES:]]
 
 
 class _Stderr(logging.StreamHandler[Any]):
-    """To what is stderr at the time: the runtime client puts one of its own in its place."""
+    """Writes to the present sys.stderr: Lambda's runtime client replaces it."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -77,16 +77,15 @@ class _Stderr(logging.StreamHandler[Any]):
 
 
 def set_up(environ: Mapping[str, str]) -> None:
-    """From now on all that is logged in this process is JSON lines, libraries and warnings included. A second call
-    does nothing.
+    """Log JSON lines from now on, in libraries and for warnings too. A second call does nothing.
 
-    Our own loggers follow AUDITOR_LOG_LEVEL (INFO). Libraries warn, whatever it says: their DEBUG has headers in it,
-    metadata values and signatures among them.
+    Our own loggers follow AUDITOR_LOG_LEVEL (INFO). Libraries log warnings only: at DEBUG they log headers, with values
+    of metadata and signatures.
     """
     root = logging.getLogger()
     if any(isinstance(handler, _Stderr) for handler in root.handlers):
         return
-    for other in list(root.handlers):  # the runtime client's would write each line once more, in its own form
+    for other in list(root.handlers):  # the runtime client's handler would write each line a second time
         root.removeHandler(other)
     handler = _Stderr()
     handler.setFormatter(JsonLines())
@@ -95,18 +94,18 @@ def set_up(environ: Mapping[str, str]) -> None:
     quiet_sdk()
     logging.captureWarnings(True)
     logging.raiseExceptions = False
-    threading.excepthook = _of_thread
-    sys.unraisablehook = _of_nobody
+    threading.excepthook = _log_of_thread
+    sys.unraisablehook = _log_unraisable
     name = environ.get(LEVEL, "").upper() or "INFO"
     logging.getLogger("auditor").setLevel(name if name in LEVELS else "INFO")
     if name not in LEVELS:
         log.warning("%s is %r: give %s; INFO until then", LEVEL, name[:100], " or ".join(LEVELS))
 
 
-def _of_thread(given: threading.ExceptHookArgs) -> None:
+def _log_of_thread(given: threading.ExceptHookArgs) -> None:
     if given.exc_value is not None:
         log.error("a thread ended with an error", exc_info=given.exc_value)
 
 
-def _of_nobody(given: sys.UnraisableHookArgs) -> None:
-    log.error("%s", given.err_msg or "an error that nobody could be told of", exc_info=given.exc_value)
+def _log_unraisable(given: sys.UnraisableHookArgs) -> None:
+    log.error("%s", given.err_msg or "an error that could not be raised", exc_info=given.exc_value)

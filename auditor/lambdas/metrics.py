@@ -39,11 +39,11 @@ UNITS: Final = {
     "VerificationsFailed": "Count",
     "VerificationsHandedOn": "Count",
 }
-"""Every metric there is, with CloudWatch's unit for it."""
+"""Every metric, with CloudWatch's unit for it."""
 
 
 def of_run(summary: Summary, *, handed_on: bool) -> dict[str, float]:
-    """A run's metrics. One that was handed on counts its objects when it ends; its calls are not counted twice."""
+    """A run's metrics. A run that is handed over counts its objects and calls once, when it ends."""
     if handed_on:
         return {"RunsHandedOn": 1}
     findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}

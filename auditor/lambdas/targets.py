@@ -1,20 +1,21 @@
-"""What functions that audit or verify have in common: targets in turn, what is not reached handed on, failures told."""
+"""Run the targets of an event one after the other, hand over what the deadline left, and report failures."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from auditor.aio.stop import Stop
+from auditor.config.settings import Settings
 from auditor.errors import AuditorError, RunComplete, RunError, RunTaken
 from auditor.lambdas.alerts import alert, failure_message
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.event import Invocation
-from auditor.lambdas.handover import DEADLINE, next_event
+from auditor.lambdas.event import Invocation, read_event
+from auditor.lambdas.handover import DEADLINE, next_event, stop_before_deadline
 from auditor.lambdas.metrics import emf
 from auditor.logs import bound, labels
 from auditor.model.summary import Resume
@@ -41,73 +42,91 @@ class TargetSummary(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
 
-One = Callable[[Target], Awaitable[TargetSummary]]
-"""Does a target's turn, or as much of it as there is time for."""
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EachTarget:
-    """One event's work. what: "audit" or "verification"."""
+class TargetWork(Generic[R]):
+    """What a function does with each target. function: "audit" or "verify", by which its event's settings are known.
 
-    what: str
-    invocation: Invocation
-    stop: Stop
-    around: FunctionContext
+    noun: "audit" or "verification", for people. failed: the metric of a failed invocation. needed: settings without
+    which it cannot work. opening: gives what the targets share. run: works on one target until its end or the stop, and
+    gives its summary.
+    """
 
-    async def all(self, one: One) -> dict[str, Any]:
-        """`{"runs": [SUMMARY, ..]}`. Raises RunError at the end for the targets that failed.
-
-        A run that another invocation writes, or has ended, is left to that one and named in `left`.
-        """
-        summaries: list[TargetSummary] = []
-        failures: list[RunError] = []
-        left: list[str] = []
-        for target in self.invocation.targets:
-            with bound(bucket=target.bucket, hop=self.invocation.hop):
-                try:
-                    summary = None
-                    if not self.stop:
-                        summary = await one(target)
-                        summaries.append(summary)
-                    if self.stop and (summary is None or not summary.complete):
-                        await self._hand_on(target, summary)
-                except (RunTaken, RunComplete) as other:
-                    left.append(str(other))
-                except RunError as error:
-                    failures.append(error)
-        if len(failures) > 1:
-            raise RunError("; ".join(map(str, failures)))
-        if failures:
-            raise failures[0]
-        return {"runs": [summary.to_dict() for summary in summaries], **({"left": left} if left else {})}
-
-    async def _hand_on(self, target: Target, summary: TargetSummary | None) -> None:
-        if self.around.successor is None:
-            if summary is None:
-                raise RunError(f"the {self.what} of {target.uri} was not begun: {DEADLINE}")
-            return
-        resume, hop = summary.resume if summary is not None else None, self.invocation.hop
-        await self.around.successor.invoke(next_event(self.invocation.given, target, hop, resume))
-        with bound(run=resume.run if resume is not None else None):
-            log.info("the %s of %s is handed on to hop %d", self.what, visible(target.uri), hop + 1)
+    function: str
+    noun: str
+    failed: str
+    needed: Sequence[str] = ()
+    opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[R]]
+    run: Callable[[Target, Invocation, R, Stop, FunctionContext], Awaitable[TargetSummary]]
 
 
-def measure(environ: Mapping[str, str], around: FunctionContext, values: Mapping[str, float]) -> None:
-    """One line of metrics; its properties are the labels that the logs have."""
-    service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
-    around.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))
+async def each_target(
+    work: TargetWork[R], event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
+) -> dict[str, Any]:
+    """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError; failures of targets are raised at the end.
 
+    Before the deadline the present target stops and is handed over to the next invocation, as is each target that was
+    not begun. Without a next invocation the summary says how to go on, and a target that was not begun is a failure.
 
-@asynccontextmanager
-async def failures_told(
-    environ: Mapping[str, str], around: FunctionContext, metric: str, what: str
-) -> AsyncIterator[None]:
-    """An AuditorError inside is logged, measured as one of `metric`, alerted as the failure of `what`, and goes on."""
-    with bound(requestId=around.request):
+    A run that another invocation writes or has ended is left to it: when an event is delivered twice one copy does the
+    work, and the other names the run in `left`. An error is logged, measured and alerted before it is raised.
+    """
+    with bound(requestId=context.request):
         try:
-            yield
+            invocation = read_event(event, environ, work.function, work.needed)
+            with stop_before_deadline(context.seconds_left) as stop:
+                async with work.opening(invocation.settings, invocation.targets) as resources:
+                    return await _in_turn(work, invocation, resources, stop, context)
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
-            measure(environ, around, {metric: 1})
-            await alert(around.topic, failure_message(what, str(error)))
+            measure(environ, context, {work.failed: 1})
+            await alert(context.topic, failure_message(work.noun, str(error)))
             raise
+
+
+async def _in_turn(
+    work: TargetWork[R], invocation: Invocation, resources: R, stop: Stop, context: FunctionContext
+) -> dict[str, Any]:
+    summaries: list[TargetSummary] = []
+    failures: list[RunError] = []
+    left: list[str] = []
+    for target in invocation.targets:
+        with bound(bucket=target.bucket, hop=invocation.hop):
+            try:
+                summary = None
+                if not stop:
+                    summary = await work.run(target, invocation, resources, stop, context)
+                    summaries.append(summary)
+                if stop and (summary is None or not summary.complete):
+                    await _hand_over(work.noun, invocation, target, summary, context)
+            except (RunTaken, RunComplete) as other:
+                left.append(str(other))
+            except RunError as error:
+                failures.append(error)
+    if len(failures) > 1:
+        raise RunError("; ".join(map(str, failures)))
+    if failures:
+        raise failures[0]
+    return {"runs": [summary.to_dict() for summary in summaries], **({"left": left} if left else {})}
+
+
+async def _hand_over(
+    noun: str, invocation: Invocation, target: Target, summary: TargetSummary | None, context: FunctionContext
+) -> None:
+    """summary: None for a target that was not begun."""
+    if context.successor is None:
+        if summary is None:
+            raise RunError(f"the {noun} of {target.uri} was not begun: {DEADLINE}")
+        return
+    resume = summary.resume if summary is not None else None
+    await context.successor.invoke(next_event(invocation.given, target, invocation.hop, resume))
+    with bound(run=resume.run if resume is not None else None):
+        log.info("the %s of %s is handed on to hop %d", noun, visible(target.uri), invocation.hop + 1)
+
+
+def measure(environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float]) -> None:
+    """Emit one line of metrics; its properties are the labels that the logs have."""
+    service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
+    context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))

@@ -1,4 +1,4 @@
-"""Verifying as a function: a schedule's or a person's event in, summaries out; handed on to itself at its deadline."""
+"""Verifying as a Lambda function: the event of a schedule or a person in, summaries out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from auditor.config.resources import VerifyResources, open_verify_resources
 from auditor.errors import RunError
 from auditor.lambdas.alerts import alert
 from auditor.lambdas.context import FunctionContext
-from auditor.lambdas.event import Invocation, read_event
-from auditor.lambdas.handover import short_of
-from auditor.lambdas.targets import EachTarget, failures_told, measure
+from auditor.lambdas.event import Invocation
+from auditor.lambdas.targets import TargetWork, each_target, measure
 from auditor.logs import bound
 from auditor.model.target import Target
 from auditor.text import visible
@@ -29,49 +28,44 @@ class VerifyFunction:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
+        self._work = TargetWork(
+            function="verify",
+            noun="verification",
+            failed="VerificationsFailed",
+            needed=("ledger",),
+            opening=open_verify_resources,
+            run=self._verify,
+        )
 
-    async def handle(self, event: Mapping[str, Any], around: FunctionContext) -> dict[str, Any]:
-        """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError for what cannot be verified: a target
-        that fails keeps no other from its turn, and is raised at the end.
-
-        Events are those of an audit (auditor.lambdas.event). Short of the deadline a verification stops, objects in
-        mid-read too, and is handed on with what it has; of an event that came twice one copy does the work.
+    async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
+        """`{"runs": [SUMMARY, ..]}`, as each_target has it. Near the deadline a verification stops, even in the middle
+        of an object, and is handed over with the state of its digests.
         """
-        async with failures_told(self._environ, around, "VerificationsFailed", "A verification"):
-            invocation = read_event(event, self._environ, "verify", ("ledger",))
-            with short_of(around.seconds_left) as stop:
-                turns = EachTarget(
-                    what="verification",
-                    invocation=invocation,
-                    stop=stop,
-                    around=around,
-                )
-                async with open_verify_resources(invocation.settings, invocation.targets) as places:
-                    return await turns.all(lambda target: self._one(target, invocation, places, stop, around))
+        return await each_target(self._work, event, self._environ, context)
 
-    async def _one(
-        self, target: Target, invocation: Invocation, places: VerifyResources, stop: Stop, around: FunctionContext
+    async def _verify(
+        self, target: Target, invocation: Invocation, resources: VerifyResources, stop: Stop, context: FunctionContext
     ) -> VerifySummary:
         hop = Hop(number=invocation.hop, verify_id=invocation.run)
-        verification = Verification(target, invocation.settings, places, stop, hop=hop)
+        verification = Verification(target, invocation.settings, resources, stop, hop=hop)
         with bound(run=verification.verify_id):
             log.info("the verification of %s begins", visible(target.uri))
             summary = await verification.run()
-            goes_on = around.successor is not None and bool(stop) and not summary.complete
+            goes_on = context.successor is not None and bool(stop) and not summary.complete
             log.info("%s", _sentence(summary))
-            measure(self._environ, around, _metrics(summary, handed_on=goes_on))
+            measure(self._environ, context, _metrics(summary, handed_on=goes_on))
             if goes_on and not verification.advanced:
                 raise RunError(
                     f"the verification of {target.uri} came no further in a whole invocation: give the function more"
-                    " time, or verify by prefixes, or with the command on a machine of its own"
+                    " time, verify by prefixes, or run `auditor verify` on a machine of its own"
                 )
         if not goes_on:
-            await alert(around.topic, message(summary))
+            await alert(context.topic, message(summary))
         return summary
 
 
 def message(summary: VerifySummary) -> str | None:
-    """What to say of a verification; None when nothing is wrong: counts and the prefix, never keys."""
+    """The alert of a verification: counts and the prefix, never keys. None: nothing is wrong."""
     outcomes, target = summary.outcomes, summary.target
     wrong = {name: outcomes[name] for name in ("mismatch", "missing", "unreadable") if outcomes[name]}
     if not wrong and summary.complete:
@@ -85,13 +79,13 @@ def message(summary: VerifySummary) -> str | None:
 
 
 def _sentence(summary: VerifySummary) -> str:
-    told = ", ".join(f"{name} {count:,}" for name, count in summary.outcomes.items() if count)
+    counts = ", ".join(f"{name} {count:,}" for name, count in summary.outcomes.items() if count)
     end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
-    return f"{end}: listed {summary.listed:,}, in the ledger alone {summary.ledger_only:,}; {told or 'nothing'}"
+    return f"{end}: listed {summary.listed:,}, in the ledger alone {summary.ledger_only:,}; {counts or 'nothing'}"
 
 
 def _metrics(summary: VerifySummary, *, handed_on: bool) -> dict[str, float]:
-    """One that is handed on counts its objects when it ends."""
+    """A verification that is handed over counts its objects when it ends."""
     if handed_on:
         return {"VerificationsHandedOn": 1}
     outcomes = summary.outcomes
