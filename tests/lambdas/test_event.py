@@ -23,8 +23,9 @@ from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
+from auditor.s3.engines.memory import MemoryEngine
 from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.engine import FakeEngine, ref
+from tests.support.fakes.engine import ref
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency
@@ -242,16 +243,16 @@ async def test_a_run_begins_with_the_connections_that_an_earlier_one_left_open(
         if action == "acl":
             await asyncio.wait_for(together.wait(), 20)
 
-    engine = FakeEngine([ref(f"{number:02}") for number in range(70)], hook=all_of_them)
+    engine = MemoryEngine([ref(f"{number:02}") for number in range(70)], hook=all_of_them)
     engine.open_connections = 60
 
     @asynccontextmanager
-    async def lent(choice: EngineChoice) -> AsyncIterator[FakeEngine]:
+    async def lent(choice: EngineChoice) -> AsyncIterator[MemoryEngine]:
         yield engine
 
     service = AuditFunction(environ(stub, tmp_path, AUDITOR_MAX_RATE="unlimited"), engines=lent)
     done = await service.handle({}, FunctionContext(seconds_left=600.0, emit=lambda line: None))
 
     assert done["runs"][0]["coverage"]["audited"] == 70
-    assert engine.kept is not None
-    assert engine.kept >= 70
+    assert engine.idle is not None
+    assert engine.idle >= 70

@@ -18,13 +18,15 @@ from auditor.model.object import Acl, Ask, Evidence, Grant, Head, Outcome, Skipp
 from auditor.model.target import Target
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.engines.memory import OWNER, Entry, Hook, MemoryEngine
 from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import Listed, pages
 from auditor.s3.object_reader import ObjectReader
-from tests.support.fakes.engine import OWNER, Entry, FakeEngine, FakeTime, Hook, head_of, make_caller, ref
+from tests.support.fakes.engine import FakeTime, make_caller, ref
 from tests.support.loop_blocking import free_loop as free_loop
 
 BOTH: Final = Ask()
+HEAD: Final = Head(etag="etag of k", content_length=1)
 ACL_ONLY: Final = Ask(None, Skipped("not needed"))
 HEAD_ONLY: Final = Ask(Skipped("not needed"), None)
 NEITHER: Final = Ask(Skipped("not needed"), Skipped("not needed"))
@@ -49,7 +51,7 @@ class Run:
         window: int = 2000,
         retry: RetryPolicy | None = None,
     ) -> None:
-        self.engine = FakeEngine(entries, page_size=page_size)
+        self.engine = MemoryEngine(entries, page_size=page_size)
         if hook is not None:
             self.engine.hook = hook
         self.caller = make_caller(permits=ConcurrencyLimit(permits), max_calls=max_calls, retry=retry)
@@ -323,14 +325,16 @@ class TestBudget:
 
 async def read_one(
     hook: Hook, *, ask: Ask = BOTH, version_id: str | None = None, algorithms: tuple[str, ...] = ()
-) -> tuple[Evidence, FakeEngine]:
-    reader, engine, _ = make_reader(hook, ask)
+) -> tuple[Evidence, MemoryEngine]:
     found = replace(ref("k", version_id), checksum_algorithms=algorithms)
+    reader, engine, _ = make_reader(hook, ask, entries=[found])
     return await reader.read(found), engine
 
 
-def make_reader(hook: Hook, ask: Ask = BOTH, time: FakeTime | None = None) -> tuple[ObjectReader, FakeEngine, Caller]:
-    engine = FakeEngine([ref("k")], hook=hook)
+def make_reader(
+    hook: Hook, ask: Ask = BOTH, time: FakeTime | None = None, entries: Sequence[Entry] = (ref("k"),)
+) -> tuple[ObjectReader, MemoryEngine, Caller]:
+    engine = MemoryEngine(entries, hook=hook)
     caller = make_caller(time, retry=RetryPolicy(3))
     return ObjectReader(engine, caller, ask, ("sha256",)), engine, caller
 
@@ -351,16 +355,17 @@ class TestReader:
     async def test_everything_read(self) -> None:
         evidence, engine = await read_one(refuse())
         assert isinstance(evidence.acl, Acl)
-        assert evidence.head == head_of("k")
+        assert evidence.head == HEAD
         assert evidence.outcome is Outcome.AUDITED
         assert [action for action, _ in engine.asked] == ["acl", "head"]
 
     async def test_equal_acls_are_held_but_once(self) -> None:
         grant = Grant(OWNER, "READ")
         reader, engine, _ = make_reader(refuse())
-        engine.acls = {key: Acl(owner, (grant,)) for key, owner in (("a", OWNER), ("b", OWNER), ("c", "other"))}
-        found = [(await reader.read(ref(key))).acl for key in "abc"]
-        assert found == [engine.acls[key] for key in "abc"]
+        acls = [Acl(owner, (grant,)) for owner in (OWNER, OWNER, "other")]
+        refs = [engine.put(key, acl=acl) for key, acl in zip("abc", acls, strict=True)]
+        found = [(await reader.read(ref)).acl for ref in refs]
+        assert found == acls
         assert found[0] is found[1]
 
     async def test_denied_acl_does_not_keep_head_from_being_read(self) -> None:
@@ -417,8 +422,9 @@ class TestReader:
         assert engine.count("list") == 1
 
     async def test_one_proof_speaks_for_all_that_were_refused_before_it(self) -> None:
-        reader, engine, _ = make_reader(refuse(head=("400", 400)), HEAD_ONLY)
-        read = await asyncio.gather(*(reader.read(ref(f"k{number}")) for number in range(20)))
+        refs = [ref(f"k{number}") for number in range(20)]
+        reader, engine, _ = make_reader(refuse(head=("400", 400)), HEAD_ONLY, entries=refs)
+        read = await asyncio.gather(*map(reader.read, refs))
         assert {evidence.head for evidence in read} == {Unread("HeadObject", "SSE-C")}
         assert engine.count("list") == 1
 
@@ -447,7 +453,7 @@ class TestReader:
                 await expired(action, key)
 
         evidence, engine = await read_one(hook, ask=ask)
-        assert evidence.head == head_of("k")
+        assert evidence.head == HEAD
         assert engine.count("head") == 2
 
     async def test_bucket_that_is_gone_ends_a_run_that_only_asks_head(self) -> None:
@@ -471,9 +477,9 @@ class TestReader:
 
     async def test_overwritten_since_it_was_listed_has_heads_values(self) -> None:
         reader, engine, _ = make_reader(refuse())
-        engine.heads["k"] = Head(
-            etag="new", content_length=9, last_modified="2027-01-01T00:00:00Z", storage_class="GLACIER"
-        )
+        stored = engine.find("k")
+        assert stored is not None
+        stored.head = Head(etag="new", content_length=9, last_modified="2027-01-01T00:00:00Z", storage_class="GLACIER")
         evidence = await reader.read(ref("k"))
         assert evidence.changed
         assert (evidence.ref.etag, evidence.ref.size, evidence.ref.storage_class) == ("new", 9, "GLACIER")

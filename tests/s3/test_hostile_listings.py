@@ -9,13 +9,14 @@ import pytest
 from auditor.errors import BucketError
 from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
+from auditor.s3.engines.memory import MemoryEngine
 from auditor.s3.listing import EMPTY_PAGES, pages
-from tests.support.fakes.engine import FakeEngine, make_caller, ref
+from tests.support.fakes.engine import make_caller, ref
 
 Script = Sequence[tuple[Sequence[str], str | None]]
 
 
-class Scripted(FakeEngine):
+class Scripted(MemoryEngine):
     """Pages as written down, keys and the next token; the script begins anew when it ends."""
 
     def __init__(self, script: Script) -> None:
@@ -29,7 +30,7 @@ class Scripted(FakeEngine):
         return Page(tuple(map(ref, keys)), None if token is None else Position(token=token))
 
 
-async def keys_of(engine: FakeEngine, target: Target) -> list[str]:
+async def keys_of(engine: MemoryEngine, target: Target) -> list[str]:
     return [step.key async for page in pages(engine, make_caller(), target) for step in page]
 
 

@@ -14,46 +14,47 @@ from auditor.errors import BucketError, CallFailed
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
+from auditor.s3.engines.memory import MemoryEngine
 from auditor.s3.listing import Listed, pages
-from tests.support.fakes.engine import Entry, FakeEngine, make_caller, ref
+from tests.support.fakes.engine import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
 
 
-async def steps_of(engine: FakeEngine, target: Target, max_calls: int | None = None) -> list[Listed]:
+async def steps_of(engine: MemoryEngine, target: Target, max_calls: int | None = None) -> list[Listed]:
     return [step async for page in pages(engine, make_caller(max_calls=max_calls), target) for step in page]
 
 
-def key_of(entry: Entry) -> str:
+def key_of(entry: ObjectRef | str) -> str:
     return entry if isinstance(entry, str) else entry.key
 
 
 async def test_every_page_is_listed_in_order() -> None:
     keys = [f"k{number:03d}" for number in range(25)]
-    engine = FakeEngine([ref(key) for key in keys], page_size=10)
+    engine = MemoryEngine([ref(key) for key in keys], page_size=10)
     assert [step.key for step in await steps_of(engine, Target("audited"))] == keys
     assert engine.count("list") == 3
 
 
 async def test_range_is_open_at_its_start_and_closed_at_its_end() -> None:
-    engine = FakeEngine([ref(key) for key in "abcdef"], page_size=2)
+    engine = MemoryEngine([ref(key) for key in "abcdef"], page_size=2)
     steps = await steps_of(engine, Target("audited", start_after="b", stop_at="d"))
     assert [step.key for step in steps] == ["c", "d"]
 
 
 async def test_no_page_is_asked_for_beyond_the_end_of_the_range() -> None:
-    engine = FakeEngine([ref(f"k{number:03d}") for number in range(100)], page_size=10)
+    engine = MemoryEngine([ref(f"k{number:03d}") for number in range(100)], page_size=10)
     await steps_of(engine, Target("audited", stop_at="k014"))
     assert engine.count("list") == 2
 
 
 async def test_end_of_the_range_among_delete_markers_is_seen() -> None:
-    engine = FakeEngine([f"k{number:03d}" for number in range(100)], page_size=10)
+    engine = MemoryEngine([f"k{number:03d}" for number in range(100)], page_size=10)
     steps = await steps_of(engine, Target("audited", versions=True, stop_at="k014"))
     assert len(steps) == 15
     assert engine.count("list") == 2
 
 
-class IgnoresStartAfter(FakeEngine):
+class IgnoresStartAfter(MemoryEngine):
     """A server that takes no notice of StartAfter and KeyMarker."""
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
@@ -67,8 +68,8 @@ async def test_server_that_ignores_start_after_makes_no_duplicates() -> None:
 
 
 async def test_delete_marker_counts_with_the_next_object_or_by_itself() -> None:
-    entries: list[Entry] = ["a", "b", ref("b", "1"), ref("c", "1"), "d", "d"]
-    steps = await steps_of(FakeEngine(entries), Target("audited", versions=True))
+    entries: list[ObjectRef | str] = ["a", "b", ref("b", "1"), ref("c", "1"), "d", "d"]
+    steps = await steps_of(MemoryEngine(entries), Target("audited", versions=True))
     assert [(step.key, step.ref is not None, step.delete_markers) for step in steps] == [
         ("b", True, 2),
         ("c", True, 0),
@@ -77,7 +78,7 @@ async def test_delete_marker_counts_with_the_next_object_or_by_itself() -> None:
     ]
 
 
-class Repeats(FakeEngine):
+class Repeats(MemoryEngine):
     """A server whose continuation token leads to the page it came with."""
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
@@ -104,14 +105,14 @@ class TestFailures:
         with pytest.raises(
             BucketError, match=rf"s3://audited/p/ failed \({action}: AccessDenied\): grant {permission}$"
         ):
-            await steps_of(FakeEngine([], hook=deny), Target("audited", "p/", versions))
+            await steps_of(MemoryEngine([], hook=deny), Target("audited", "p/", versions))
 
     async def test_listing_that_fails_in_the_middle(self) -> None:
         async def break_down(asked: str, key: str) -> None:
             if engine.count("list") > 2:
                 raise CallFailed("ListObjectsV2", "InternalError", 500)
 
-        engine = FakeEngine([ref(f"{number}") for number in range(9)], page_size=2, hook=break_down)
+        engine = MemoryEngine([ref(f"{number}") for number in range(9)], page_size=2, hook=break_down)
         with pytest.raises(BucketError, match="InternalError"):
             await steps_of(engine, Target("audited"))
 
@@ -120,19 +121,19 @@ class TestFailures:
             if engine.count("list") % 3:
                 raise CallFailed("ListObjectsV2", "SlowDown", 503)
 
-        engine = FakeEngine([ref(f"{number}") for number in range(9)], page_size=2, hook=slow_down)
+        engine = MemoryEngine([ref(f"{number}") for number in range(9)], page_size=2, hook=slow_down)
         assert len(await steps_of(engine, Target("audited"))) == 9
         assert engine.count("list") == 15
 
     async def test_used_up_budget_is_no_failure_of_the_bucket(self) -> None:
-        engine = FakeEngine([ref(f"{number}") for number in range(9)], page_size=2)
+        engine = MemoryEngine([ref(f"{number}") for number in range(9)], page_size=2)
         with pytest.raises(CallFailed) as caught:
             await steps_of(engine, Target("audited"), max_calls=2)
         assert caught.value.code == "MaxCalls"
         assert engine.count("list") == 2
 
     async def test_versions_are_listed_to_the_end_of_the_key_past_the_budget(self) -> None:
-        engine = FakeEngine([ref("k", f"{number}") for number in range(9)], page_size=2)
+        engine = MemoryEngine([ref("k", f"{number}") for number in range(9)], page_size=2)
         steps = await steps_of(engine, Target("audited", versions=True), max_calls=1)
         assert len(steps) == 9
 
@@ -144,24 +145,24 @@ KEYS: Final = st.one_of(
 
 
 @st.composite
-def buckets(draw: st.DrawFn) -> list[Entry]:
+def buckets(draw: st.DrawFn) -> list[ObjectRef | str]:
     """Versions and delete markers of some keys, in listing order."""
-    entries: list[Entry] = []
+    entries: list[ObjectRef | str] = []
     for key in sorted(draw(st.sets(KEYS, max_size=25)), key=str.encode):
         for number, marker in enumerate(draw(st.lists(st.booleans(), min_size=1, max_size=3))):
             entries.append(key if marker else ref(key, f"v{number}", latest=number == 0))
     return entries
 
 
-def _listed(entries: Sequence[Entry], target: Target, page_size: int) -> tuple[list[ObjectRef], int]:
-    steps = asyncio.run(steps_of(FakeEngine(entries, page_size=page_size), target))
+def _listed(entries: Sequence[ObjectRef | str], target: Target, page_size: int) -> tuple[list[ObjectRef], int]:
+    steps = asyncio.run(steps_of(MemoryEngine(entries, page_size=page_size), target))
     assert [step.key for step in steps] == sorted((step.key for step in steps), key=str.encode)
     return [step.ref for step in steps if step.ref is not None], sum(step.delete_markers for step in steps)
 
 
 @given(entries=buckets(), cuts=st.sets(KEYS, max_size=4), page_size=st.integers(1, 7))
 def test_ranges_that_share_their_ends_are_together_the_flat_listing(
-    entries: list[Entry], cuts: set[str], page_size: int
+    entries: list[ObjectRef | str], cuts: set[str], page_size: int
 ) -> None:
     ends = sorted(cuts, key=str.encode)
     refs: list[ObjectRef] = []

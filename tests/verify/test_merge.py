@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from auditor.errors import LedgerError
 from auditor.ledger.base import KeyRecord, Known, Version
 from auditor.model.target import Target
+from auditor.s3.engines.memory import Entry, MemoryEngine
 from auditor.s3.listing import pages
 from auditor.verify.merge import Pair, merged
-from tests.support.fakes.engine import Entry, FakeEngine, make_caller, ref
+from tests.support.fakes.engine import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
 
 KEYS = st.one_of(
@@ -51,7 +52,7 @@ class Told:
 async def pairs_of(
     entries: Sequence[Entry], subjects: Sequence[KeyRecord], target: Target, page_size: int = 1000
 ) -> list[Pair]:
-    listing = pages(FakeEngine(entries, page_size=page_size), make_caller(), target)
+    listing = pages(MemoryEngine(entries, page_size=page_size), make_caller(), target)
     return [pair async for batch in merged(listing, Told(subjects).all(), target) for pair in batch]
 
 
@@ -99,7 +100,7 @@ async def test_ledger_that_goes_back_proves_nothing() -> None:
 
 
 async def test_what_comes_behind_the_listings_last_page_is_not_called_absent_before_that_page_came() -> None:
-    engine = FakeEngine([ref("a"), ref("b"), ref("z")], page_size=1)
+    engine = MemoryEngine([ref("a"), ref("b"), ref("z")], page_size=1)
     told = Told([subject("a", "null"), subject("c", "null"), subject("zz", "null")])
     target = Target("audited")
     merging = merged(pages(engine, make_caller(), target), told.all(), target)
@@ -111,7 +112,7 @@ async def test_what_comes_behind_the_listings_last_page_is_not_called_absent_bef
 
 async def test_many_absent_keys_are_handed_on_before_they_fill_the_memory() -> None:
     told = [subject(f"{number:06}", "null") for number in range(5000)]
-    listing = pages(FakeEngine([ref("z")]), make_caller(), Target("audited"))
+    listing = pages(MemoryEngine([ref("z")]), make_caller(), Target("audited"))
     sizes = [len(batch) async for batch in merged(listing, Told(told).all(), Target("audited"))]
     assert max(sizes) <= 1001
     assert sum(sizes) == 5001

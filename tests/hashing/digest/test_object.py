@@ -17,14 +17,15 @@ from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable
 from auditor.hashing.queue.message import HashTask
 from auditor.model.digest import ALGORITHMS
-from tests.support.fakes.hashing import Bytes, OneObject
+from auditor.s3.engines.memory import MemoryBody
+from tests.support.fakes.hashing import OneObject
 
 DATA = bytes(range(256)) * 4096
 CRC64NVME_OF_DATA = "9a1e6681572d613b"
 
 
 def holding(data: bytes = DATA, **changes: object) -> OneObject:
-    body = Bytes(data, len(data))
+    body = MemoryBody(data, len(data))
     for name, value in changes.items():
         setattr(body, name, value)
     return OneObject(body)
@@ -82,13 +83,13 @@ async def test_another_size_than_the_task_says_is_not_hashed() -> None:
 
 
 async def test_another_content_length_than_the_size_is_not_hashed() -> None:
-    assert await hash_object(OneObject(Bytes(DATA, len(DATA) - 1)), TASK, ["md5"]) == Failed(
+    assert await hash_object(OneObject(MemoryBody(DATA, len(DATA) - 1)), TASK, ["md5"]) == Failed(
         TASK, "SizeDiffers", retryable=False
     )
 
 
 async def test_body_that_goes_on_after_its_length_is_failed() -> None:
-    engine = OneObject(Bytes(DATA + b"x", len(DATA)))
+    engine = OneObject(MemoryBody(DATA + b"x", len(DATA)))
     assert await hash_object(engine, TASK, ["md5"]) == Failed(TASK, "ByteCount", retryable=False)
 
 

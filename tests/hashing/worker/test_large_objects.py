@@ -29,8 +29,9 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Lease, Ledger, Work
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Span
+from auditor.s3.engines.memory import MemoryBody
 from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, Bytes, MemoryQueue, Store, etag_of, no_pause, until
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause, until
 
 KIB = 1024
 SIZE = 8 * 1024 * KIB + 77
@@ -311,7 +312,7 @@ async def test_object_that_stalls_until_the_deadline_each_time_ends_on_the_dead_
     monkeypatch.setattr(cutoff, "POLL", 0.01)
     monkeypatch.setattr(onepass, "POLL", 0.01)
 
-    class Stalling(Bytes):
+    class Stalling(MemoryBody):
         async def readinto(self, buffer: memoryview) -> int:
             await asyncio.sleep(3600)
             return 0

@@ -23,8 +23,9 @@ from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Body, Engine, Span
+from auditor.s3.engines.memory import MemoryBody
 from auditor.s3.engines.pool import EnginePool
-from tests.support.fakes.hashing import Buckets, Bytes, MemoryQueue, Store, etag_of, no_pause
+from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
 from tests.support.fakes.ledger import Hooked
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import CUT, RESET, SLOW_DOWN, Fault, random_faults
@@ -209,7 +210,7 @@ class Cut(Store):
     @asynccontextmanager
     async def _get(self, key: str, etag: str | None, span: Span | None) -> AsyncIterator[Body]:
         async with super()._get(key, etag, span) as body:
-            if isinstance(body, Bytes) and self.cuts and self.cuts[0] < len(body.data):
+            if isinstance(body, MemoryBody) and self.cuts and self.cuts[0] < len(body.data):
                 body.breaks_at = self.cuts.pop(0)
             yield body
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-import pytest
-
-from auditor.errors import CallFailed
-from auditor.model.object import Head, ObjectRef
-from auditor.s3.engines.base import Body, Engine, ListQuery, Position
+from auditor.model.object import Head
+from auditor.s3.engines.base import Engine, ListQuery
+from auditor.s3.engines.suite.world import failure_of as failure_of
+from auditor.s3.engines.suite.world import list_all as list_all
+from auditor.s3.engines.suite.world import pieces as pieces
+from auditor.s3.engines.suite.world import read as read
 from tests.support.servers.world import StubBucket
 
 CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[object]]]] = {
@@ -56,39 +57,6 @@ EVERYTHING: Final = Head(
     expiration='expiry-date="Fri, 21 Dec 2029 00:00:00 GMT", rule-id="r"',
 )
 """An object of which S3 says all that it can say, but for SSE-C, which excludes KMS."""
-
-
-async def read(engine: Engine, key: str, size: int = 65536) -> bytes:
-    async with engine.get(key, None, None) as body:
-        return b"".join([piece async for piece in pieces(body, size)])
-
-
-async def pieces(body: Body, size: int) -> AsyncIterator[bytes]:
-    """The rest of the body, in pieces of `size` bytes, but for the last."""
-    buffer = memoryview(bytearray(size))
-    while count := await body.readinto(buffer):
-        yield bytes(buffer[:count])
-
-
-async def list_all(engine: Engine, query: ListQuery) -> tuple[list[ObjectRef], list[str], int]:
-    """Refs, keys of delete markers, number of pages."""
-    refs: list[ObjectRef] = []
-    markers: list[str] = []
-    position: Position | None = None
-    for count in range(1, 1000):
-        page = await engine.list_page(query, position)
-        refs += page.refs
-        markers += page.delete_markers
-        if page.next is None:
-            return refs, markers, count
-        position = page.next
-    raise AssertionError("the listing has no end")
-
-
-async def failure_of(engine: Engine, call: Callable[[Engine], Awaitable[object]]) -> CallFailed:
-    with pytest.raises(CallFailed) as caught:
-        await call(engine)
-    return caught.value
 
 
 def put_everything(bucket: StubBucket) -> None:

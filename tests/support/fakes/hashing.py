@@ -14,39 +14,7 @@ from auditor.errors import BucketError, CallFailed, QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.model.object import Acl, Head
 from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Span
-
-
-@dataclass(slots=True)
-class Bytes:
-    """A body in memory; breaks after `breaks_at` bytes, keeps the size of its largest piece."""
-
-    data: bytes
-    length: int
-    etag: str = "etag"
-    breaks_at: int | None = None
-    largest: int = 0
-    position: int = 0
-    stored: dict[str, str] = field(default_factory=dict)
-
-    async def readinto(self, buffer: memoryview) -> int:
-        end = len(self.data) if self.breaks_at is None else min(self.breaks_at, len(self.data))
-        piece = self.data[self.position : min(end, self.position + len(buffer))]
-        buffer[: len(piece)] = piece
-        self.position += len(piece)
-        self.largest = max(self.largest, len(piece))
-        await asyncio.sleep(0)
-        if len(piece) < len(buffer) and end == self.breaks_at:
-            failure = CallFailed("GetObject", "ConnectionError")
-            failure.read = len(piece)
-            raise failure
-        return len(piece)
-
-    def of(self, span: Span | None) -> Bytes:
-        """The same, or a span of it."""
-        if span is None:
-            return self
-        data = self.data[span.first : None if span.last is None else span.last + 1]
-        return Bytes(data, len(data), self.etag)
+from auditor.s3.engines.memory import MemoryBody
 
 
 class GetOnly:
@@ -71,7 +39,7 @@ class GetOnly:
 class OneObject(GetOnly):
     """An engine that holds one body, after a number of failures; remembers how it was asked."""
 
-    body: Bytes
+    body: MemoryBody
     failures: list[CallFailed] = field(default_factory=list)
     asked: list[tuple[str, str | None, str | None]] = field(default_factory=list)
 
@@ -124,7 +92,7 @@ class Store(GetOnly):
             data = self.objects[key]
             if etag not in (None, etag_of(data)):
                 raise CallFailed("GetObject", "PreconditionFailed", 412)
-            yield Bytes(data, len(data), etag_of(data), stored=self.stored.get(key, {})).of(span)
+            yield MemoryBody(data, len(data), etag_of(data), stored=self.stored.get(key, {})).of(span)
         finally:
             self.now -= 1
 

@@ -1,0 +1,76 @@
+"""Checks of ACLs and HEADs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from auditor.model.object import ALL_USERS, Acl, Grant, Head
+from auditor.s3.engines.base import Engine, ListQuery
+from auditor.s3.engines.suite.world import ODD_KEYS, STRANGER, EngineWorld, failure_of, list_all, read, same
+
+
+async def reads_odd_keys_as_they_are(world: EngineWorld) -> None:
+    acl = Acl(world.owner, (Grant(world.owner, "FULL_CONTROL"), Grant(ALL_USERS, "READ")))
+    for name, key in ODD_KEYS.items():
+        world.put(key, key.encode(), metadata={"which": name}, acl=acl)
+    async with world.open() as engine:
+        for name, key in ODD_KEYS.items():
+            same(await engine.get_acl(key, None), acl)
+            same(dict((await engine.head(key, None, checksum=True)).metadata), {"which": name})
+            same(await read(engine, key), key.encode())
+
+
+async def invents_no_values_of_a_bare_object(world: EngineWorld) -> None:
+    world.put("bare", b"", etag="b" * 32, server_side_encryption=None)
+    async with world.open() as engine:
+        head = await engine.head("bare", None, checksum=True)
+        refs, _, _ = await list_all(engine, ListQuery())
+    modified = refs[0].last_modified
+    same(head, Head("b" * 32, 0, last_modified=modified, content_type="binary/octet-stream"))
+
+
+async def gives_checksums_only_when_asked(world: EngineWorld) -> None:
+    world.put("k", checksum_sha256="eA==", checksum_type="COMPOSITE")
+    async with world.open() as engine:
+        asked = await engine.head("k", None, checksum=True)
+        unasked = await engine.head("k", None, checksum=False)
+    same((asked.checksum_sha256, asked.checksum_type), ("eA==", "COMPOSITE"))
+    same((unasked.checksum_sha256, unasked.checksum_type), (None, None))
+
+
+async def gives_grants_in_order(world: EngineWorld) -> None:
+    """To groups and to accounts, of an object that another account owns."""
+    acl = Acl(STRANGER, (Grant(ALL_USERS, "WRITE_ACP"), Grant(STRANGER, "FULL_CONTROL"), Grant(world.owner, "READ")))
+    world.put("k", acl=acl)
+    async with world.open() as engine:
+        same(await engine.get_acl("k", None), acl)
+
+
+async def reads_an_acl_without_grants(world: EngineWorld) -> None:
+    world.put("k", acl=Acl(world.owner, ()))
+    async with world.open() as engine:
+        same(await engine.get_acl("k", None), Acl(world.owner, ()))
+
+
+async def reads_the_named_version(world: EngineWorld) -> None:
+    world.keep_versions()
+    shared = Acl(world.owner, (Grant(world.owner, "FULL_CONTROL"), Grant(ALL_USERS, "READ")))
+    old = world.put("k", b"old", acl=shared).version_id
+    world.put("k", b"newer")
+    async with world.open() as engine:
+        same(len((await engine.get_acl("k", old)).grants), 2)
+        same((await engine.head("k", old, checksum=False)).content_length, 3)
+        async with engine.get("k", old, None) as body:
+            same(body.length, 3)
+
+
+async def fails_for_a_key_that_is_not_there(world: EngineWorld) -> None:
+    calls: Mapping[str, Callable[[Engine], Awaitable[object]]] = {
+        "NoSuchKey GetObjectAcl": lambda engine: engine.get_acl("none", None),
+        "404 HeadObject": lambda engine: engine.head("none", None, checksum=False),
+        "NoSuchKey GetObject": lambda engine: read(engine, "none"),
+    }
+    async with world.open() as engine:
+        for wanted, call in calls.items():
+            failure = await failure_of(engine, call)
+            same((f"{failure.code} {failure.action}", failure.status), (wanted, 404))
