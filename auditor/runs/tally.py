@@ -1,55 +1,43 @@
-"""The running counts of a run: small, cheap to copy, and kept in the checkpoint."""
+"""The counts of an audit; the run checkpoint keeps them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict
 from auditor.model.object import Outcome
 from auditor.model.summary import HASHING, Amount, HashingSummary
+from auditor.runs.counters import Counters
 
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
 CALLS: Final = ("list", "head", "acl", "retried", "throttled")
 REASONS: Final = 100
-"""Most action and code pairs that are told apart; codes come from the server, so their number must be bounded."""
+"""How many pairs of action and code are counted apart; the server invents codes, so their number needs a bound."""
 OTHER: Final = "other other"
-_LATER: Final = frozenset({"left_bytes", "left_objects", "routed"})
-"""What checkpoints of earlier versions do not have."""
 
 
-class Tally:
-    """add() each judgement once. Counts only go up, but for those that move() shifts within hashing."""
+@dataclass(slots=True)
+class Tally(Counters):
+    """The counts of an audit: add() each judgement once. Counts only grow, except that move() shifts them."""
 
-    __slots__ = (
-        "accepted",
-        "calls",
-        "coverage",
-        "findings",
-        "hashing",
-        "left_bytes",
-        "left_objects",
-        "routed",
-        "rules",
-        "unread",
-        "verdicts",
-    )
+    LATER = frozenset({"left_bytes", "left_objects", "routed"})
 
-    def __init__(self) -> None:
-        self.coverage = dict.fromkeys(COVERAGE, 0)
-        self.verdicts: dict[str, int] = {verdict.value: 0 for verdict in Verdict}
-        self.findings: dict[str, int] = {severity.value: 0 for severity in Severity}
-        self.hashing = dict.fromkeys(HASHING, 0)
-        self.calls = dict.fromkeys(CALLS, 0)
-        self.rules: dict[str, int] = {}
-        self.unread: dict[str, int] = {}
-        self.left_objects: dict[str, int] = {}
-        self.left_bytes: dict[str, int] = {}
-        self.routed = {"objects": 0, "bytes": 0}
-        self.accepted = 0
+    accepted: int = 0
+    calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CALLS, 0))
+    coverage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COVERAGE, 0))
+    findings: dict[str, int] = field(default_factory=lambda: {severity.value: 0 for severity in Severity})
+    hashing: dict[str, int] = field(default_factory=lambda: dict.fromkeys(HASHING, 0))
+    left_bytes: dict[str, int] = field(default_factory=dict)
+    left_objects: dict[str, int] = field(default_factory=dict)
+    routed: dict[str, int] = field(default_factory=lambda: {"objects": 0, "bytes": 0})
+    rules: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, int] = field(default_factory=dict)
+    verdicts: dict[str, int] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
 
     def add(self, judgement: Judgement) -> None:
-        """Count one listed object, with its findings and what was unread of it."""
+        """Count one listed object, its findings and its unread facts."""
         evidence = judgement.evidence
         outcome = evidence.outcome
         self.coverage["listed"] += 1
@@ -66,7 +54,7 @@ class Tally:
             self.add_findings(judgement.findings)
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
-        """Findings by themselves: those of the bucket."""
+        """Count findings of the bucket."""
         for finding in findings:
             self.findings[finding.severity.value] += 1
             self.rules[finding.rule] = self.rules.get(finding.rule, 0) + 1
@@ -75,7 +63,7 @@ class Tally:
         self.coverage["delete_markers"] += number
 
     def accept(self, number: int = 1) -> None:
-        """Undecided objects that the configuration accepts; they stay counted as undecided."""
+        """Count undecided objects that the configuration accepts; they also count as undecided."""
         self.accepted += number
 
     def hash(self, state: str, number: int = 1) -> None:
@@ -83,17 +71,17 @@ class Tally:
         self.hashing[state] += number
 
     def move(self, old: str, new: str, number: int = 1) -> None:
-        """Objects whose hashing went on, as from pending to queued."""
+        """Move objects to their next hashing state, as from pending to queued."""
         self.hashing[old] -= number
         self.hashing[new] += number
 
     def leave(self, storage_class: str, size: int) -> None:
-        """A pending object that is not read because its class is charged for it."""
+        """Count a pending object of a storage class that charges for reading."""
         self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + 1
         self.left_bytes[storage_class] = self.left_bytes.get(storage_class, 0) + size
 
     def route(self, size: int) -> None:
-        """An unhashable object that is left to S3 Batch Operations."""
+        """Count an unhashable object that goes to S3 Batch Operations."""
         self.routed["objects"] += 1
         self.routed["bytes"] += size
 
@@ -108,43 +96,8 @@ class Tally:
             routed=Amount(**self.routed),
         )
 
-    def copy(self) -> Self:
-        """As it is now, untouched by what is counted later."""
-        twin = type(self).__new__(type(self))  # no __init__: this runs once an object
-        twin.coverage = self.coverage.copy()
-        twin.verdicts = self.verdicts.copy()
-        twin.findings = self.findings.copy()
-        twin.hashing = self.hashing.copy()
-        twin.calls = self.calls.copy()
-        twin.rules = self.rules.copy()
-        twin.unread = self.unread.copy()
-        twin.left_objects = self.left_objects.copy()
-        twin.left_bytes = self.left_bytes.copy()
-        twin.routed = self.routed.copy()
-        twin.accepted = self.accepted
-        return twin
-
-    def to_dict(self) -> dict[str, Any]:
-        twin = self.copy()
-        return {name: getattr(twin, name) for name in self.__slots__}
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Raises ValueError when `saved` is not what to_dict gave."""
-        tally = cls()
-        if set(saved) | _LATER != set(cls.__slots__):
-            raise ValueError("a tally with other fields")
-        for name, value in saved.items():
-            if name == "accepted":
-                tally.accepted = _count(value)
-                continue
-            if not isinstance(value, dict):
-                raise ValueError(f"a tally whose {name} is no object")
-            getattr(tally, name).update({str(key): _count(number) for key, number in value.items()})
-        return tally
-
     def check(self, hashing: bool = False) -> None:
-        """Raises ValueError when the counts do not add up. hashing: a ledger was asked, so its counts must too."""
+        """Raises ValueError when the counts do not add up. hashing: the run has a ledger, so check those too."""
         coverage = self.coverage
         judged = coverage["audited"] + coverage["undecided"]
         sums = {
@@ -159,9 +112,3 @@ class Tally:
         }
         if broken := [words for words, holds in sums.items() if not holds]:
             raise ValueError(f"the counts do not add up: {'; '.join(broken)}; {self.to_dict()}")
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"not a count: {value!r}")
-    return value

@@ -60,10 +60,12 @@ class VerifyCheckpoint:
         """Raises KeyError, TypeError or ValueError for what to_dict did not give."""
         if not all(isinstance(value[name], str | None) for name in ("begun_after", "start_after")):
             raise ValueError("start_after is no key")
+        tally = VerifyTally.from_dict(value["tally"])
+        tally.check()
         return cls(
             datetime.fromisoformat(value["as_of"]),
             value["begun_after"],
             value["start_after"],
-            VerifyTally.from_dict(value["tally"]),
+            tally,
             {(one["key"], one["version_id"]): one["checkpoint"] for one in value["unfinished"]},
         )
