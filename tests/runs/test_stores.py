@@ -22,7 +22,7 @@ from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import last_listed, read_lines
 from auditor.runs.stores import open_store
-from auditor.runs.stores.base import LockingStore, Store
+from auditor.runs.stores.base import PIECE, LockingStore, Store
 from auditor.runs.stores.s3 import UPDATES, S3Store
 from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
@@ -79,6 +79,17 @@ def test_written_and_read_back(store: Store) -> None:
     store.delete("run/a.json")
     store.delete("run/a.json")
     assert store.get("run/a.json") is None
+
+
+def test_streamed_in_pieces(store: Store) -> None:
+    data = bytes(range(256)) * 5000
+    store.put("reports/large.csv", data)
+    pieces = store.stream("reports/large.csv")
+    assert pieces is not None
+    read = list(pieces)
+    assert b"".join(read) == data
+    assert max(map(len, read)) <= PIECE
+    assert store.stream("reports/none.csv") is None
 
 
 def test_file_is_moved_into_place(store: Store) -> None:

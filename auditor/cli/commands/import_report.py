@@ -13,7 +13,7 @@ from auditor.cli.output import print_json, say
 from auditor.config.resources import connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer, as_json
-from auditor.hashing.batch.report_files import BucketPlace, LocalPlace, Place, bucket_of
+from auditor.hashing.batch.report_files import open_report
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
@@ -26,16 +26,15 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
     given: list[str] = options.reports
-    buckets = [bucket_of(report) for report in given]
-    told = loops.run(_import(settings, list(zip(given, buckets, strict=True))))
+    counts = loops.run(_import(settings, given))
     if options.format == "json":
-        print_json(as_json(told))
+        print_json(as_json(counts))
     else:
-        _print(told)
-    return told.exit_code
+        _print(counts)
+    return counts.exit_code
 
 
-async def _import(settings: Settings, reports: Sequence[tuple[str, str | None]]) -> ImportCounts:
+async def _import(settings: Settings, reports: Sequence[str]) -> ImportCounts:
     rate = RateLimit(settings.max_rate)
 
     @asynccontextmanager
@@ -44,33 +43,26 @@ async def _import(settings: Settings, reports: Sequence[tuple[str, str | None]])
         async with open_in_its_region(settings.engine, connection_to(bucket, settings, BATCH)) as engine:
             yield engine, Caller(bucket, rate=rate, permits=ConcurrencyLimit(BATCH), retry=retry)
 
-    async with ledger_of(settings) as ledger:
-        importer = Importer(ledger, open_bucket)
-        try:
-            with ExitStack() as stack:
-                for report, bucket in reports:
-                    await importer.take(_place(settings, bucket, stack), report)
-        finally:
-            await importer.close()
-    return importer.told
+    with ExitStack() as stack:
+        places = [open_report(report, settings) for report in reports]
+        for store, _ in places:
+            stack.enter_context(store)
+        async with ledger_of(settings) as ledger:
+            importer = Importer(ledger, open_bucket)
+            try:
+                for store, path in places:
+                    await importer.take(store, path)
+            finally:
+                await importer.close()
+    return importer.counts
 
 
-def _place(settings: Settings, bucket: str | None, stack: ExitStack) -> Place:
-    if bucket is None:
-        return LocalPlace()
-    from auditor.runs.stores.s3 import connect
-
-    client = connect(endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region)
-    stack.callback(client.close)
-    return BucketPlace(client, bucket)
-
-
-def _print(told: ImportCounts) -> None:
-    for line in (*told.failures, *told.conflicting):
+def _print(counts: ImportCounts) -> None:
+    for line in (*counts.failures, *counts.conflicting):
         where = visible(f"{line['bucket']}/{line['key']}")
         say(f"s3://{where}: {visible(str(line['code']))}")
     sys.stdout.write(
-        f"{counted(told.recorded, 'digest')} recorded as S3's word, {told.known:,} known before,"
-        f" {told.superseded:,} of objects that are gone or others now, {told.composite:,} composite,"
-        f" {told.unusable:,} not to be used, {told.conflicts:,} other than recorded, {told.failed:,} failed\n"
+        f"{counted(counts.recorded, 'digest')} recorded as S3's word, {counts.known:,} known before,"
+        f" {counts.superseded:,} of objects that are gone or others now, {counts.composite:,} composite,"
+        f" {counts.unusable:,} not to be used, {counts.conflicts:,} other than recorded, {counts.failed:,} failed\n"
     )

@@ -1,4 +1,4 @@
-"""A job that computes checksums, as the request that creates it: described for its owner, never sent by us."""
+"""The request that creates a checksum job of S3 Batch Operations; its owner sends it, never we."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 REPORT_FORMAT: Final = "Report_CSV_20180820"
-ALGORITHMS: Final[Mapping[str, str]] = {"sha256": "SHA256", "sha1": "SHA1", "md5": "MD5", "crc64nvme": "CRC64NVME"}
-"""Ours to S3's names (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
+S3_NAMES: Final[Mapping[str, str]] = {"sha256": "SHA256", "sha1": "SHA1", "md5": "MD5", "crc64nvme": "CRC64NVME"}
+"""Our names of algorithms to S3's (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
 
 NO_ACCOUNT: Final = "000000000000"
 NO_BUCKET: Final = "REPLACE-WITH-THE-BUCKET-OF-THE-MANIFEST"
@@ -19,9 +19,9 @@ PRIORITY: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """Where a manifest lies. bucket: None where it is a local file, to be uploaded by its owner. key: in that bucket.
+    """A batch manifest. bucket: None for a local file, which its owner uploads. key: in that bucket.
 
-    etag: without quotes. report: prefix of the completion report's keys. versions: it names versions.
+    etag: without quotes. report: prefix of the completion report's keys. versions: the manifest names versions.
     """
 
     bucket: str | None
@@ -41,16 +41,16 @@ def create_job(
     account: str | None = None,
     role: str | None = None,
 ) -> dict[str, Any]:
-    """The input of S3 Control's CreateJob. algorithm: a name of ALGORITHMS. audited: the bucket of the objects.
+    """The input of S3 Control's CreateJob. algorithm: a key of S3_NAMES. audited: the bucket of the objects.
 
-    token: the same for the same job, so that it is created once. account, role: None: left for the owner to replace.
+    token: equal for the same job, so that it is created once. account, role: None: the owner fills them in.
     """
     bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
     return {
         "AccountId": account or NO_ACCOUNT,
         "ConfirmationRequired": False,
         "Operation": {
-            "S3ComputeObjectChecksum": {"ChecksumAlgorithm": ALGORITHMS[algorithm], "ChecksumType": "FULL_OBJECT"}
+            "S3ComputeObjectChecksum": {"ChecksumAlgorithm": S3_NAMES[algorithm], "ChecksumType": "FULL_OBJECT"}
         },
         "Report": {
             "Bucket": bucket,
@@ -64,7 +64,7 @@ def create_job(
             "Spec": {"Format": FORMAT, "Fields": fields(manifest.versions)},
             "Location": {"ObjectArn": f"{bucket}/{manifest.key}", "ETag": manifest.etag},
         },
-        "Description": f"{ALGORITHMS[algorithm]} of objects of {audited}"[:256],
+        "Description": f"{S3_NAMES[algorithm]} of objects of {audited}"[:256],
         "Priority": PRIORITY,
         "RoleArn": role or f"arn:{partition}:iam::{account or NO_ACCOUNT}:role/{NO_ROLE}",
     }
@@ -72,19 +72,19 @@ def create_job(
 
 FORMAT: Final = "S3BatchOperations_CSV_20180820"
 MOST_ROWS: Final = 5_000_000
-"""Objects of one manifest; more begin another, so that no file outgrows the disk of a function."""
+"""Objects of one manifest at most, so that no file outgrows the disk of a function."""
 
 
 def fields(versions: bool) -> list[str]:
-    """The columns' names (JobManifestSpec, S3 Control API reference)."""
+    """Names of the columns (JobManifestSpec, S3 Control API reference)."""
     return ["Bucket", "Key", "VersionId"] if versions else ["Bucket", "Key"]
 
 
 def row(bucket: str, key: str, version_id: str | None) -> str:
-    """One line with its end. version_id: only where versions were listed; the null version is "null".
+    """One line with its newline. version_id: only where versions were listed; the null version is "null".
 
-    Everything but letters, digits and `-._~/` is encoded, the space as %20: however a reader decodes it, by the rules
-    of URLs or of forms, it comes back the same, and no cell needs a quote.
+    All characters but letters, digits and `-._~/` are encoded, the space as %20: a reader by the rules of URLs and one
+    by the rules of forms decode the same, and no cell needs a quote.
     """
     cells = [bucket, quote(key, safe="/", errors="surrogatepass")]
     if version_id is not None:

@@ -1,4 +1,4 @@
-"""A completion report as S3 Batch Operations writes it: CSV rows, a task each, with its checksum as JSON in a cell."""
+"""Read a completion report of S3 Batch Operations: a CSV row a task, with the checksum as JSON in a cell."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, Final
 from urllib.parse import unquote_plus
 
 from auditor.errors import UsageError
-from auditor.hashing.batch.job import ALGORITHMS
+from auditor.hashing.batch.job import S3_NAMES
 from auditor.model.digest import of_base64, of_hex
 from auditor.model.target import BUCKET_NAME
 
 COLUMNS: Final = ("Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage")
 _NEEDED: Final = ("Bucket", "Key", "TaskStatus", "ResultMessage")
-_OURS: Final = {name: ours for ours, name in ALGORITHMS.items()}
+_OURS: Final = {name: ours for ours, name in S3_NAMES.items()}
 _LONGEST_CODE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One row. version_id: None where the job named none. code: why it failed, "" where it did not."""
+    """One row. version_id: None where the job named none. code: of the failure; "" after success."""
 
     bucket: str
     key: str
@@ -34,7 +34,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """What S3 computed of a whole object. digest: lower-case hex. etag: without quotes, of the bytes it read."""
+    """S3's checksum of a whole object. digest: lower-case hex. etag: of the bytes that S3 read, without quotes."""
 
     algorithm: str
     digest: str
@@ -42,16 +42,16 @@ class Checksum:
 
 
 def columns_of(schema: object) -> tuple[str, ...]:
-    """The columns that a report's manifest.json names; those that are documented where it names none."""
+    """The columns that the report's manifest.json names; else the documented ones."""
     if not isinstance(schema, str) or not schema.strip():
         return COLUMNS
     return tuple(name.strip() for name in schema.split(","))
 
 
 def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[Task]:
-    """The rows of one file, in order; a header line is passed over, and so are columns that we do not know.
+    """The rows of one file, in order, without a header line and without unknown columns.
 
-    name: the file's, for messages. Raises UsageError naming the line that is no row of such a report.
+    name: of the file, for messages. Raises UsageError that names the first line that is no row of such a report.
     """
     if missing := [column for column in _NEEDED if column not in columns]:
         raise UsageError(f"{name} has no column {missing[0]}: give the completion report of a compute checksum job")
@@ -92,32 +92,32 @@ def _task(cells: Mapping[str, str]) -> Task:
 
 
 def checksum_of(task: Task) -> Checksum | str:
-    """The checksum of a task that succeeded; else in one word why there is none: composite, unknown or unreadable."""
+    """The checksum of a successful task, or the reason why there is none: composite, unknown or unreadable."""
     try:
-        told = json.loads(task.message)
+        result = json.loads(task.message)
     except (ValueError, RecursionError):
         return "unreadable"
-    if not isinstance(told, dict):
+    if not isinstance(result, dict):
         return "unreadable"
-    if _text(told, "checksumType").upper() != "FULL_OBJECT":
+    if _text(result, "checksumType").upper() != "FULL_OBJECT":
         return "composite"
-    algorithm = _OURS.get(_text(told, "checksumAlgorithm").upper())
+    algorithm = _OURS.get(_text(result, "checksumAlgorithm").upper())
     if algorithm is None:
         return "unknown"
-    etag = _text(told, "etag").strip('"')
-    digest = _digest(_text(told, "checksum_base64"), _text(told, "checksum_hex"), algorithm)
+    etag = _text(result, "etag").strip('"')
+    digest = _digest(_text(result, "checksum_base64"), _text(result, "checksum_hex"), algorithm)
     if digest is None or not etag:
         return "unreadable"
     return Checksum(algorithm, digest, etag)
 
 
-def _text(told: Mapping[str, Any], name: str) -> str:
-    value = told.get(name)
+def _text(result: Mapping[str, Any], name: str) -> str:
+    value = result.get(name)
     return value.strip() if isinstance(value, str) else ""
 
 
 def _digest(in_base64: str, in_hex: str, algorithm: str) -> str | None:
-    """Both where both are there, and then they must say the same."""
+    """The digest in hex; where both forms are there, they must agree."""
     found: set[str | None] = {of_base64(in_base64, algorithm)} if in_base64 else set()
     found |= {of_hex(in_hex, algorithm)} if in_hex else set()
     return found.pop() if len(found) == 1 else None

@@ -1,203 +1,145 @@
-"""Where completion reports lie, a directory or a bucket, and how their files come here, each checked by its MD5."""
+"""Find the files of a completion report, in a directory or a bucket, and fetch each with its MD5 checked."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from tempfile import TemporaryFile
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final
 
-from botocore import exceptions as sdk
-
+from auditor.config.settings import Settings
 from auditor.errors import OutputError, RunError, UsageError
 from auditor.hashing.batch.report import COLUMNS, columns_of
+from auditor.hashing.limits import MIB
 from auditor.model.target import BUCKET_NAME
+from auditor.runs.stores import open_store
+from auditor.runs.stores.base import Store
 
 MANIFEST: Final = "manifest.json"
-PIECE: Final = 1024 * 1024
-LARGEST_MANIFEST: Final = 64 * PIECE
+LARGEST_MANIFEST: Final = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """One CSV of a report. name: how its place calls it. md5: lower-case hex, None where nobody told it."""
+    """One CSV file of a report. path: in its store. md5: lower-case hex; None where the report does not tell it."""
 
-    name: str
+    path: str
     md5: str | None = None
     columns: tuple[str, ...] = COLUMNS
 
 
-class Place(Protocol):
-    """Names are whole: a path, or a URI. What cannot be read raises RunError or UsageError naming it."""
+def open_report(given: str, settings: Settings) -> tuple[Store, str]:
+    """The store that holds a report, to be closed, and the report's path there. given: a path or an s3:// URI.
 
-    def open(self, name: str) -> Iterator[bytes]:
-        """The file's bytes, a piece at a time."""
-        ...
-
-    def has(self, name: str) -> bool: ...
-
-    def below(self, folder: str) -> list[str]:
-        """The CSV files of a folder, sorted."""
-        ...
-
-    def result(self, manifest: str, entry: dict[str, Any]) -> str:
-        """The name of a file that a manifest lists by Bucket and Key: never one outside the manifest's folder."""
-        ...
-
-
-class LocalPlace:
-    """Files of a directory to which a report was copied."""
-
-    def open(self, name: str) -> Iterator[bytes]:
-        try:
-            with Path(name).open("rb") as file:
-                while piece := file.read(PIECE):
-                    yield piece
-        except OSError as error:
-            raise RunError(f"{name} cannot be read ({error.strerror or error}): check the path") from error
-
-    def has(self, name: str) -> bool:
-        return Path(name).is_file()
-
-    def below(self, folder: str) -> list[str]:
-        return sorted(str(path) for path in Path(folder).glob("*.csv"))
-
-    def result(self, manifest: str, entry: dict[str, Any]) -> str:
-        """By its last name: beside the manifest, or in `results` there."""
-        base = PurePosixPath(str(entry.get("Key", ""))).name
-        folder = Path(manifest).parent
-        for path in (folder / "results" / base, folder / base):
-            if base and path.is_file():
-                return str(path)
-        raise RunError(f"{manifest} names {base[:200]!r}, which is not beside it: copy the whole report")
-
-
-class BucketPlace:
-    """Files of one bucket. client: a boto3 S3 client."""
-
-    def __init__(self, client: Any, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
-
-    def open(self, name: str) -> Iterator[bytes]:
-        with _errors(name):
-            body = self._client.get_object(Bucket=self._bucket, Key=self._key(name))["Body"]
-            with body:
-                yield from body.iter_chunks(PIECE)
-
-    def has(self, name: str) -> bool:
-        try:
-            with _errors(name):
-                self._client.head_object(Bucket=self._bucket, Key=self._key(name))
-        except _MissingError:
-            return False
-        return True
-
-    def below(self, folder: str) -> list[str]:
-        prefix = f"{self._key(folder).rstrip('/')}/".lstrip("/")
-        found = []
-        with _errors(folder):
-            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
-                found += [item["Key"] for item in page.get("Contents", ())]
-        return [f"s3://{self._bucket}/{key}" for key in sorted(found) if key.endswith(".csv")]
-
-    def result(self, manifest: str, entry: dict[str, Any]) -> str:
-        key = str(entry.get("Key", ""))
-        folder = self._key(manifest).rpartition("/")[0]
-        if entry.get("Bucket", self._bucket) != self._bucket or not key.startswith(f"{folder}/" if folder else ""):
-            raise RunError(f"{manifest} names a file outside its own folder: give that report by itself")
-        return f"s3://{self._bucket}/{key}"
-
-    def _key(self, name: str) -> str:
-        return name.removeprefix(f"s3://{self._bucket}").lstrip("/")
-
-
-class _MissingError(RunError):
-    """There is no such object."""
-
-
-@contextmanager
-def _errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except sdk.ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", "Unknown"))
-        kind = _MissingError if code in {"404", "NoSuchKey"} else RunError
-        raise kind(
-            f"{name} cannot be read ({code}): check its name, and s3:GetObject and s3:ListBucket there"
-        ) from error
-    except sdk.BotoCoreError as error:
-        raise RunError(f"{name} cannot be reached ({error}): check the network and the credentials") from error
-
-
-def bucket_of(uri: str) -> str | None:
-    """The bucket of an s3:// URI; None for a path. Raises UsageError for a URI of something else."""
-    scheme, found, rest = uri.partition("://")
+    Raises UsageError for any other URI.
+    """
+    scheme, found, rest = given.partition("://")
     if not found:
-        return None
-    bucket = rest.partition("/")[0]
+        return open_store("/"), os.path.abspath(given).lstrip("/")
+    bucket, _, key = rest.partition("/")
     if scheme != "s3" or not BUCKET_NAME.fullmatch(bucket):
-        raise UsageError(f"{uri[:200]} is no report: give a file, a directory, or s3://BUCKET/KEY")
-    return bucket
+        raise UsageError(f"{given[:200]} is no report: give a file, a directory, or s3://BUCKET/KEY")
+    store = open_store(
+        f"s3://{bucket}", endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region
+    )
+    return store, key
 
 
-def report_files(place: Place, given: str) -> list[ReportFile]:
-    """The files of a report: given by its manifest.json, its folder, the `results` in it, or one of the CSVs."""
+def report_files(store: Store, given: str) -> list[ReportFile]:
+    """The files of a report. given: its manifest.json, its folder, the `results` in it, or one of its CSV files."""
     if given.endswith(".csv"):
         return [ReportFile(given)]
     if given.endswith(".json"):
-        return _of_manifest(place, given)
+        return _of_manifest(store, given, _opened(store, given))
     folder = given.rstrip("/")
-    above = folder.rpartition("/")[0]
-    for manifest in (f"{folder}/{MANIFEST}", *([f"{above}/{MANIFEST}"] if folder.endswith("/results") else [])):
-        if place.has(manifest):
-            return _of_manifest(place, manifest)
-    if files := place.below(folder):
-        return [ReportFile(name) for name in files]
-    raise UsageError(f"{given[:200]} holds no completion report: give its folder, its manifest.json or a CSV of it")
-
-
-def _of_manifest(place: Place, name: str) -> list[ReportFile]:
-    data = bytearray()
-    for piece in place.open(name):
-        data += piece
-        if len(data) > LARGEST_MANIFEST:
-            raise RunError(f"{name} is larger than any report's manifest: give the CSVs by themselves")
-    try:
-        told = json.loads(bytes(data))
-        entries = told["Results"]
-        columns = columns_of(told.get("ReportSchema"))
-        return [ReportFile(place.result(name, entry), _md5(entry), columns) for entry in entries]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RunError(f"{name} is not the manifest of a completion report: fetch it again") from error
-
-
-def _md5(entry: dict[str, Any]) -> str | None:
-    told = entry.get("MD5Checksum")
-    return told.strip().lower() if isinstance(told, str) and told.strip() else None
+    above, _, last = folder.rpartition("/")
+    for place in (folder, above) if last == "results" else (folder,):
+        manifest = _inside(place, MANIFEST)
+        if (pieces := store.stream(manifest)) is not None:
+            return _of_manifest(store, manifest, pieces)
+    prefix = _inside(folder, "")
+    paths = [path for path in store.list(prefix) if path.endswith(".csv")]
+    if store.bucket is None:
+        paths = [path for path in paths if "/" not in path.removeprefix(prefix)]
+    if paths:
+        return [ReportFile(path) for path in paths]
+    raise UsageError(
+        f"{store.uri(folder)[:200]} holds no completion report: give its folder, its manifest.json or a CSV of it"
+    )
 
 
 @contextmanager
-def fetched(place: Place, file: ReportFile) -> Iterator[IO[bytes]]:
-    """The file as a temporary one of this machine, at its start; raises RunError when its MD5 is another."""
+def fetched(store: Store, file: ReportFile) -> Iterator[IO[bytes]]:
+    """The file as a temporary one of this machine, at its start. Raises RunError when its MD5 differs."""
     digest = hashlib.md5(usedforsecurity=False)
     with _spooling():
         spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - closed below
     with spool:
-        for piece in place.open(file.name):
+        for piece in _opened(store, file.path):
             digest.update(piece)
             with _spooling():
                 spool.write(piece)
         with _spooling():
             spool.flush()
         if file.md5 is not None and digest.hexdigest() != file.md5:
-            raise RunError(f"{file.name} has not the MD5 that its manifest tells: it is damaged, fetch it again")
+            raise RunError(
+                f"{store.uri(file.path)} has not the MD5 that its manifest tells: it is damaged, fetch it again"
+            )
         spool.seek(0)
         yield spool
+
+
+def _opened(store: Store, path: str) -> Iterator[bytes]:
+    pieces = store.stream(path)
+    if pieces is None:
+        raise RunError(f"{store.uri(path)} does not exist: check its name")
+    return pieces
+
+
+def _of_manifest(store: Store, path: str, pieces: Iterator[bytes]) -> list[ReportFile]:
+    data = bytearray()
+    for piece in pieces:
+        data += piece
+        if len(data) > LARGEST_MANIFEST:
+            raise RunError(f"{store.uri(path)} is larger than any report's manifest: give the CSVs by themselves")
+    try:
+        document = json.loads(bytes(data))
+        entries = document["Results"]
+        columns = columns_of(document.get("ReportSchema"))
+        return [ReportFile(_path_of(store, path, entry), _md5(entry), columns) for entry in entries]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RunError(f"{store.uri(path)} is not the manifest of a completion report: fetch it again") from error
+
+
+def _path_of(store: Store, manifest: str, entry: dict[str, Any]) -> str:
+    """The path of a file that the manifest lists by Bucket and Key; never one outside the manifest's folder.
+
+    A local copy of a report has the file beside the manifest, or in `results` there, by the last name of its key.
+    """
+    key, folder = str(entry.get("Key", "")), manifest.rpartition("/")[0]
+    if store.bucket is not None:
+        if entry.get("Bucket", store.bucket) != store.bucket or not key.startswith(_inside(folder, "")):
+            raise RunError(f"{store.uri(manifest)} names a file outside its own folder: give that report by itself")
+        return key
+    name = PurePosixPath(key).name
+    for path in (_inside(folder, f"results/{name}"), _inside(folder, name)):
+        if name not in ("", "..") and store.stream(path) is not None:
+            return path
+    raise RunError(f"{store.uri(manifest)} names {name[:200]!r}, which is not beside it: copy the whole report")
+
+
+def _inside(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _md5(entry: dict[str, Any]) -> str | None:
+    value = entry.get("MD5Checksum")
+    return value.strip().lower() if isinstance(value, str) and value.strip() else None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Writes the manifests and jobs of a run from its routed objects, in bounded memory."""
+"""Write the batch manifests and jobs of a run from its routed objects, in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER: Final = "batch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOwner:
-    """Whose jobs they are. account: 12 digits. role: its ARN. None: not known, to be filled in by hand."""
+    """The account and role of the jobs. account: 12 digits. role: ARN. None: the owner fills it in."""
 
     partition: str = "aws"
     account: str | None = None
@@ -38,10 +38,10 @@ def write_batch(
     owner: JobOwner,
     most_rows: int = MOST_ROWS,
 ) -> list[str]:
-    """Put `batch/manifest.csv` and `batch/job.json` into `folder` of the store, and say where each job lies.
+    """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store; returns the URI of each job.
 
-    objects: lines with key and version_id. More than `most_rows` of them begin manifest-2.csv, and each further
-    algorithm of a manifest is a job of its own, job-2.json and so on. No object, no file. Blocks.
+    objects: lines with key and version_id. More than `most_rows` continue in manifest-2.csv, and each further algorithm
+    has a job of its own, job-2.json and so on. Without objects there are no files. Blocks.
     """
     jobs: list[str] = []
     spool = store.spool_dir(f"{folder}/{FOLDER}") / f".manifest-{run_id}.tmp"
@@ -77,16 +77,16 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _parts(objects: Iterable[Mapping[str, Any]], most: int) -> Iterator[Iterator[Mapping[str, Any]]]:
-    """The objects in runs of at most that many; each must be used up before the next is taken."""
-    left = iter(objects)
-    for first in left:
-        yield chain((first,), islice(left, most - 1))
+    """The objects in parts of at most `most`; consume each part before the next."""
+    rest = iter(objects)
+    for first in rest:
+        yield chain((first,), islice(rest, most - 1))
 
 
 def _put_manifest(
     store: Store, path: str, local: Path, bucket: str, objects: Iterable[Mapping[str, Any]], versions: bool
 ) -> str:
-    """Its ETag: the bucket's word; of a local file what an upload in one piece would get, the MD5. local: its spool."""
+    """The manifest's ETag: S3's, or for a local file the MD5, as an upload in one piece gets. local: the spool file."""
     digest = hashlib.md5(usedforsecurity=False)
     with output_errors(local), local.open("wb") as file:
         for item in objects:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from auditor.errors import OutputError
 
@@ -43,6 +43,10 @@ class Store(Protocol):
 
     def get(self, path: str) -> bytes | None:
         """The whole file; None when it does not exist."""
+        ...
+
+    def stream(self, path: str) -> Iterator[bytes] | None:
+        """The file's bytes, a MiB at a time; None when it does not exist. In a bucket `path` may be any key."""
         ...
 
     def list(self, prefix: str) -> list[str]:
@@ -107,6 +111,10 @@ class ConditionalStore(Store, Protocol):
     def put_new_file(self, path: str, local: Path) -> bool:
         """Move a file of spool_dir() to a `path` without a file. False: another file is there."""
         ...
+
+
+PIECE: Final = 1024 * 1024
+"""Bytes of one piece of a streamed file."""
 
 
 def checked(path: str) -> str:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from auditor.errors import OutputError, RunTaken
-from auditor.runs.stores.base import Change, checked, parsed
+from auditor.runs.stores.base import PIECE, Change, checked, parsed
 
 _NO_SPACE: Final = "is out of space: free some, or choose another place with --out"
 _DENIED: Final = "may not be written: give this user the right to, or choose another place with --out"
@@ -82,6 +82,10 @@ class LocalStore:
             except FileNotFoundError:
                 return None
 
+    def stream(self, path: str) -> Iterator[bytes] | None:
+        target = self._root / checked(path)
+        return _pieces(target) if target.is_file() else None
+
     def list(self, prefix: str) -> List[str]:
         base = self._root / checked(prefix.rpartition("/")[0]) if "/" in prefix else self._root
         found: List[str] = []
@@ -147,6 +151,15 @@ def _complain(error: OSError) -> None:
     """A directory that is not there has no files; any other that cannot be read is an error, not an empty list."""
     if not isinstance(error, FileNotFoundError):
         raise error
+
+
+def _pieces(target: Path) -> Iterator[bytes]:
+    try:
+        with target.open("rb") as file:
+            while piece := file.read(PIECE):
+                yield piece
+    except OSError as error:
+        raise OutputError(f"{target} cannot be read ({error.strerror or error}): check the path") from error
 
 
 def _hidden(target: Path) -> Path:

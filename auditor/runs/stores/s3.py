@@ -24,7 +24,7 @@ from auditor.aws.connection import Connection
 from auditor.aws.failures import explain, translate
 from auditor.aws.session import make_client
 from auditor.errors import CallFailed, OutputError
-from auditor.runs.stores.base import Change, checked, parsed
+from auditor.runs.stores.base import PIECE, Change, checked, parsed
 from auditor.runs.stores.local import output_errors
 
 UPDATES: Final = 12
@@ -97,6 +97,11 @@ class S3Store:
     def get(self, path: str) -> bytes | None:
         with self._errors(self.uri(path)):
             return self._read(path)[0]
+
+    def stream(self, path: str) -> Iterator[bytes] | None:
+        with self._errors(self.uri(path)):
+            reply = self._get(f"{self._prefix}{path}")
+        return None if reply is None else self._pieces(path, reply["Body"])
 
     def list(self, prefix: str) -> List[str]:
         found: List[str] = []
@@ -236,14 +241,25 @@ class S3Store:
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
         """The file and its ETag, quotes included as the conditions want it."""
-        try:
-            reply = self._client.get_object(Bucket=self._bucket, Key=self._key(path))
-        except sdk.ClientError as error:
-            if _code(error) in _MISSING:
-                return None, None
-            raise
+        reply = self._get(self._key(path))
+        if reply is None:
+            return None, None
         with reply["Body"] as body:
             return body.read(), reply["ETag"]
+
+    def _get(self, key: str) -> dict[str, Any] | None:
+        """S3's answer; None where there is no such object."""
+        try:
+            reply: dict[str, Any] = self._client.get_object(Bucket=self._bucket, Key=key)
+        except sdk.ClientError as error:
+            if _code(error) in _MISSING:
+                return None
+            raise
+        return reply
+
+    def _pieces(self, path: str, body: Any) -> Iterator[bytes]:
+        with self._errors(self.uri(path)), body:
+            yield from body.iter_chunks(PIECE)
 
     @contextmanager
     def _errors(self, uri: str) -> Iterator[None]:
@@ -258,7 +274,7 @@ def _sentence(uri: str, error: Exception) -> str:
     failure = translate(getattr(error, "operation_name", "the call"), error)
     if not isinstance(failure, CallFailed):
         return f"{uri} cannot be used: {failure}"
-    allow = _READS if failure.action == "GetObject" else _WRITES
+    allow = _READS if failure.action in ("GetObject", "ListObjectsV2") else _WRITES
     return explain(uri, failure, allow=allow, absent="create the bucket, or choose another --out")
 
 

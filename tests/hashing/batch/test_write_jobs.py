@@ -22,7 +22,7 @@ from auditor.aws.session import make_client
 from auditor.config.resources import open_resources
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.hashing.batch.job import ALGORITHMS, NO_BUCKET, NO_ROLE, row
+from auditor.hashing.batch.job import NO_BUCKET, NO_ROLE, S3_NAMES, row
 from auditor.hashing.batch.write_jobs import JobOwner, write_batch
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
@@ -132,7 +132,7 @@ def test_version_column_is_never_empty_where_there_is_one(tmp_path: Path) -> Non
 
 
 def test_each_algorithm_and_each_manifest_is_a_job_of_its_own(tmp_path: Path) -> None:
-    names = tuple(ALGORITHMS)
+    names = tuple(S3_NAMES)
     jobs = write(
         LocalStore(tmp_path), lines(*"abcde"), algorithms=names, most_rows=2, owner=JobOwner(partition="aws-cn")
     )
@@ -143,7 +143,7 @@ def test_each_algorithm_and_each_manifest_is_a_job_of_its_own(tmp_path: Path) ->
     assert [Path(path).name for path in jobs][:3] == ["job.json", "job-2.json", "job-3.json"]
     assert len({job["ClientRequestToken"] for job in made}) == len(made) == 3 * len(names)
     asked = [job["Operation"]["S3ComputeObjectChecksum"]["ChecksumAlgorithm"] for job in made]
-    assert asked == 3 * [ALGORITHMS[name] for name in names]
+    assert asked == 3 * [S3_NAMES[name] for name in names]
     for job in made:
         assert_botocore_takes(job)
         assert job["RoleArn"].endswith(NO_ROLE)
@@ -156,7 +156,7 @@ def test_no_object_no_file(tmp_path: Path) -> None:
 
 
 def test_every_algorithm_of_ours_is_one_that_s3_computes() -> None:
-    assert set(OURS) <= ALGORITHMS.keys()
+    assert set(OURS) <= S3_NAMES.keys()
 
 
 def test_memory_does_not_grow_with_the_objects(tmp_path: Path) -> None:
