@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e check docs format lock bench bench-memory clean \
+.PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e check docs rule format lock bench bench-memory clean \
 	deploy remove invoke invoke-local logs local-aws package template check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -64,6 +64,10 @@ check: install ## what CI runs: format, lint, types, imports, documents in step,
 
 docs: install ## write the generated documents anew (docs/rules.md, docs/cli.md, docs/configuration.md)
 	@$(BIN)/python -m tests.architecture.documents
+
+rule: install ## begin a rule: its file, its cases, its line in RULES; ID=o12 GROUP=access NAME=everyone_write
+	@$(BIN)/python -m tests.rules.new_rule "$(ID)" "$(GROUP)" "$(NAME)"
+	@$(MAKE) --no-print-directory docs
 
 format: install ## format the code and sort the imports
 	@$(BIN)/ruff format --quiet .
