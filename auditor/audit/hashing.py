@@ -15,7 +15,7 @@ from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.status import HashStatusFinder, Routing
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.s3.engines.base import Engine
 from auditor.s3.rate import RateLimit
 
@@ -61,7 +61,7 @@ def write_routed(
     write_batch(
         places.manifests or places.store,
         run_path(target.bucket, run_id),
-        read_lines(places.store, target.bucket, run_id, "routed"),
+        RunReader(places.store, target.bucket, run_id).routed(),
         bucket=target.bucket,
         run_id=run_id,
         versions=target.versions,

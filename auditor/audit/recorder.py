@@ -10,8 +10,9 @@ from typing import Any, Final
 from auditor.config.settings import Settings
 from auditor.hashing.queue.send import Dispatcher
 from auditor.hashing.status import HashStatus, HashStatusFinder
-from auditor.model.finding import Judgement, Verdict
+from auditor.model.finding import Verdict
 from auditor.model.object import Evidence, ObjectRef
+from auditor.model.plain import plain
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line
@@ -90,13 +91,13 @@ class Recorder:
                 self.tally.accept()
         ref, verdict = evidence.ref, judgement.verdict
         if judgement.findings or undecided is not None or verdict is Verdict.EXPOSED:
-            self._show(judgement, undecided)
+            self.shown.add(judgement, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
         return self._folder.write(
             ref.key,
             ref.version_id,
             encode_object(judgement, hashed, self._settings.keep_metadata),
             [encode_finding(finding, verdict) for finding in judgement.findings],
-            None if undecided is None else encode_line(undecided),
+            None if undecided is None else encode_line(plain(undecided)),
             routed_line(ref) if looked is not None and looked.routed else None,
         )
 
@@ -106,13 +107,6 @@ class Recorder:
             self.tally.leave(ref.storage_class, ref.size)
         if looked.routed:
             self.tally.route(ref.size)
-
-    def _show(self, judgement: Judgement, undecided: dict[str, Any] | None) -> None:
-        """The reports may name this object; of one with nothing to say they never do."""
-        ref, verdict = judgement.evidence.ref, judgement.verdict
-        rules = sorted({finding.rule for finding in judgement.findings})
-        line = {"key": ref.key, "version_id": ref.version_id, "rules": rules, "verdict": verdict}
-        self.shown.add(line, [finding_line(finding, verdict) for finding in judgement.findings], undecided)
 
     async def _dispatch(self, read: list[Evidence], found: list[HashStatus | None]) -> None:
         if self._dispatcher is None:

@@ -11,9 +11,10 @@ from auditor.config.settings import Settings
 from auditor.errors import RunComplete, UsageError
 from auditor.model.target import Target
 from auditor.rules.base import Rule
-from auditor.runs.checkpoint import Checkpoint, damaged, load_checkpoint
-from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
-from auditor.runs.stores.base import Store, parsed
+from auditor.runs.checkpoint import Checkpoint, damaged
+from auditor.runs.paths import UNDIVIDED, checkpoint_name
+from auditor.runs.reading import RunReader
+from auditor.runs.stores.base import Store
 from auditor.runs.tally import Tally
 
 
@@ -32,15 +33,15 @@ def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, An
     Raises UsageError for a run that is not there, is complete, or was begun with something else, and OutputError for a
     damaged checkpoint.
     """
-    folder = run_path(target.bucket, run_id)
-    if not store.list(f"{folder}/"):
+    run = RunReader(store, target.bucket, run_id)
+    if not run.exists:
         raise UsageError(
             f"there is no run {run_id} of {target.bucket} at {store.uri()}, or it was ended before it"
             " wrote anything: check --out, or start anew without --resume"
         )
-    if _is_complete(store, folder):
+    if run.complete:
         raise RunComplete(f"run {run_id} is complete: there is nothing to resume")
-    state = load_checkpoint(store, target.bucket, run_id)
+    state = run.checkpoint
     if state is None:
         return None, target
     if target.start_after is None:
@@ -55,10 +56,5 @@ def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, An
     try:
         Tally.from_dict(state.tally).check()
     except ValueError as error:
-        raise damaged(store.uri(f"{folder}/{checkpoint_name(UNDIVIDED)}"), error) from error
+        raise damaged(f"{run.uri}/{checkpoint_name(UNDIVIDED)}", error) from error
     return state, target
-
-
-def _is_complete(store: Store, folder: str) -> bool:
-    path = f"{folder}/summary.json"
-    return bool(parsed(store.get(path) or b"{}", store.uri(path)).get("complete"))

@@ -39,7 +39,7 @@ from auditor.rules.selection import select
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
 from auditor.runs.paths import new_run_id, target_name
-from auditor.runs.reading import last_listed, read_lines
+from auditor.runs.reading import RunReader, last_listed
 from auditor.runs.tally import Tally
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller, RetryPolicy
@@ -273,8 +273,8 @@ class Audit:
         self.shown = recorder.shown
         if self._resumed:  # what an earlier process wrote is in the folder alone
             await self._io(folder.save)
-            lines = partial(read_lines, self._places.store, self._target.bucket, self.run_id)
-            self.shown = await self._io(Highlights.read, lines, recorder.tally.verdicts["exposed"])
+            run = RunReader(self._places.store, self._target.bucket, self.run_id)
+            self.shown = await self._io(Highlights.read, run, recorder.tally.verdicts["exposed"])
         page = html.render(result, self.shown)
         await self._io(lambda: folder.finish(result, page, update_latest=True))
         return result

@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 Decode = Callable[[Any], Any]
 
+DECODE: Final = "decode"
+"""Metadata of a dataclass field whose value is not decoded by its declared type, but by this function."""
 _WORDS: Final = {str: "text", int: "whole number", float: "number", bool: "true or false", NoneType: "null"}
 
 
@@ -82,7 +84,11 @@ def _mapping(item: Decode) -> Decode:
 def _dataclass(kind: Any) -> Decode:
     hints = get_type_hints(kind)
     members = [
-        (field.name, _decoder(hints[field.name]), field.default is MISSING and field.default_factory is MISSING)
+        (
+            field.name,
+            field.metadata.get(DECODE) or _decoder(hints[field.name]),
+            field.default is MISSING and field.default_factory is MISSING,
+        )
         for field in fields(kind)
         if field.init
     ]

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from auditor.model.finding import Finding, Judgement, Verdict
 from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
+from auditor.model.plain import plain
 from auditor.reports.lines import HEAD_NAMES, acl_fact, encode_line, finding_line, missing_fact, object_line
 
 OWN: Final = frozenset(
@@ -76,7 +77,7 @@ def encode_finding(finding: Finding, verdict: Verdict | None = None) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return encode_line(finding_line(finding, verdict))
+        return encode_line(plain(finding_line(finding, verdict)))
 
 
 def _text(value: str | None) -> str:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count
-from typing import Any, Final
+from collections.abc import Iterable
+from itertools import count, islice
+from typing import Final
 
-from auditor.model.finding import Severity, Verdict
+from auditor.model.finding import Judgement, Severity, Verdict
 from auditor.model.object import PUBLIC_GROUPS
+from auditor.model.record import record
+from auditor.model.run_lines import FindingLine, UndecidedLine
+from auditor.runs.reading import RunReader
 
 FINDINGS: Final = 1_000
 EXPOSED: Final = 200
 UNDECIDED: Final = 200
-_RANK: Final = {severity.value: rank for rank, severity in enumerate(Severity)}
+_RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _OPENING: Final = ("O", "B")
 """First letters of the rules that say who can reach something; of equal severity theirs are shown first."""
 
-Line = dict[str, Any]
+
+@record()
+class ExposedObject:
+    """rules: IDs of the rules with a finding on it."""
+
+    key: str
+    version_id: str | None
+    rules: tuple[str, ...]
 
 
 class WorstFindings:
@@ -25,22 +35,22 @@ class WorstFindings:
 
     def __init__(self, limit: int = FINDINGS) -> None:
         self._limit = limit
-        self._kept: list[tuple[tuple[int, bool, str, int], Line]] = []
+        self._kept: list[tuple[tuple[int, bool, str, int], FindingLine]] = []
         self._serial = count()
         self._seen = 0
 
-    def add(self, line: Line) -> None:
+    def add(self, line: FindingLine) -> None:
         self._seen += 1
-        closed = not line["rule"].startswith(_OPENING)
-        # The serial number keeps the order of arrival, and two dicts from being compared.
-        order = (_RANK[line["severity"]], closed, line["key"] or "", next(self._serial))
+        closed = not line.rule.startswith(_OPENING)
+        # The serial number keeps the order of arrival, and two lines from being compared.
+        order = (_RANK[line.severity], closed, line.key or "", next(self._serial))
         if len(self._kept) >= self._limit:
             if not self._kept or order >= self._kept[-1][0]:
                 return
             self._kept.pop()
         bisect.insort(self._kept, (order, line))
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[FindingLine]:
         """Worst first."""
         return [line for _, line in self._kept]
 
@@ -51,50 +61,42 @@ class WorstFindings:
 
 
 class Highlights:
-    """Takes every line, keeps what is shown; memory stays that of the limits."""
+    """Takes every line, keeps those that a report names; its memory is bounded by the limits."""
 
     def __init__(self) -> None:
         self.worst = WorstFindings()
-        self.exposed: list[Line] = []
-        self.undecided: list[Line] = []
+        self.exposed: list[ExposedObject] = []
+        self.undecided: list[UndecidedLine] = []
 
-    def add(self, line: Mapping[str, Any], findings: Iterable[Line], undecided: Line | None) -> None:
-        """One object's lines; objects come in key order."""
-        self._add_object(line)
+    def add(self, judgement: Judgement, findings: Iterable[FindingLine], undecided: UndecidedLine | None) -> None:
+        """One object with its lines; objects come in key order."""
+        if judgement.verdict is Verdict.EXPOSED and len(self.exposed) < EXPOSED:
+            ref, rules = judgement.evidence.ref, {finding.rule for finding in judgement.findings}
+            self.exposed.append(ExposedObject(ref.key, ref.version_id, tuple(sorted(rules))))
         self.add_findings(findings)
         if undecided is not None and len(self.undecided) < UNDECIDED:
             self.undecided.append(undecided)
 
-    def add_findings(self, lines: Iterable[Line]) -> None:
+    def add_findings(self, lines: Iterable[FindingLine]) -> None:
         for line in lines:
             self.worst.add(line)
 
-    def _add_object(self, line: Mapping[str, Any]) -> None:
-        if line["verdict"] == Verdict.EXPOSED.value and len(self.exposed) < EXPOSED:
-            self.exposed.append({name: line[name] for name in ("key", "version_id", "rules")})
-
     @classmethod
-    def read(cls, lines: Callable[[str], Iterator[Line]], exposed: int) -> Highlights:
-        """What the parts of a run hold. lines: of one kind (objects, findings, undecided), in key order.
-
-        exposed: how many objects are; the objects are read no further than needed to name them.
+    def read(cls, run: RunReader, exposed: int) -> Highlights:
+        """The highlights of the parts of a run. exposed: how many objects are exposed; the last of them that a report
+        names is also the last object that is read.
         """
         shown = cls()
-        wanted = min(exposed, EXPOSED)
-        objects = lines("objects")
-        while len(shown.exposed) < wanted and (line := next(objects, None)) is not None:
-            shown._add_object(line)
-        shown.add_findings(lines("findings"))
-        for line in lines("undecided"):
-            if len(shown.undecided) == UNDECIDED:
-                break
-            shown.undecided.append(line)
+        opened = (line for line in run.objects() if line.verdict is Verdict.EXPOSED)
+        for line in islice(opened, min(exposed, EXPOSED)):
+            shown.exposed.append(ExposedObject(line.key, line.version_id, line.rules))
+        shown.add_findings(run.findings())
+        shown.undecided.extend(islice(run.undecided(), UNDECIDED))
         return shown
 
 
-def masked(finding: Mapping[str, Any]) -> bool:
-    """The finding says who is granted access, and something prevents just that today: its words alone would mislead."""
-    verdict = finding.get("verdict")
-    if finding["grantee"] in PUBLIC_GROUPS:
-        return verdict in {Verdict.SHARED.value, Verdict.MASKED.value, Verdict.PRIVATE.value}
-    return verdict == Verdict.MASKED.value and str(finding["rule"]).startswith(_OPENING)
+def masked(finding: FindingLine) -> bool:
+    """The finding says who is granted access, but something prevents that access today: its words would mislead."""
+    if finding.grantee in PUBLIC_GROUPS:
+        return finding.verdict in {Verdict.SHARED, Verdict.MASKED, Verdict.PRIVATE}
+    return finding.verdict is Verdict.MASKED and finding.rule.startswith(_OPENING)

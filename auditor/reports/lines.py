@@ -1,4 +1,4 @@
-"""The lines of a run folder: one dict for an object, a finding, an object that stayed undecided or was routed."""
+"""The lines of a run folder: made from judgements, and encoded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from auditor.model.finding import Finding, Judgement, Verdict
 from auditor.model.object import Acl, Head, ObjectRef, Outcome, Skipped, Unread
+from auditor.model.run_lines import FindingLine, UndecidedLine
 
 HEAD_NAMES: Final = tuple(field.name for field in fields(Head))
 _HEAD_VALUES: Final = attrgetter(*HEAD_NAMES)
-_FINDING_NAMES: Final = tuple(field.name for field in fields(Finding))
-_FINDING_VALUES: Final = attrgetter(*_FINDING_NAMES)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _encode_ascii = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
@@ -49,24 +48,28 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
     }
 
 
-def finding_line(finding: Finding, verdict: Verdict | None = None) -> dict[str, Any]:
+def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLine:
     """verdict: of the finding's object; None for a finding on the bucket."""
-    line = dict(zip(_FINDING_NAMES, _FINDING_VALUES(finding), strict=True))
-    line["verdict"] = verdict.value if verdict else None
-    return line
+    return FindingLine(
+        finding.fingerprint,
+        finding.rule,
+        finding.severity,
+        finding.key,
+        finding.version_id,
+        finding.grantee,
+        finding.permission,
+        finding.message,
+        verdict,
+    )
 
 
-def undecided_line(judgement: Judgement) -> dict[str, Any] | None:
+def undecided_line(judgement: Judgement) -> UndecidedLine | None:
     """None for an object that is not undecided: there are as many lines as coverage says."""
     evidence = judgement.evidence
     if evidence.outcome is not Outcome.UNDECIDED:
         return None
-    return {
-        "key": evidence.ref.key,
-        "version_id": evidence.ref.version_id,
-        "unread": [{"action": fact.action, "code": fact.code} for fact in evidence.unread],
-        "rules": sorted(set(judgement.undecided)),
-    }
+    ref = evidence.ref
+    return UndecidedLine(ref.key, ref.version_id, evidence.unread, tuple(sorted(set(judgement.undecided))))
 
 
 def routed_line(ref: ObjectRef) -> bytes:

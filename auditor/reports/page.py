@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from auditor import __version__
 from auditor.errors import UsageError
 from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.summary import Coverage, HashingSummary, Summary
-from auditor.reports.highlights import Highlights, masked
+from auditor.reports.highlights import ExposedObject, Highlights, masked
 from auditor.reports.page_markup import STYLE, code, grantee, named, numbers, table, text
 from auditor.reports.summary import accepted, alarming, aside, holes
 from auditor.rules import RULES
@@ -92,13 +93,14 @@ def _when(run: str) -> str:
     return f"Begun on {began.day} {began:%B %Y at %H:%M} UTC: "
 
 
-def _exposed(total: int, lines: list[dict[str, Any]]) -> Iterator[str]:
+def _exposed(total: int, lines: list[ExposedObject]) -> Iterator[str]:
     if not total:
         return
     yield f'<h2>Exposed objects: <span class="exposed">{total:,}</span></h2>'
     yield "<p>Anyone, or any AWS account, can read these or their ACL, or change their ACL, today.</p>"
-    access = [[rule for rule in line["rules"] if rule.startswith("O")] for line in lines]
-    rows = [(code(line["key"]) + _version(line), _rule_names(ids)) for line, ids in zip(lines, access, strict=True)]
+    access = [[rule for rule in line.rules if rule.startswith("O")] for line in lines]
+    keys = [code(line.key) + _version(line.version_id) for line in lines]
+    rows = list(zip(keys, map(_rule_names, access), strict=True))
     if rows:
         yield from table(("Key", "Findings on access"), rows)
     if not all(access):
@@ -126,21 +128,21 @@ def _findings(summary: Summary, shown: Highlights) -> Iterator[str]:
         yield f"<p>And {more:,} more in the run folder, below <code>findings/</code>.</p>"
 
 
-def _finding(line: Mapping[str, Any]) -> tuple[str, ...]:
-    verdict = line.get("verdict")
+def _finding(line: FindingLine) -> tuple[str, ...]:
+    verdict = line.verdict
     return (
-        f'<span class="{text(line["severity"])}">{text(line["severity"])}</span>',
-        _rule(line["rule"]),
-        f'<span class="exposed">{text(verdict)}</span>' if verdict == "exposed" else text(verdict),
-        "the bucket" if line["key"] is None else code(line["key"]) + _version(line),
-        text(line["message"]) + (_MASKED if masked(line) else ""),
-        grantee(line["grantee"]),
-        text(line["permission"]),
+        f'<span class="{line.severity}">{line.severity}</span>',
+        _rule(line.rule),
+        f'<span class="exposed">{text(verdict)}</span>' if verdict is Verdict.EXPOSED else text(verdict),
+        "the bucket" if line.key is None else code(line.key) + _version(line.version_id),
+        text(line.message) + (_MASKED if masked(line) else ""),
+        grantee(line.grantee),
+        text(line.permission),
     )
 
 
-def _version(line: Mapping[str, Any]) -> str:
-    return "" if line["version_id"] is None else f" version {code(line['version_id'])}"
+def _version(version_id: str | None) -> str:
+    return "" if version_id is None else f" version {code(version_id)}"
 
 
 def _fired(rules: Mapping[str, int]) -> Iterator[str]:
@@ -166,7 +168,7 @@ def _coverage(coverage: Coverage) -> Iterator[str]:
         yield "</div>"
 
 
-def _undecided(summary: Summary, undecided: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _undecided(summary: Summary, undecided: Iterable[UndecidedLine]) -> Iterator[str]:
     total = summary.coverage.undecided
     if not total:
         return
@@ -175,9 +177,9 @@ def _undecided(summary: Summary, undecided: Iterable[Mapping[str, Any]]) -> Iter
     yield from table(("Could not be read", "Code", "Objects"), reasons, right=1)
     rows = [
         (
-            code(line["key"]) + _version(line),
-            "; ".join(f"{text(fact['action'])} {text(fact['code'])}" for fact in line["unread"]),
-            _rule_names(line["rules"]),
+            code(line.key) + _version(line.version_id),
+            "; ".join(f"{text(fact.action)} {text(fact.code)}" for fact in line.unread),
+            _rule_names(line.rules),
         )
         for line in undecided
     ]

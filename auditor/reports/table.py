@@ -63,7 +63,7 @@ def _head(summary: Summary, layout: TableLayout) -> Iterator[str]:
 
 
 def _exposed(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator[str]:
-    first = [("", line["key"]) for line in shown.exposed[:_EXPOSED]]
+    first = [("", line.key) for line in shown.exposed[:_EXPOSED]]
     if first:
         yield from layout.keyed("Exposed", first, summary.verdicts[Verdict.EXPOSED] - len(first))
 
@@ -72,8 +72,8 @@ def _worst(summary: Summary, shown: Highlights, layout: TableLayout) -> Iterator
     lines = shown.worst.lines()[:_WORST]
     rows = []
     for line in lines:
-        words = f"{line['severity']:8}  {line['rule']:3}  {line.get('verdict') or '':7}  "
-        rows.append((words, "(the bucket)" if line["key"] is None else line["key"]))
+        words = f"{line.severity:8}  {line.rule:3}  {line.verdict or '':7}  "
+        rows.append((words, "(the bucket)" if line.key is None else line.key))
     if rows:
         yield from layout.keyed("Worst", rows, sum(summary.findings.values()) - len(rows))
 

@@ -1,17 +1,140 @@
-"""Read runs back: the lines of a run folder and latest.json."""
+"""Read runs back: the run folder with its lines, and latest.json."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from auditor.errors import OutputError, UsageError
+from auditor.model.object import ObjectVersion
+from auditor.model.plain import typed
+from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.parts import found_parts, part_lines
-from auditor.runs.paths import RUN_ID, bucket_path, run_path
+from auditor.runs.paths import RUN_ID, UNDIVIDED, bucket_path, run_path
+from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
+
+T = TypeVar("T")
+
+_RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<run>[^/]+)", re.DOTALL)
+
+
+class RunReader:
+    """One run in its folder: complete, interrupted, or handed over to another process. All methods block.
+
+    Lines come in the order of the parts, one part in memory at a time. Raises UsageError for a name that no bucket or
+    run has; objects(), findings(), undecided() and routed() raise OutputError for a part that is damaged or gone.
+    """
+
+    def __init__(self, store: Store, bucket: str, run_id: str) -> None:
+        self.path = run_path(bucket, run_id)
+        self.uri = store.uri(self.path)
+        self._store = store
+        self._bucket = bucket
+        self._run_id = run_id
+
+    @property
+    def exists(self) -> bool:
+        """The folder holds a file."""
+        return bool(self._store.list(f"{self.path}/"))
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """None for a run that wrote none yet. Raises OutputError for a damaged one."""
+        data = self._store.get(f"{self.path}/summary.json")
+        try:
+            return None if data is None else Summary.from_dict(json.loads(data))
+        except (ValueError, RecursionError) as error:
+            raise OutputError(f"{self.uri}/summary.json is damaged ({error}): audit again") from error
+
+    @property
+    def complete(self) -> bool:
+        """The run reached the end of its listing."""
+        return self.summary is not None and self.summary.complete
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint | None:
+        """None for a run that wrote none. Raises OutputError for a damaged one."""
+        return self._checkpoint(UNDIVIDED)
+
+    def objects(self) -> Iterator[ObjectLine]:
+        return self._typed("objects", ObjectLine)
+
+    def findings(self) -> Iterator[FindingLine]:
+        """Those of the bucket first."""
+        return self._typed("findings", FindingLine)
+
+    def undecided(self) -> Iterator[UndecidedLine]:
+        return self._typed("undecided", UndecidedLine)
+
+    def routed(self) -> Iterator[ObjectVersion]:
+        """The objects that are left to S3 Batch Operations."""
+        return self._typed("routed", ObjectVersion)
+
+    def lines(self, kind: str) -> Iterator[dict[str, Any]]:
+        """The lines as JSON objects. kind: one of parts.KINDS.
+
+        Left out: a part that no checkpoint covers and whose objects are not in place, and parts that the run skipped.
+        """
+        parts = found_parts(self._store, self.path)
+        committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
+        checkpoints = {range_id: self._checkpoint(range_id) for range_id in {part.range_id for part in parts}}
+        for part in parts:
+            checkpoint = checkpoints[part.range_id]
+            if part.kind != kind or (checkpoint is not None and part.number in checkpoint.skipped_parts):
+                continue
+            covered = checkpoint is not None and part.number < checkpoint.next_part
+            if covered or (part.range_id, part.number) in committed:
+                yield from part_lines(self._store, self.path, part)
+
+    def _typed(self, kind: str, line: Callable[..., T]) -> Iterator[T]:
+        for value in self.lines(kind):
+            try:
+                yield typed(line, value)
+            except ValueError as error:
+                raise OutputError(f"{self.uri}/{kind} has a damaged line ({error}): audit again") from error
+
+    def _checkpoint(self, range_id: str) -> Checkpoint | None:
+        return load_checkpoint(self._store, self._bucket, self._run_id, range_id)
+
+
+@contextmanager
+def open_run(
+    place: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+) -> Iterator[RunReader]:
+    """The run whose folder is `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
+
+    Raises UsageError when `place` has another form or holds no run.
+    """
+    whole = place if "://" in place else str(Path(place).expanduser().resolve())
+    match = _RUN_FOLDER.fullmatch(whole.rstrip("/"))
+    if match is None:
+        raise UsageError(f"{place[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
+    with open_store(match["out"], endpoint_url=endpoint_url, profile=profile, region=region) as store:
+        run = RunReader(store, match["bucket"], match["run"])
+        if not run.exists:
+            raise UsageError(f"there is no run at {run.uri}: check the path")
+        yield run
+
+
+def last_listed(store: Store, bucket: str, name: str) -> int | None:
+    """How many objects the latest complete run of the target called `name` listed; None when no file says so.
+
+    Raises OutputError when latest.json may not be read: the run could not name itself there at its end.
+    """
+    found = store.get(f"{bucket_path(bucket)}/latest.json")
+    try:
+        summary = RunReader(store, bucket, json.loads(found or b"")["runs"][name]).summary
+    except (ValueError, KeyError, TypeError, RecursionError, OutputError, UsageError):
+        return None  # the number only serves an estimate
+    return None if summary is None else summary.coverage.listed
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
@@ -27,39 +150,3 @@ def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> Non
         return {**latest, "runs": {**runs, name: run_id}}
 
     store.update_json(f"{bucket_path(bucket)}/latest.json", change)
-
-
-def last_listed(store: Store, bucket: str, name: str) -> int | None:
-    """How many objects the latest complete run of the target called `name` listed; None when no file says so.
-
-    Raises OutputError when latest.json may not be read: the run could not name itself there at its end.
-    """
-    found = store.get(f"{bucket_path(bucket)}/latest.json")
-    try:
-        latest = json.loads(found or b"")
-        summary = store.get(f"{run_path(bucket, latest['runs'][name])}/summary.json")
-        return Summary.from_dict(json.loads(summary or b"")).coverage.listed
-    except (ValueError, KeyError, TypeError, RecursionError, OutputError, UsageError):
-        return None  # the number only serves an estimate
-
-
-def read_lines(store: Store, bucket: str, run_id: str, kind: str) -> Iterator[dict[str, Any]]:
-    """The run's lines of one kind, in order. kind: one of parts.KINDS.
-
-    Left out: a part that no checkpoint covers and whose objects are not in place, and parts that the run skipped.
-    """
-    folder = run_path(bucket, run_id)
-    parts = found_parts(store, folder)
-    committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
-    states: dict[str, Checkpoint | None] = {}
-    for part in parts:
-        if part.kind != kind:
-            continue
-        if part.range_id not in states:
-            states[part.range_id] = load_checkpoint(store, bucket, run_id, part.range_id)
-        state = states[part.range_id]
-        if state is not None and part.number in state.skipped_parts:
-            continue
-        covered = state is not None and part.number < state.next_part
-        if covered or (part.range_id, part.number) in committed:
-            yield from part_lines(store, folder, part)

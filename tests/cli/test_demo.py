@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,16 +32,19 @@ from auditor.cli.demo.server import demo_aws, own_environment
 from auditor.cli.main import main
 from auditor.errors import UsageError
 from auditor.hashing.worker.counts import Counts
-from auditor.model.finding import RuleUndecided
+from auditor.model.finding import RuleUndecided, Verdict
+from auditor.model.plain import typed
+from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import HASHING, Coverage, HashingSummary, Resume, Summary
 from auditor.model.target import Target
+from auditor.reports.lines import finding_line, object_line
 from auditor.rules import RULES
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.s3.engines import ENGINES
 from auditor.verify.summary import summarize
 from auditor.verify.tally import VerifyTally
-from tests.support.samples.reports import RUN, sample_summary
+from tests.support.samples.reports import RUN, finding, judged, sample_summary
 
 COLUMNS: Final = 100
 KINDS: Final = ("findings", "objects")
@@ -89,8 +92,8 @@ class Shown:
     code: int
     out: str
     err: str
-    findings: list[Mapping[str, Any]]
-    objects: list[Mapping[str, Any]]
+    findings: list[FindingLine]
+    objects: list[ObjectLine]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -106,10 +109,10 @@ def test_a_newcomer_runs_it_in_a_hostile_environment(engine: str, files: Path, t
     assert f"{OBJECTS - 1} objects read again: {OBJECTS - len(DAMAGED)} match, " in demo.out
     assert f"{len(DAMAGED)} of {len(DAMAGED)} damaged or lost objects named" in demo.out
     assert all(rule in demo.out for rule in NOT_PLANTED)
-    assert {(line["key"], line["rule"]) for line in demo.findings} == {
+    assert {(line.key, line.rule) for line in demo.findings} == {
         (plant.key, rule) for plant in PLANTED for rule in plant.rules
     }
-    assert {line["key"] for line in demo.objects} >= {f"files/below/{number:02} file.txt" for number in range(FILES)}
+    assert {line.key for line in demo.objects} >= {f"files/below/{number:02} file.txt" for number in range(FILES)}
     assert_readable(demo)
 
 
@@ -127,8 +130,8 @@ def shown(files: Path, out: Path, engine: str, folder: Path) -> Shown:
     if found is None:
         return Shown(done.returncode, done.stdout, done.stderr, [], [])
     with open_store(str(out)) as store:
-        run = Path(found[1]).name.removeprefix("run=")
-        findings, objects = (list[Mapping[str, Any]](read_lines(store, BUCKET, run, kind)) for kind in KINDS)
+        run = RunReader(store, BUCKET, Path(found[1]).name.removeprefix("run="))
+        findings, objects = list(run.findings()), list(run.objects())
     assert (Path(found[1]) / "report.html").is_file()
     return Shown(done.returncode, done.stdout, done.stderr, findings, objects)
 
@@ -169,12 +172,19 @@ def test_interrupted(stream: str, moment: str, files: Path, tmp_path: Path) -> N
     assert "Result" not in out
 
 
-def lines_of_planted() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def finding_of(key: str | None, rule: str) -> FindingLine:
+    return finding_line(finding(key, rule))
+
+
+def object_of(key: str | None, verdict: Verdict | None) -> ObjectLine:
+    return typed(ObjectLine, {**object_line(judged(key or ""), None), "verdict": verdict})
+
+
+def lines_of_planted() -> tuple[list[FindingLine], list[ObjectLine]]:
     """Findings and objects as they are when all is right."""
-    findings = [{"key": plant.key, "rule": rule} for plant in PLANTED for rule in plant.rules]
-    objects = [{"key": plant.key, "verdict": plant.verdict} for plant in PLANTED if plant.key is not None]
-    clean = [{"key": plant.key, "verdict": "private"} for plant in DECOYS]
-    return findings, [*objects, *clean]
+    findings = [finding_of(plant.key, rule) for plant in PLANTED for rule in plant.rules]
+    objects = [object_of(plant.key, plant.verdict) for plant in PLANTED if plant.key is not None]
+    return findings, [*objects, *(object_of(plant.key, Verdict.PRIVATE) for plant in DECOYS)]
 
 
 def test_all_planted_is_found() -> None:
@@ -192,7 +202,7 @@ def test_each_missed_finding_is_told(index: int) -> None:
     comparison = compare(PLANTED, findings, objects)
 
     assert len(comparison.differences) == 1
-    assert f"{missed['rule']} was missed" in comparison.differences[0]
+    assert f"{missed.rule} was missed" in comparison.differences[0]
     assert comparison.problems == len(PLANTED) - 1
 
 
@@ -208,13 +218,13 @@ def test_each_missed_finding_is_told(index: int) -> None:
 def test_a_false_alarm_is_told(key: str | None, rule: str, said: str) -> None:
     findings, objects = lines_of_planted()
 
-    assert compare(PLANTED, [*findings, {"key": key, "rule": rule}], objects).differences == [said]
+    assert compare(PLANTED, [*findings, finding_of(key, rule)], objects).differences == [said]
 
 
 def test_a_wrong_verdict_is_told() -> None:
     findings, objects = lines_of_planted()
-    objects[0]["verdict"] = "private"
-    objects[-1]["verdict"] = "exposed"
+    objects[0] = replace(objects[0], verdict=Verdict.PRIVATE)
+    objects[-1] = replace(objects[-1], verdict=Verdict.EXPOSED)
 
     assert compare(PLANTED, findings, objects).differences == [
         f"{PLANTED[0].key}: verdict exposed was missed",

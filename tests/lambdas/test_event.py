@@ -19,7 +19,7 @@ from auditor.errors import BucketError, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
-from auditor.runs.reading import last_listed, read_lines
+from auditor.runs.reading import RunReader, last_listed
 from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
@@ -211,7 +211,7 @@ async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it
     assert second["run"] == first["run"]
     assert second["coverage"]["listed"] == 60
     with open_store(str(tmp_path)) as store:
-        keys = [line["key"] for line in read_lines(store, "audited", first["run"], "objects")]
+        keys = [line.key for line in RunReader(store, "audited", first["run"]).objects()]
     assert keys == [f"{number:03}" for number in range(60)]
 
 

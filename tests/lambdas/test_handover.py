@@ -16,7 +16,7 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.handover import MOST_HOPS, next_event
 from auditor.lambdas.metrics import UNITS
 from auditor.model.target import Target
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency
@@ -90,7 +90,7 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     assert summary["findings"]["high"] == 2
     assert (run / "summary.json").exists()
     with open_store(str(tmp_path)) as store:
-        keys = [line["key"] for line in read_lines(store, "audited", first["run"], "objects")]
+        keys = [line.key for line in RunReader(store, "audited", first["run"]).objects()]
     assert keys == [f"{number:03}" for number in range(OBJECTS)]
     assert account.metric("RunsComplete") == 1
     assert account.metric("RunsHandedOn") == len(hops)

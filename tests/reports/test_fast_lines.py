@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.plain import plain
 from auditor.reports.fast_lines import KEPT, OWN, encode_finding, encode_object
 from auditor.reports.lines import encode_line, finding_line, object_line
 from tests.support.odd_keys import ODD_KEYS
@@ -54,24 +55,24 @@ def test_any_object(judgement: Judgement, hashed: bool | None, keep: bool) -> No
 
 @given(FINDINGS, VERDICTS)
 def test_any_finding(found: Finding, verdict: Verdict | None) -> None:
-    assert encode_finding(found, verdict) == encode_line(finding_line(found, verdict))
+    assert encode_finding(found, verdict) == encode_line(plain(finding_line(found, verdict)))
 
 
 @pytest.mark.parametrize("key", [*ODD_KEYS.values(), "\udcff lone", "a\ud800"], ids=ascii)
 def test_odd_keys(key: str) -> None:
     judgement = judged(key, finding(key))
     assert encode_object(judgement, None) == encode_line(object_line(judgement, None))
-    assert encode_finding(finding(key)) == encode_line(finding_line(finding(key)))
+    assert encode_finding(finding(key)) == encode_line(plain(finding_line(finding(key))))
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Head)])
 def test_each_member_of_head_is_that_of_its_object(name: str) -> None:
     """Two objects that differ in one member only: what is kept of the first must not stand in the second's line."""
-    plain = judged("k").evidence.head
-    assert isinstance(plain, Head)
+    base = judged("k").evidence.head
+    assert isinstance(base, Head)
     given: dict[str, Any] = {"content_length": 7, "metadata": {"other": "x"}, "bucket_key_enabled": True}
     for value in (given.get(name, "one"), given.get(name, "two")):
-        judgement = judged("k", head=replace(plain, **{name: value}))
+        judgement = judged("k", head=replace(base, **{name: value}))
         assert encode_object(judgement, None) == encode_line(object_line(judgement, None))
         assert encode_object(judged("k"), None) == encode_line(object_line(judged("k"), None))
 

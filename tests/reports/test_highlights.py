@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor.model.finding import Severity, Verdict
 from auditor.model.object import ALL_USERS
-from auditor.reports.highlights import EXPOSED, UNDECIDED, Highlights, WorstFindings, masked
+from auditor.model.run_lines import FindingLine
+from auditor.reports.highlights import EXPOSED, UNDECIDED, ExposedObject, Highlights, WorstFindings, masked
 from auditor.reports.lines import finding_line, object_line
-from tests.support.samples.reports import OWNER, denied, finding, judged, shown_of
+from auditor.runs.reading import RunReader
+from auditor.runs.stores.local import LocalStore
+from tests.support.samples.reports import OWNER, RUN, denied, finding, judged, shown_of
 
 
-def collected(limit: int, *lines: dict[str, Any]) -> WorstFindings:
+def collected(limit: int, *lines: FindingLine) -> WorstFindings:
     worst = WorstFindings(limit)
     for line in lines:
         worst.add(line)
@@ -30,7 +35,7 @@ def test_worst_findings_first_then_by_key() -> None:
         ("a", Severity.INFO),
     ]
     worst = collected(4, *(finding_line(finding(key, severity=severity)) for key, severity in given))
-    assert [(line["key"], line["severity"]) for line in worst.lines()] == [
+    assert [(line.key, line.severity) for line in worst.lines()] == [
         ("c", "critical"), (None, "high"), ("a", "high"), ("b", "low"),
     ]  # fmt: skip
     assert worst.more == 1
@@ -40,14 +45,14 @@ def test_few_worst_of_very_many() -> None:
     order = list(Severity)
     lines = [finding_line(finding(f"{n * 7919 % 5000:05}", severity=order[n % 5])) for n in range(5000)]
     worst = collected(300, *lines)
-    expected = sorted(lines, key=lambda line: (order.index(Severity(line["severity"])), line["key"]))[:300]
+    expected = sorted(lines, key=lambda line: (order.index(line.severity), line.key or ""))[:300]
     assert worst.lines() == expected
     assert worst.more == 4700
 
 
 def test_equal_findings_are_all_kept() -> None:
     line = finding_line(finding("same"))
-    assert collected(3, line, dict(line), dict(line), dict(line)).lines() == [line] * 3
+    assert collected(3, line, replace(line), replace(line), replace(line)).lines() == [line] * 3
 
 
 def test_no_room_at_all() -> None:
@@ -57,12 +62,12 @@ def test_no_room_at_all() -> None:
 def test_of_equal_severity_what_opens_comes_before_the_rest() -> None:
     lines = [finding_line(finding(f"a{number}", "E01")) for number in range(3)]
     lines += [finding_line(finding("z", "O02")), finding_line(finding(None, "B03"))]
-    assert [line["rule"] for line in collected(3, *lines).lines()] == ["B03", "O02", "E01"]
+    assert [line.rule for line in collected(3, *lines).lines()] == ["B03", "O02", "E01"]
 
 
 def test_exposed_object_without_a_finding_is_named() -> None:
     shown = shown_of(judged("a"), judged("b", verdict=Verdict.EXPOSED))
-    assert shown.exposed == [{"key": "b", "version_id": None, "rules": []}]
+    assert shown.exposed == [ExposedObject("b", None, ())]
 
 
 def test_only_the_first_ones_are_kept() -> None:
@@ -70,22 +75,22 @@ def test_only_the_first_ones_are_kept() -> None:
         *(judged(f"{number:04}", verdict=Verdict.EXPOSED) for number in range(EXPOSED + 5)),
         *(denied(f"x{number:04}") for number in range(UNDECIDED + 5)),
     )
-    assert [line["key"] for line in shown.exposed] == [f"{number:04}" for number in range(EXPOSED)]
+    assert [line.key for line in shown.exposed] == [f"{number:04}" for number in range(EXPOSED)]
     assert len(shown.undecided) == UNDECIDED
 
 
-def test_read_back_no_further_than_needed() -> None:
+def test_read_back_no_further_than_needed(tmp_path: Path) -> None:
     taken = []
 
-    def lines(kind: str) -> Iterator[dict[str, Any]]:
-        if kind != "objects":
-            return
-        for number in range(9):
-            taken.append(number)
-            verdict = Verdict.EXPOSED if number in {2, 4} else Verdict.PRIVATE
-            yield object_line(judged(f"k{number}", verdict=verdict), None)
+    class Run(RunReader):
+        def lines(self, kind: str) -> Iterator[dict[str, Any]]:
+            for number in range(9) if kind == "objects" else ():
+                taken.append(number)
+                verdict = Verdict.EXPOSED if number in {2, 4} else Verdict.PRIVATE
+                yield object_line(judged(f"k{number}", verdict=verdict), None)
 
-    assert [line["key"] for line in Highlights.read(lines, 2).exposed] == ["k2", "k4"]
+    run = Run(LocalStore(tmp_path), "audited", RUN)
+    assert [line.key for line in Highlights.read(run, 2).exposed] == ["k2", "k4"]
     assert taken == [0, 1, 2, 3, 4]
 
 
@@ -103,5 +108,5 @@ def test_read_back_no_further_than_needed() -> None:
     ],
 )
 def test_masked_grants(rule: str, grantee: str | None, verdict: Verdict | None, expected: bool) -> None:
-    line = finding_line(finding("k", rule), verdict) | {"grantee": grantee}
+    line = replace(finding_line(finding("k", rule), verdict), grantee=grantee)
     assert masked(line) is expected

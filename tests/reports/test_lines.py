@@ -9,6 +9,8 @@ import pytest
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict, fingerprint
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
+from auditor.model.plain import plain, typed
+from auditor.model.run_lines import FindingLine
 from auditor.reports.lines import encode_line, finding_line, object_line, undecided_line
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.samples.reports import OWNER, denied, finding, gone, judged
@@ -59,7 +61,7 @@ def test_vanished_object_has_no_verdict() -> None:
 
 def test_finding_has_the_members_of_the_contract() -> None:
     line = finding_line(Finding("f" * 32, "O02", Severity.HIGH, "k", None, ALL_USERS, "READ", "anyone"))
-    assert line == {
+    assert plain(line) == {
         "fingerprint": "f" * 32,
         "rule": "O02",
         "severity": "high",
@@ -70,15 +72,16 @@ def test_finding_has_the_members_of_the_contract() -> None:
         "message": "anyone",
         "verdict": None,
     }
-    assert json.loads(encode_line(line)) == line
+    assert typed(FindingLine, json.loads(encode_line(plain(line)))) == line
 
 
 def test_finding_knows_the_verdict_of_its_object() -> None:
-    assert finding_line(finding("k"), Verdict.MASKED)["verdict"] == "masked"
+    line = finding_line(finding("k"), Verdict.MASKED)
+    assert typed(FindingLine, json.loads(encode_line(plain(line)))).verdict is Verdict.MASKED
 
 
 def test_undecided_line_only_for_the_undecided() -> None:
-    assert undecided_line(denied("k")) == {
+    assert plain(undecided_line(denied("k"))) == {
         "key": "k",
         "version_id": None,
         "unread": [{"action": "GetObjectAcl", "code": "AccessDenied"}],

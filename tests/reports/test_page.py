@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
 from auditor import __version__
 from auditor.model.finding import RuleUndecided, Severity, Verdict
+from auditor.model.object import Unread
+from auditor.model.run_lines import UndecidedLine
 from auditor.model.summary import UnreadCount
-from auditor.reports.highlights import Highlights
+from auditor.reports.highlights import ExposedObject, Highlights
 from auditor.reports.lines import finding_line
 from auditor.reports.page import render
 from auditor.rules.access import o02_everyone_read as o02
@@ -65,13 +68,11 @@ class Page(HTMLParser):
 
 
 def hostile_page(text: str) -> str:
-    words = dict.fromkeys(("grantee", "message", "permission", "version_id", "rule", "verdict"), text)
+    words: dict[str, Any] = dict.fromkeys(("grantee", "message", "permission", "version_id", "rule"), text)
     shown = Highlights()
-    shown.add_findings([{**finding_line(finding(text)), **words}])
-    shown.exposed.append({"key": text, "version_id": text, "rules": [text]})
-    shown.undecided.append(
-        {"key": text, "version_id": text, "unread": [{"action": text, "code": text}], "rules": [text]}
-    )
+    shown.add_findings([replace(finding_line(finding(text)), **words)])
+    shown.exposed.append(ExposedObject(text, text, (text,)))
+    shown.undecided.append(UndecidedLine(text, text, (Unread(text, text),), (text,)))
     aim = target(prefix=text, start_after=text, stop_at=text)
     made = sample_summary(
         tally_of(denied("a"), judged("b", verdict=Verdict.EXPOSED)),
@@ -188,7 +189,7 @@ def test_rules_that_fired_say_what_they_mean_and_what_mends_them() -> None:
 
 def test_canonical_id_is_cut_in_its_middle_and_whole_where_it_is_pointed_at() -> None:
     shown = Highlights()
-    shown.add_findings([{**finding_line(finding("a")), "grantee": OWNER}])
+    shown.add_findings([replace(finding_line(finding("a")), grantee=OWNER)])
     assert f'<code dir="ltr" title="{OWNER}">a0a0a0a0…a0a0a0a0</code>' in render(sample_summary(), shown)
 
 

@@ -20,7 +20,7 @@ from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import FLUSH_BYTES, RunFolder
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
@@ -47,7 +47,7 @@ def opened(store: LocalStore, tally: Tally, **changes: Any) -> RunFolder:
 
 
 def keys(store: LocalStore, kind: str = "objects") -> list[str]:
-    return [line["key"] for line in read_lines(store, "audited", RUN, kind)]
+    return [line["key"] for line in RunReader(store, "audited", RUN).lines(kind)]
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_findings_of_the_bucket(store: LocalStore) -> None:
         tally.add_findings([finding(None, "B01")])
         folder.write_findings([encode_finding(finding(None, "B01"))])
         folder.finish(sample_summary(), "")
-    assert [line["rule"] for line in read_lines(store, "audited", RUN, "findings")] == ["B01"]
+    assert [line.rule for line in RunReader(store, "audited", RUN).findings()] == ["B01"]
     assert store.list(f"{FOLDER}/objects/") == []
 
 

@@ -17,7 +17,7 @@ from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.parts import KINDS
 from auditor.runs.paths import run_path
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
@@ -86,7 +86,7 @@ def check(store: S3Store) -> None:
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert state.writer is None
-    lines = {kind: list(read_lines(store, "audited", RUN, kind)) for kind in KINDS}
+    lines = {kind: list(RunReader(store, "audited", RUN).lines(kind)) for kind in KINDS}
     assert [line["key"] for line in lines["objects"]] == KEYS
     assert [line["key"] for line in lines["findings"]] == [f.key for j in judgements() for f in j.findings]
     assert len(lines["undecided"]) == state.tally["coverage"]["undecided"]

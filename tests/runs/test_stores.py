@@ -20,7 +20,7 @@ from auditor.aws.session import make_client
 from auditor.errors import OutputError, UsageError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.reading import last_listed, read_lines
+from auditor.runs.reading import RunReader, last_listed
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import PIECE, LockingStore, Store
 from auditor.runs.stores.s3 import UPDATES, S3Store
@@ -439,7 +439,7 @@ def test_run_in_a_bucket_is_killed_and_resumed(s3: Any, moto_url: str) -> None:
             assert gzip.decompress(store.get(stale) or b"") == b""
             put_all(folder, tally, judgements()[10:])
             folder.finish(sample_summary(), "<p>", update_latest=True)
-        lines = [line["key"] for line in read_lines(store, "audited", RUN, "objects")]
+        lines = [line.key for line in RunReader(store, "audited", RUN).objects()]
         assert lines == [judgement.evidence.ref.key for judgement in judgements()]
         assert tally.coverage["listed"] == len(lines)
         assert json.loads(store.get("bucket=audited/latest.json") or b"") == {"runs": {"": RUN}}

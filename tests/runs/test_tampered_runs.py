@@ -13,7 +13,7 @@ import pytest
 from auditor.errors import OutputError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.base import parsed
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally
@@ -89,4 +89,4 @@ def test_checkpoint_nested_beyond_measure(store: LocalStore) -> None:
 def test_line_that_is_no_object_is_damage(store: LocalStore, line: bytes) -> None:
     store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(line + b"\n"))
     with pytest.raises(OutputError, match=r"part-00000-00000\.jsonl\.gz is damaged"):
-        list(read_lines(store, "audited", RUN, "findings"))
+        list(RunReader(store, "audited", RUN).lines("findings"))

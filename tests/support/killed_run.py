@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.model.finding import Judgement
+from auditor.model.plain import plain
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.lines import encode_line, undecided_line
 from auditor.runs.folder import RunFolder
@@ -38,7 +39,7 @@ def put(folder: RunFolder, tally: Tally, judgement: Judgement) -> bool:
         ref.version_id,
         encode_object(judgement, None),
         map(encode_finding, judgement.findings),
-        None if undecided is None else encode_line(undecided),
+        None if undecided is None else encode_line(plain(undecided)),
     )
 
 

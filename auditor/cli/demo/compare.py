@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from auditor.cli.demo.damage import VerifiedDamage
 from auditor.cli.demo.plants import Planted
 from auditor.hashing.worker.counts import Counts
+from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import HashingSummary, Summary
 from auditor.text import visible
 
@@ -53,11 +53,11 @@ def where(key: str | None) -> str:
 
 
 def compare(
-    planted: Sequence[Planted], findings: Iterable[Mapping[str, Any]], objects: Iterable[Mapping[str, Any]]
+    planted: Sequence[Planted], findings: Iterable[FindingLine], objects: Iterable[ObjectLine]
 ) -> PlantedComparison:
     """findings, objects: the lines of one run. Every object that is not planted must be private and without finding."""
-    found: set[Pair] = {(line["key"], line["rule"]) for line in findings}
-    verdicts: dict[str, str] = {line["key"]: str(line["verdict"]) for line in objects}
+    found: set[Pair] = {(line.key, line.rule) for line in findings}
+    verdicts: dict[str, str] = {line.key: str(line.verdict) for line in objects}
     wanted: set[Pair] = {(plant.key, rule) for plant in planted for rule in plant.rules}
     special = {plant.key: plant.verdict for plant in planted}
     rows = tuple(PlantedRow(plant, _missed(plant, found, verdicts)) for plant in planted)

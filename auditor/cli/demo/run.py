@@ -33,7 +33,7 @@ from auditor.ledger.dynamodb.ledger import create_table
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
 from auditor.s3.engines import ENGINES
@@ -165,5 +165,5 @@ class _Tour:
 
 
 def _compare(store: Store, run: str) -> PlantedComparison:
-    findings, objects = (read_lines(store, BUCKET, run, kind) for kind in ("findings", "objects"))
-    return compare(PLANTED, findings, objects)
+    reader = RunReader(store, BUCKET, run)
+    return compare(PLANTED, reader.findings(), reader.objects())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from auditor.hashing.batch.job import MOST_ROWS, Manifest, create_job, row
+from auditor.model.object import ObjectVersion
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 
@@ -29,7 +30,7 @@ class JobOwner:
 def write_batch(
     store: Store,
     folder: str,
-    objects: Iterable[Mapping[str, Any]],
+    objects: Iterable[ObjectVersion],
     *,
     bucket: str,
     run_id: str,
@@ -40,7 +41,7 @@ def write_batch(
 ) -> list[str]:
     """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store; returns the URI of each job.
 
-    objects: lines with key and version_id. More than `most_rows` continue in manifest-2.csv, and each further algorithm
+    More than `most_rows` continue in manifest-2.csv, and each further algorithm
     has a job of its own, job-2.json and so on. Without objects there are no files. Blocks.
     """
     jobs: list[str] = []
@@ -76,7 +77,7 @@ def _numbered(stem: str, number: int) -> str:
     return stem if number == 1 else f"{stem}-{number}"
 
 
-def _parts(objects: Iterable[Mapping[str, Any]], most: int) -> Iterator[Iterator[Mapping[str, Any]]]:
+def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[ObjectVersion]]:
     """The objects in parts of at most `most`; consume each part before the next."""
     rest = iter(objects)
     for first in rest:
@@ -84,13 +85,13 @@ def _parts(objects: Iterable[Mapping[str, Any]], most: int) -> Iterator[Iterator
 
 
 def _put_manifest(
-    store: Store, path: str, local: Path, bucket: str, objects: Iterable[Mapping[str, Any]], versions: bool
+    store: Store, path: str, local: Path, bucket: str, objects: Iterable[ObjectVersion], versions: bool
 ) -> str:
     """The manifest's ETag: S3's, or for a local file the MD5, as an upload in one piece gets. local: the spool file."""
     digest = hashlib.md5(usedforsecurity=False)
     with output_errors(local), local.open("wb") as file:
         for item in objects:
-            line = row(bucket, item["key"], (item["version_id"] or "null") if versions else None).encode()
+            line = row(bucket, item.key, (item.version_id or "null") if versions else None).encode()
             digest.update(line)
             file.write(line)
     return store.replace_file(path, local) or digest.hexdigest()

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import json
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, unquote_plus
@@ -27,6 +27,7 @@ from auditor.hashing.batch.write_jobs import JobOwner, write_batch
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.digest import ALGORITHMS as OURS
+from auditor.model.object import ObjectVersion
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.local import LocalStore
@@ -40,11 +41,11 @@ FOLDER = f"bucket=audited/run={RUN}"
 ROLE = "arn:aws:iam::111122223333:role/batch"
 
 
-def lines(*keys: str, version_id: str | None = None) -> list[dict[str, Any]]:
-    return [{"key": key, "version_id": version_id, "etag": "e", "size": 1} for key in keys]
+def lines(*keys: str, version_id: str | None = None) -> list[ObjectVersion]:
+    return [ObjectVersion(key, version_id, "e", 1) for key in keys]
 
 
-def write(store: Any, objects: Any, **changes: Any) -> list[str]:
+def write(store: Any, objects: Iterable[ObjectVersion], **changes: Any) -> list[str]:
     told: dict[str, Any] = {
         "bucket": "audited",
         "run_id": RUN,
@@ -160,9 +161,9 @@ def test_every_algorithm_of_ours_is_one_that_s3_computes() -> None:
 
 
 def test_memory_does_not_grow_with_the_objects(tmp_path: Path) -> None:
-    def many() -> Iterator[dict[str, Any]]:
+    def many() -> Iterator[ObjectVersion]:
         for number in range(50_000):
-            yield {"key": f"{number:0100}", "version_id": None}
+            yield ObjectVersion(f"{number:0100}", None, "e", 1)
 
     tracemalloc.start()
     try:

@@ -9,7 +9,7 @@ from auditor.model.object import ALL_USERS, Acl, Evidence, Grant, Head, ObjectRe
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports.highlights import Highlights
-from auditor.reports.lines import finding_line, object_line, undecided_line
+from auditor.reports.lines import finding_line, undecided_line
 from auditor.reports.summary import not_looked_at, summarize
 from auditor.runs.tally import Tally
 
@@ -60,7 +60,7 @@ def shown_of(*judgements: Judgement) -> Highlights:
     shown = Highlights()
     for judgement in judgements:
         findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
-        shown.add(object_line(judgement, None), findings, undecided_line(judgement))
+        shown.add(judgement, findings, undecided_line(judgement))
     return shown
 
 

@@ -11,7 +11,7 @@ import pytest
 from auditor.errors import RunTaken
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.reading import read_lines
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
@@ -56,5 +56,5 @@ def test_of_two_writers_one_is_refused_and_the_run_adds_up(store: S3Store) -> No
             two.prepare()
         put_all(one, tally, judgements()[12:])
         one.finish(sample_summary(), "<p>", update_latest=True)
-    lines = [line["key"] for line in read_lines(store, "audited", RUN, "objects")]
+    lines = [line.key for line in RunReader(store, "audited", RUN).objects()]
     assert lines == [judgement.evidence.ref.key for judgement in judgements()]

@@ -1,0 +1,177 @@
+"""Run folders are read back in typed lines, wherever they lie and however far the run came."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from auditor.errors import OutputError, UsageError
+from auditor.model.finding import Severity, Verdict
+from auditor.model.object import ALL_USERS, Acl, Grant, Head, ObjectVersion, Outcome, Skipped, Unread
+from auditor.model.run_lines import FindingLine, UndecidedLine
+from auditor.reports.lines import encode_line, object_line, routed_line
+from auditor.runs.folder import RunFolder
+from auditor.runs.reading import RunReader, open_run
+from auditor.runs.stores import open_store
+from auditor.runs.stores.local import LocalStore
+from auditor.runs.tally import Tally
+from tests.support.killed_run import put
+from tests.support.samples.reports import OWNER, RUN, denied, finding, gone, judged, sample_summary, target
+from tests.support.servers.clients import client
+
+FOLDER = f"bucket=audited/run={RUN}"
+JUDGEMENTS = [
+    judged("a", finding("a"), verdict=Verdict.EXPOSED),
+    judged("b", acl=Acl(OWNER, (Grant(ALL_USERS, "READ"),)), version_id="v"),
+    denied("c"),
+    gone("d"),
+]
+
+
+def write_run(store: LocalStore, *, end: bool = True) -> None:
+    tally = Tally()
+    with RunFolder(store, "audited", RUN, target=target(), tally=tally, part_lines=2) as folder:
+        folder.prepare()
+        for judgement in JUDGEMENTS:
+            put(folder, tally, judgement)
+            folder.tick()
+        if end:
+            folder.finish(sample_summary(tally), "")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(tmp_path)
+
+
+def test_every_kind_of_line_is_typed(store: LocalStore) -> None:
+    write_run(store)
+    run = RunReader(store, "audited", RUN)
+    first, second, third, last = run.objects()
+    assert (first.key, first.verdict, first.rules, first.outcome) == ("a", Verdict.EXPOSED, ("O02",), Outcome.AUDITED)
+    assert isinstance(first.head, Head)
+    assert (first.head.etag, first.head.content_length, first.head.metadata) == ("e" * 32, 3, {})
+    assert (second.acl, second.version_id) == (Acl(OWNER, (Grant(ALL_USERS, "READ"),)), "v")
+    assert (third.acl, third.head) == (
+        Unread("GetObjectAcl", "AccessDenied"),
+        Skipped("no selected rule needs it"),
+    )
+    assert (last.outcome, last.verdict, last.hashed) == (Outcome.VANISHED, None, None)
+    message = "anyone on the internet can read it"
+    assert list(run.findings()) == [FindingLine("f" * 32, "O02", Severity.HIGH, "a", None, ALL_USERS, "READ", message)]
+    assert list(run.undecided()) == [
+        UndecidedLine("c", None, (Unread("GetObjectAcl", "AccessDenied"),), ("O01", "O02"))
+    ]
+    assert list(run.routed()) == []
+
+
+def test_metadata_values_where_the_run_keeps_them(store: LocalStore) -> None:
+    with RunFolder(store, "audited", RUN, target=target(), tally=Tally()) as folder:
+        folder.prepare()
+        routed = routed_line(judged("a").evidence.ref)
+        folder.write("a", None, encode_line(object_line(judged("a"), True, keep_metadata=True)), routed_line=routed)
+        folder.save()
+    (line,) = RunReader(store, "audited", RUN).objects()
+    assert isinstance(line.head, Head)
+    assert line.head.metadata == {"team": "x", "build": "7"}
+    assert list(RunReader(store, "audited", RUN).routed()) == [ObjectVersion("a", None, "e" * 32, 3)]
+
+
+def test_a_complete_run(store: LocalStore) -> None:
+    write_run(store)
+    run = RunReader(store, "audited", RUN)
+    assert run.exists
+    assert run.complete
+    assert run.summary is not None
+    assert run.summary.coverage.listed == 4
+    assert run.checkpoint is not None
+    assert run.checkpoint.start_after == "d"
+
+
+def test_a_run_that_was_interrupted(store: LocalStore) -> None:
+    write_run(store, end=False)
+    run = RunReader(store, "audited", RUN)
+    assert (run.exists, run.complete, run.summary) == (True, False, None)
+    assert run.checkpoint is not None
+    assert [line.key for line in run.objects()] == ["a", "b", "c", "d"]
+
+
+def test_a_run_that_is_not_there(store: LocalStore) -> None:
+    run = RunReader(store, "audited", RUN)
+    assert (run.exists, run.complete, run.checkpoint, list(run.objects())) == (False, False, None, [])
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"run": 1}', b"[" * 100_000])
+def test_a_damaged_summary_is_named(store: LocalStore, data: bytes) -> None:
+    store.put(f"{FOLDER}/summary.json", data)
+    with pytest.raises(OutputError, match=r"/summary\.json is damaged \(.+\): audit again"):
+        _ = RunReader(store, "audited", RUN).summary
+
+
+def test_a_damaged_line_is_named(store: LocalStore, tmp_path: Path) -> None:
+    write_run(store)
+    line = {**object_line(JUDGEMENTS[0], None), "verdict": "lovely"}
+    (tmp_path / FOLDER / "objects/part-00000-00001.jsonl.gz").write_bytes(gzip.compress(encode_line(line)))
+    with pytest.raises(OutputError, match=r"/objects has a damaged line \(verdict: 'lovely' is not"):
+        list(RunReader(store, "audited", RUN).objects())
+
+
+def test_memory_does_not_grow_with_the_run(store: LocalStore) -> None:
+    lines = 3_000
+    with RunFolder(store, "audited", RUN, target=target(), tally=Tally(), part_lines=lines // 10) as folder:
+        folder.prepare()
+        for number in range(lines):
+            if folder.write(f"{number:05}", None, encode_line(object_line(judged(f"{number:05}"), None))):
+                folder.flush()
+        folder.save()
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in RunReader(store, "audited", RUN).objects()) == lines
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("ending", ["", "/"])
+def test_opened_by_its_path(store: LocalStore, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(store)
+    with open_run(f"{tmp_path}/{FOLDER}{ending}") as run:
+        assert run.complete
+    monkeypatch.chdir(tmp_path / FOLDER)
+    with open_run(".") as run:
+        assert [line.key for line in run.objects()] == ["a", "b", "c", "d"]
+
+
+def test_opened_by_its_uri(moto_url: str) -> None:
+    bucket = f"results-{uuid4().hex[:12]}"
+    s3 = client("s3", moto_url)
+    s3.create_bucket(Bucket=bucket)
+    s3.close()
+    with open_store(f"s3://{bucket}/deep/runs", endpoint_url=moto_url) as store:
+        store.put(f"{FOLDER}/summary.json", json.dumps(sample_summary().to_dict()).encode())
+    with open_run(f"s3://{bucket}/deep/runs/{FOLDER}", endpoint_url=moto_url) as run:
+        assert run.complete
+        assert run.uri == f"s3://{bucket}/deep/runs/{FOLDER}"
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("", "is not a run folder"),
+        ("runs", "is not a run folder"),
+        ("s3://results", "is not a run folder"),
+        (f"runs/{FOLDER}/objects", "is not a run folder"),
+        ("runs/bucket=b/run=20260102T030405Z-0a1b2c", "is not a bucket name"),
+        ("runs/bucket=audited/run=1", "is not a run ID"),
+        (f"runs/{FOLDER}", "there is no run at .*runs/bucket=audited/run="),
+        (f"ftp://host/{FOLDER}", "is no output place"),
+    ],
+)
+def test_a_place_without_a_run(place: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence), open_run(place):
+        pass
