@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from types import TracebackType
-from typing import Final, Self, TypeVar
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
@@ -51,47 +51,44 @@ POLL: Final = 0.5
 
 
 class CutOff:
-    """Within it, calls are cut off once the stop is set; without a stop, never.
+    """Runs calls that can be cut off; one watch serves any number of them. Made by cut_off_when()."""
 
-    One watch looks after any number of them: none is a task of its own.
-    """
-
-    def __init__(self, stop: Stop | None) -> None:
-        self._stop = stop
-        self._watching: asyncio.Task[None] | None = None
-        self._under_way: set[asyncio.Timeout] = set()
-
-    async def __aenter__(self) -> Self:
-        if self._stop is not None:
-            self._watching = asyncio.create_task(self._watch(self._stop))
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching])
+    def __init__(self) -> None:
+        self._running: set[asyncio.Timeout] = set()
 
     async def of(self, work: Awaitable[T]) -> T | None:
-        """What the work gives; None when it was cut off."""
+        """The result of the work; None when it was cut off."""
         timeout = asyncio.timeout(None)
         try:
             async with timeout:
-                self._under_way.add(timeout)
+                self._running.add(timeout)
                 try:
                     return await work
                 finally:
-                    self._under_way.discard(timeout)
+                    self._running.discard(timeout)
         except TimeoutError:
             if not timeout.expired():
                 raise
             return None
 
-    async def _watch(self, stop: Stop) -> None:
+    async def watch(self, stop: Stop) -> None:
+        """Cut off the running calls while the stop is set; never returns."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(POLL)
             if stop:
-                while self._under_way:
-                    self._under_way.pop().reschedule(loop.time())
+                while self._running:
+                    self._running.pop().reschedule(loop.time())
+
+
+@asynccontextmanager
+async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
+    """Within it, calls are cut off once the stop is set; without a stop, never."""
+    cutoff = CutOff()
+    watch = None if stop is None else asyncio.create_task(cutoff.watch(stop))
+    try:
+        yield cutoff
+    finally:
+        if watch is not None:
+            watch.cancel()
+            await asyncio.wait([watch])

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from auditor.aio import stop as cutoff
-from auditor.aio.stop import CutOff, Stop
+from auditor.aio.stop import Stop, cut_off_when
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ async def answer(seconds: float) -> str:
 
 async def test_under_way_and_begun_later_are_cut_off() -> None:
     stop = Stop()
-    async with CutOff(stop) as it:
+    async with cut_off_when(stop) as it:
         first = asyncio.create_task(it.of(answer(3600)))
         assert await it.of(answer(0.01)) == "answer"
         assert not first.done()
@@ -32,7 +32,7 @@ async def test_under_way_and_begun_later_are_cut_off() -> None:
 
 
 async def test_without_a_stop_nothing_is() -> None:
-    async with CutOff(None) as it:
+    async with cut_off_when(None) as it:
         assert await it.of(answer(0.01)) == "answer"
 
 
@@ -41,7 +41,7 @@ async def test_time_that_runs_out_within_the_call_is_its_own_error() -> None:
         async with asyncio.timeout(0.001):
             await answer(3600)
 
-    async with CutOff(Stop()) as it:
+    async with cut_off_when(Stop()) as it:
         with pytest.raises(TimeoutError):
             await it.of(impatient())
 
@@ -49,7 +49,7 @@ async def test_time_that_runs_out_within_the_call_is_its_own_error() -> None:
 async def test_no_watch_is_left_behind() -> None:
     before = asyncio.all_tasks()
     with pytest.raises(ValueError, match="within"):
-        async with CutOff(Stop()):
+        async with cut_off_when(Stop()):
             raise ValueError("within")
     assert asyncio.all_tasks() == before
 

@@ -26,9 +26,9 @@ class Hashed:
     bytes_read: int = 0
     confirmed: tuple[str, ...] = ()
 
-    def entry(self, bucket: str) -> Entry:
-        """The ledger's entry, hashed now."""
-        return entry_of(bucket, self.task, self.digests, bytes_read=self.bytes_read)
+    def entry(self, bucket: str, hashed_at: str | None = None) -> Entry:
+        """The ledger's entry. hashed_at: ISO 8601, UTC; None: now."""
+        return entry_of(bucket, self.task, self.digests, bytes_read=self.bytes_read, hashed_at=hashed_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,9 @@ def entry_of(
     *,
     source: Source = AUDITOR,
     bytes_read: int = 0,
+    hashed_at: str | None = None,
 ) -> Entry:
-    """The ledger's entry of digests that are found now."""
+    """The ledger's entry of these digests. hashed_at: ISO 8601, UTC; None: now."""
     return Entry(
         bucket=bucket,
         key=version.key,
@@ -120,7 +121,7 @@ def entry_of(
         etag=version.etag,
         size=version.size,
         digests=digests,
-        hashed_at=now_in_utc(),
+        hashed_at=hashed_at or now_in_utc(),
         source=source,
         bytes_read=bytes_read,
     )

@@ -88,7 +88,7 @@ def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
     return sorted(latest.values(), key=_order)
 
 
-def _order(task: HashTask) -> tuple[str, str, str, str, int]:
+def _order(task: HashTask | ObjectEvent) -> tuple[str, str, str, str, int]:
     return task.key, sort_key(task.sequencer), task.version_id or "", task.etag, task.size
 
 
@@ -99,7 +99,7 @@ def _notification(events: Sequence[ObjectEvent], algorithms: tuple[str, ...]) ->
             task = HashTask(one.key, one.version_id, one.etag, one.size, sequencer=one.sequencer)
             by_bucket.setdefault(one.bucket, []).append(task)
     current = {bucket: newest(tasks) for bucket, tasks in by_bucket.items()}
-    in_order = sorted(events, key=lambda one: sort_key(one.sequencer))
+    in_order = sorted(events, key=_order)
     of_keys = [one for one in in_order if one.sequencer and not _removes_one_version(one)]
     others = [one for one in in_order if one.kind in ("hidden", "removed") and one not in of_keys]
     return Notification(

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import Hashed
-from auditor.ledger.base import DigestStore, Entry
+from auditor.ledger.base import DigestStore
+from auditor.model.dates import now_in_utc
 
 
 @dataclass(slots=True, eq=False)
 class _Pending:
     """written: the ledger's answer; None until then."""
 
-    entry: Entry
+    bucket: str
+    hashed: Hashed
     written: bool | DigestConflict | None = None
 
 
@@ -28,7 +30,7 @@ class BatchWriter:
 
     async def record(self, bucket: str, hashed: Hashed) -> DigestConflict | None:
         """Return when the ledger has the digests, or the conflict with its own. Raises LedgerError."""
-        mine = _Pending(hashed.entry(bucket))
+        mine = _Pending(bucket, hashed)
         self._pending.append(mine)
         try:
             async with self._writing:
@@ -42,7 +44,8 @@ class BatchWriter:
 
     async def _write(self) -> None:
         batch = list(self._pending)
-        found = await self._ledger.record_many([one.entry for one in batch])
+        now = now_in_utc()
+        found = await self._ledger.record_many([one.hashed.entry(one.bucket, now) for one in batch])
         for one, written in zip(batch, found, strict=True):
             one.written = written
         self._pending = [one for one in self._pending if one.written is None]

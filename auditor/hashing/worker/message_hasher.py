@@ -15,7 +15,7 @@ from typing import Final
 from uuid import uuid4
 
 from auditor.aio.budget import InFlightBudget
-from auditor.aio.stop import CutOff, Stop
+from auditor.aio.stop import CutOff, Stop, cut_off_when
 from auditor.errors import BucketError, CallFailed
 from auditor.hashing.digest.object import hash_many, hash_patiently
 from auditor.hashing.digest.options import Checkpoint, HashOptions, Save
@@ -121,9 +121,11 @@ class MessageHasher:
         return tasks
 
     async def _hash_all(self, result: MessageResult, tasks: Sequence[HashTask], stop: Stop) -> None:
-        cutoff = CutOff(stop if self._options.has_deadline else None)  # without a deadline there is time to finish
+        cutting = cut_off_when(
+            stop if self._options.has_deadline else None
+        )  # without a deadline there is time to finish
         try:
-            async with self._engines.lend(result.message.bucket) as engine, cutoff:
+            async with self._engines.lend(result.message.bucket) as engine, cutting as cutoff:
                 hash_one = partial(self._hash_one, result, engine, stop, cutoff)
                 await hash_many(hash_one, tasks, self._permits, self._options.buffer_size)
         except (BucketError, CallFailed) as error:
@@ -137,7 +139,7 @@ class MessageHasher:
         self, result: MessageResult, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
     ) -> None:
         message, options = result.message, self._options
-        if stop and options.has_deadline:
+        if options.has_deadline and stop.reason is not None:
             result.continued.append(replace(task, hops=task.hops + 1))
             return
         ask_cost = not options.accept_cost and message.run == EVENT_RUN

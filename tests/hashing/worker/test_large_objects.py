@@ -125,7 +125,7 @@ async def test_object_over_many_deadlines_has_the_digests_of_one_pass(
 ) -> None:
     chance = random.Random(3)
     queue.put(message(big(), algorithms=ALGORITHMS))
-    counts = await drained(queue, make(SETTINGS), lambda: StopAfter(chance.randrange(4, 8)))
+    counts = await drained(queue, make(SETTINGS), lambda: StopAfter(chance.randrange(3, 7)))
     assert await digests(ledger, ALGORITHMS) == truth()
     assert counts.continued >= 20
     assert counts == Counts(messages=counts.continued + 1, continued=counts.continued, hashed=1)
