@@ -1,1 +1,1 @@
-"""What the product costs, measured; run by hand and by `make bench-*`."""
+"""The benchmarks, which measure the costs of the product; `make bench` runs them."""

@@ -1,4 +1,4 @@
-"""The benchmarks: `python -m benchmarks`, or `make bench`. Measures, and writes the page, its plots and its data."""
+"""Run the benchmarks, and write the page, its plots and its data: `python -m benchmarks`, or `make bench`."""
 
 from __future__ import annotations
 

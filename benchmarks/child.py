@@ -1,4 +1,4 @@
-"""A client's process: one job on its input, what it cost as its last line of output. It imports its client only."""
+"""A client's process: it reads one job from its input, and prints the cost last. It imports its client only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOBS: Final = {
     "transfer": "benchmarks.clients.transfers:calls",
     "floor": "benchmarks.clients.floor:calls",
 }
-"""Function by job; it gets a Meter and the job's other fields, and what it returns is added to the meter's figures."""
+"""The function of each job. It gets a Meter and the job's other fields; its result is added to the meter's figures."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What an audit that asks no server knows of its bucket."""
+"""The facts of a bucket for an audit without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measurements must show, as ratios within one run: `python -m benchmarks.gates` reads the last results."""
+"""The limits that measurements must meet, as ratios within a run: `python -m benchmarks.gates` reads the last results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Results = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """measured: None where the results do not say. at_least: the limit is the least, not the most."""
+    """One gate. measured: None without such results. at_least: the limit is a minimum, not a maximum."""
 
     name: str
     limit: float
@@ -53,7 +53,7 @@ def _engines(results: Results) -> Iterator[Gate]:
 
 
 def _shares(results: Results) -> Iterator[Gate]:
-    """Ours is the engine as handlers/audit.py has it: open from one event to the next."""
+    """Our engine is open from one event to the next, as in handlers/audit.py."""
     found = results.get("shares", {"rows": []})
     name = "a hundred ACLs, the memory size where it is least: the best article to ours, the engine kept open"
     yield Gate(name, 4, shares.least_advantage(found, shares.KEPT), True)

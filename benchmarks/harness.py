@@ -1,4 +1,4 @@
-"""Rows measured in turn, each time in a fresh process, so that what disturbs the machine disturbs them all alike."""
+"""Measure rows in turn, each time in a fresh process, so that a disturbance of the machine affects all rows alike."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from benchmarks.launch import Server, run_client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What is measured. labels: how the results name it. job: for the child. server: its behaviour. memory: MB of a
-    function whose share of a CPU the client gets. most: repetitions at most; None: as many as all others.
-    with_next: it runs at the same time as the row after it, of which the same server behaviour is wanted.
-    """
+    """One measurement."""
 
     labels: Mapping[str, Any]
+    """Its name in the results."""
     job: Mapping[str, Any]
+    """Of the child."""
     server: Mapping[str, Any] = field(default_factory=dict)
+    """The server's behaviour."""
     memory: int | None = None
+    """MB of a function; the client gets its share of a CPU."""
     most: int | None = None
+    """Limit of repetitions; None for the usual number."""
     with_next: bool = False
+    """Run at the same time as the next row, which needs the same server behaviour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A row and what each repetition brought."""
+    """A row with the results of its repetitions."""
 
     labels: Mapping[str, Any]
     runs: tuple[Mapping[str, Any], ...]
@@ -37,7 +40,7 @@ class Measured:
 
 @dataclass(slots=True)
 class Bench:
-    """What the parts measure with. quick: the whole picture in minutes, coarser. run: one job, in a fresh process."""
+    """The parts' tool to measure. quick: fewer and coarser rows, in minutes. run: one job, in a fresh process."""
 
     server: Server
     repeat: int
@@ -48,7 +51,7 @@ class Bench:
         return quick if self.quick else full
 
     def measure(self, rows: Sequence[Row]) -> list[Measured]:
-        """Every row once, then every row again; a row that fails ends all."""
+        """Measure every row once, then every row again. A row that fails ends all."""
         runs: list[list[Mapping[str, Any]]] = [[] for _ in rows]
         for turn in range(self.repeat):
             for together in _together(rows):
@@ -58,7 +61,7 @@ class Bench:
         return [Measured(row.labels, tuple(found)) for row, found in zip(rows, runs, strict=True)]
 
     def _run(self, turn: int, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
-        """All of these at once."""
+        """Run all of these rows at once."""
         if not rows:
             return []
         for row in rows:
@@ -74,7 +77,7 @@ class Bench:
 
 
 def _together(rows: Sequence[Row]) -> Iterator[list[int]]:
-    """The places of rows that run at the same time."""
+    """The indexes of rows that run at the same time."""
     together: list[int] = []
     for number, row in enumerate(rows):
         together.append(number)
@@ -96,7 +99,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def summarised(values: Sequence[float], digits: int = 1) -> dict[str, float]:
-    """Median, least and most."""
+    """Median, minimum and maximum."""
     return {
         "median": round(median(values), digits),
         "least": round(min(values), digits),
@@ -105,5 +108,5 @@ def summarised(values: Sequence[float], digits: int = 1) -> dict[str, float]:
 
 
 def laps(run: Mapping[str, Any], figure: str) -> list[float]:
-    """A figure of each lap of one repetition."""
+    """One figure of each lap of a repetition."""
     return [float(lap[figure]) for lap in run["laps"]]

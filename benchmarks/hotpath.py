@@ -1,8 +1,8 @@
 """CPU of an audit apart from its engine, in microseconds an object: `python -m benchmarks.hotpath`.
 
-An engine in this process answers at once, so that all that is left is ours: listing, gather, rules, lines, JSON, gzip
-and files. The stages are timed one by one over the same objects, then the whole run; figures are medians of CPU time,
-threads included. `--profile` prints where a whole run spends it instead.
+An engine in this process answers at once, so the CPU is our own: listing, gather, rules, lines, JSON, gzip and files.
+The stages are timed one by one over the same objects, then the whole run. Figures are medians of CPU time, threads
+included. `--profile` prints the profile of a whole run instead.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TARGET: Final = Target(BUCKET)
 
 
 async def whole(out: Path) -> None:
-    """A run as a user starts it, into a folder on disk."""
+    """Run an audit as a user does, into a folder on disk."""
     places = Resources(store=LocalStore(out), ledger=None)
     summary = await OfflineAudit(TARGET, SETTINGS, places, Stop()).run()
     if not summary.complete:
@@ -61,7 +61,7 @@ async def whole(out: Path) -> None:
 
 @dataclass(slots=True)
 class Stages:
-    """Microseconds of CPU an object, of every repetition."""
+    """Microseconds of CPU an object, for every repetition."""
 
     found: dict[str, list[float]] = field(default_factory=dict)
 
@@ -73,7 +73,7 @@ class Stages:
 
 
 def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of the whole process, and the result."""
+    """Call `work`; returns the CPU seconds of the whole process, and the result."""
     begun = time.process_time()
     result = work()
     return time.process_time() - begun, result
@@ -85,7 +85,7 @@ async def _listed(objects: Objects) -> None:
 
 
 async def _gathered(objects: Objects, kept: list[Evidence] | None) -> None:
-    """kept: gets the evidence; None: it is dropped."""
+    """Gather all objects. kept: receives the evidence; None to drop it."""
     caller, made = _caller(), InProcessEngine(objects)
 
     async def sink(batch: list[Gathered]) -> None:
@@ -102,7 +102,7 @@ def _caller() -> Caller:
 
 
 async def _answered(objects: Objects) -> None:
-    """What the engine itself costs: to make the facts, and to wait a turn for each."""
+    """The cost of the engine itself: making the facts, and waiting a turn for each."""
     made = InProcessEngine(objects)
     position: Position | None = Position(token="0")
     while position is not None:
@@ -118,7 +118,7 @@ def _judge() -> Judge:
 
 
 def _after_gather(out: Path, evidence: Sequence[Evidence]) -> Iterator[tuple[str, float]]:
-    """The stages behind gather, batch by batch as they come: nothing is kept that a run would not keep."""
+    """Time the stages after gather, batch by batch; it keeps no more in memory than a run."""
     judge, tally, part = _judge(), Tally(), PartFile(out / "part")
     for start in range(0, len(evidence), BATCH):
         batch = evidence[start : start + BATCH]
@@ -132,7 +132,7 @@ def _after_gather(out: Path, evidence: Sequence[Evidence]) -> Iterator[tuple[str
 
 
 def measure(stages: Stages, objects: Objects, out: Path) -> None:
-    """Every stage once, over the same objects."""
+    """Time every stage once, over the same objects."""
 
     def timed(stage: str, work: Callable[[], Any]) -> Any:
         seconds, result = cpu(work)

@@ -1,4 +1,4 @@
-"""An audit with nothing outside this process: computed objects, and an engine that answers at once."""
+"""An audit within this process: computed objects, and an engine that answers at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE: Final = 1000
 
 
 class Objects:
-    """Computed objects, each fact made anew when it is asked for. public: every how many-th one anybody can read."""
+    """Computed objects; each fact is made anew when it is read. public: anybody can read one object in so many."""
 
     def __init__(self, count: int, public: int) -> None:
         self.count = count
@@ -67,7 +67,7 @@ class Objects:
 
 
 def _etag(number: int) -> str:
-    """As hard to compress as a real one."""
+    """An ETag that compresses as badly as a real one."""
     return hashlib.md5(number.to_bytes(8)).hexdigest()
 
 
@@ -76,7 +76,7 @@ def _number(key: str) -> int:
 
 
 class InProcessEngine:
-    """Answers each call after one turn of the event loop, the least that a call over a network waits."""
+    """Answers each call after one turn of the event loop, the shortest wait of a call over a network."""
 
     open_connections = 0
 
@@ -107,7 +107,7 @@ class InProcessEngine:
 
 
 class OfflineAudit(Audit):
-    """An audit of a bucket whose facts are known."""
+    """An audit of a bucket with known facts."""
 
     async def _facts(self) -> BucketFacts:
         return FACTS
@@ -115,7 +115,7 @@ class OfflineAudit(Audit):
 
 @contextmanager
 def engine(objects: Objects) -> Iterator[None]:
-    """The engine among the others while this lasts."""
+    """Add the engine to ENGINES within the block."""
 
     @asynccontextmanager
     async def opened(connection: Connection) -> AsyncIterator[Engine]:

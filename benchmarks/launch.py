@@ -20,14 +20,14 @@ LONGEST: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running one. plain, tls: its URLs. authority: path of the certificate that signed its own."""
+    """A running server. plain, tls: its URLs. authority: path of the certificate of its authority."""
 
     plain: str
     tls: str
     authority: str
 
     def set(self, **fields: Any) -> None:
-        """Behave so from now on (behaviour.Behaviour), and count from nothing."""
+        """Set the server's behaviour (behaviour.Behaviour), and reset its counters."""
         ask(self.plain, "PUT", "/-/settings", fields)
 
     def counters(self) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class Server:
         return found
 
     def environment(self, memory: int | None = None) -> dict[str, str]:
-        """Of a client: nothing of the user's own AWS settings reaches it. memory: MB, as Lambda tells a function."""
+        """The environment of a client, without the user's own AWS settings. memory: MB of the function."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AUDITOR_"))}
         return {
             **kept,
@@ -55,7 +55,7 @@ class Server:
 
 @contextmanager
 def serving() -> Iterator[Server]:
-    """A server in a process of its own."""
+    """Start a server in its own process."""
     command = [sys.executable, "-m", "benchmarks.server"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -68,13 +68,13 @@ def serving() -> Iterator[Server]:
 
 @dataclass(slots=True)
 class Client:
-    """A process that was told its job. result() waits for its end."""
+    """A process that works on one job. result() waits for its end."""
 
     job: Mapping[str, Any]
     process: subprocess.Popen[str]
 
     def result(self) -> dict[str, Any]:
-        """What it printed last; raises RuntimeError when it failed."""
+        """The last line of its output, read as JSON; raises RuntimeError when the process failed."""
         out, err = self.process.communicate(timeout=LONGEST)
         if self.process.returncode:
             raise RuntimeError(f"{dict(self.job)} ended with {self.process.returncode}:\n{err[-2000:]}")
@@ -84,9 +84,9 @@ class Client:
 
 @contextmanager
 def client(server: Server, job: Mapping[str, Any], *, memory: int | None = None) -> Iterator[Client]:
-    """Start a job of benchmarks.child.JOBS. memory: MB of a function whose share of a CPU it gets; None: all there is.
+    """Start a job of benchmarks.child.JOBS. memory: MB of a function whose share of a CPU it gets; None for no limit.
 
-    It imports nothing before it has its share. Raises OSError where no control group can be made.
+    It imports nothing before it is in its control group. Raises OSError where no control group can be made.
     """
     command = [sys.executable, "-m", "benchmarks.child"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -1,4 +1,4 @@
-"""What the figures were measured on: the kind of machine and the versions, never a name or a path of it."""
+"""Describe the machine of the measurements: its kind and the versions, but no name or path."""
 
 from __future__ import annotations
 

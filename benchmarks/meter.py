@@ -1,4 +1,4 @@
-"""What a piece of work costs this process, from the operating system."""
+"""Measure the cost of a piece of work for this process, by the operating system's counters."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MIB: Final = 1024 * 1024
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process, its threads included and its children not."""
+    """User and system time of this process in seconds, with its threads and without its children."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def peak_memory() -> float:
-    """MiB; of this program alone, where ru_maxrss keeps what the process was before it became this program."""
+    """Peak memory in MiB of this program alone; ru_maxrss would include the process before exec."""
     try:
         found = _PEAK.search(Path("/proc/self/status").read_text())
     except OSError:
@@ -37,7 +37,7 @@ def peak_memory() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """One piece of work. server: CPU seconds of the server meanwhile, where it was asked."""
+    """The cost of one piece of work. server: CPU seconds of the server in that time, if it was asked."""
 
     cpu: float
     wall: float
@@ -46,7 +46,7 @@ class Lap:
 
 @dataclass(slots=True)
 class Meter:
-    """counters: where the server tells its own CPU time; it is asked outside of what is measured."""
+    """counters: URL of the server's CPU time; it is read outside of the measured work."""
 
     counters: str | None = None
     laps: list[Lap] = field(default_factory=list)
@@ -68,14 +68,14 @@ class Meter:
 
 
 def come_first() -> None:
-    """For what is not measured but must not be late, as if it were on a machine of its own; where that is allowed."""
+    """Raise the priority of unmeasured work that must not be late, if the system allows it."""
     gc.disable()
     with suppress(OSError):
         os.nice(-10)
 
 
 def ask(url: str, method: str, path: str, value: Any = None) -> Any:
-    """A question to the server's control, by no client that is measured."""
+    """Send a request to the server's control, without a measured client."""
     where = urlsplit(url)
     connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=30)
     try:

@@ -1,4 +1,4 @@
-"""The page that shows the results: text by hand, and between markers what the command writes."""
+"""Write the results into the page, between markers; the rest of the page is written by hand."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def results_file(out: Path) -> Path:
 
 
 def load(out: Path) -> dict[str, Any]:
-    """Results by part, with what they were measured on; empty where nothing was."""
+    """The results by part, with the machine's description; empty without results."""
     path = results_file(out)
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return found
 
 
 def between(page: str, marker: str, text: str) -> str:
-    """The page with the text between `<!-- marker -->` and `<!-- /marker -->`; a page without them is as it was."""
+    """Replace the text between `<!-- marker -->` and `<!-- /marker -->`; a page without them is returned unchanged."""
     pattern = re.compile(rf"(<!-- {re.escape(marker)} -->\n).*?(<!-- /{re.escape(marker)} -->)", re.DOTALL)
     return pattern.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page)
 
 
 def written(page: str, results: Mapping[str, Any], gates: str) -> str:
-    """The page with every part's results, and the gates'."""
+    """The page with the results of every part and of the gates."""
     for name, part in PARTS.items():
         if name in results:
             page = between(page, name, f"{conditions(results[name])}\n\n{part.page(results[name])}")
@@ -49,7 +49,7 @@ def conditions(found: Mapping[str, Any]) -> str:
 
 
 def save(out: Path, template: Path, results: Mapping[str, Any], gates: str) -> None:
-    """results.json, the plots and the page, below `out`."""
+    """Write results.json, the plots and the page below `out`."""
     folder = out / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     results_file(out).write_text(json.dumps(results, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Markdown tables and SVG plots of results, written by hand: neither needs a library."""
+"""Write results as Markdown tables and SVG plots, without a library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT: Final = 250
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Numbers stand on the right, in columns whose first row holds one."""
+    """A Markdown table. A column is right-aligned if its first row has a number."""
     right = [bool(rows) and isinstance(rows[0][at], int | float) for at in range(len(columns))]
     lines = [columns, ["---:" if is_right else "---" for is_right in right]]
     lines += [[shown(cell) for cell in row] for row in rows]
@@ -22,7 +22,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A figure with three digits or so, and commas; None is a dash."""
+    """A number with about three digits, and commas; None is a dash."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -44,7 +44,7 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start", size: int = 1
 
 
 def bars(title: str, unit: str, values: Sequence[tuple[str, float]]) -> str:
-    """Horizontal bars, one below the other, each with its value."""
+    """A plot of horizontal bars, each with its value."""
     longest = max((value for _, value in values), default=1.0) or 1.0
     room = WIDTH - _LEFT - 110
     parts = []
@@ -58,7 +58,7 @@ def bars(title: str, unit: str, values: Sequence[tuple[str, float]]) -> str:
 
 
 def lines(title: str, unit: str, across: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> str:
-    """A line a series over the same places across, heights as logarithms; None leaves a gap."""
+    """A plot of one line a series, with a logarithmic height; None leaves a gap."""
     values = [value for points in series.values() for value in points if value]
     low, high = math.floor(math.log10(min(values, default=1))), math.ceil(math.log10(max(values, default=10)))
     high = max(high, low + 1)

@@ -1,1 +1,1 @@
-"""What is measured, one module a client: ours, the ways of old, and bare ones that show what is possible."""
+"""The measured clients, one module each: ours, the articles', and bare ones that show the possible minimum."""

@@ -1,8 +1,8 @@
-"""Three ways to gather ACLs as they were published for Lambda, in our own words and with their faults.
+"""Three published ways to gather ACLs on Lambda, rewritten here with their faults.
 
-serial: a client of the module, one call after the other. executor: the same client, every call at once in the default
-pool of threads. aioboto3: a client opened for the purpose, every call at once. All three know the first page of the
-listing only, and keep every default of their libraries.
+serial: a client of the module, one call after the other. executor: the same client, all calls at once in the default
+pool of threads. aioboto3: a client of each invocation, all calls at once. All three read the first page of the listing
+only, and keep every default of their libraries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.server.objects import BUCKET
 METHODS: Final = {"acl": "get_object_acl", "head": "head_object"}
 
 Measuring = Callable[[], AbstractContextManager[None]]
-"""Entered around the calls alone, when listing and opening are done."""
+"""A context around the calls alone, after listing and opening."""
 
 
 def module_client(url: str) -> Any:
@@ -58,7 +58,7 @@ async def asynchronous(url: str, operations: Sequence[str], measuring: Measuring
 
 
 def function(way: str, url: str, operations: Sequence[str]) -> Callable[[Measuring], list[Any]]:
-    """The function as its handler calls it, with what its module opens opened."""
+    """The function as its handler calls it, after its module's own set-up."""
     if way == "aioboto3":
         return lambda measuring: asyncio.run(asynchronous(url, operations, measuring))
     client = module_client(url)
@@ -68,7 +68,7 @@ def function(way: str, url: str, operations: Sequence[str]) -> Callable[[Measuri
 
 
 def calls(meter: Meter, *, url: str, way: str, operations: Sequence[str]) -> dict[str, Any]:
-    """The calls of one invocation, after one that warmed it up."""
+    """Measure the calls of one invocation, after a first one as warm-up."""
     invoke = function(way, url, operations)
     invoke(nullcontext)
     return {"calls": len(invoke(meter.measuring))}

@@ -1,4 +1,4 @@
-"""Bare aiohttp on uvloop: it signs its own requests and reads the answers, and parses none of them."""
+"""Bare aiohttp on uvloop: it signs its requests and reads the answers, but parses none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WARM_UP: int = 2
 
 
 class Bare:
-    """One session. send: one call; raises RuntimeError unless it is answered 200."""
+    """One session. send makes one call; it raises RuntimeError unless the status is 200."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
@@ -55,7 +55,7 @@ async def opened(url: str, authority: str, concurrency: int) -> AsyncIterator[Ba
 def calls(
     meter: Meter, *, url: str, authority: str, operations: Sequence[str], concurrency: int, objects: int
 ) -> dict[str, Any]:
-    """The calls of so many objects, on connections that are open."""
+    """Measure the calls of so many objects, on open connections."""
     keys = [key_of(number % 1000) for number in range(objects)]
 
     async def measure() -> None:

@@ -1,4 +1,4 @@
-"""From nothing to the first answer: import, opening and one ACL."""
+"""Time the imports, the opening and the first ACL of a client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _bare(url: str, authority: str) -> None:
 
 
 def first_call(meter: Meter, *, url: str, authority: str, client: str, engine: bool) -> dict[str, Any]:
-    """engine: the client is one of ours."""
+    """engine: the client is an engine of ours."""
     with meter.measuring():
         if engine:
             _engine(url, client)

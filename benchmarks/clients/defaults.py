@@ -1,4 +1,4 @@
-"""What the libraries do when nobody says otherwise; the articles' functions do not."""
+"""The libraries' defaults, which the articles' functions use."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ ARTICLE_CONNECTIONS: Final = 10
 
 
 def default_threads() -> int:
-    """Of the pool behind run_in_executor(None, ..): concurrent.futures.ThreadPoolExecutor's max_workers."""
+    """The size of the pool behind run_in_executor(None, ..): ThreadPoolExecutor's default max_workers."""
     return min(32, (os.cpu_count() or 1) + 4)

@@ -1,6 +1,6 @@
-"""The floor: bytes that were signed beforehand are written and answers framed; nothing is parsed.
+"""The floor: write requests that were signed beforehand, and find the end of each answer; nothing is parsed.
 
-No client can be cheaper on this loop. It loads the server to its ceiling, and is the other users of a bucket.
+No client can be cheaper on this loop. It finds the server's ceiling, and plays the bucket's other users.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 def prepared(url: str, bucket: str, keys: Sequence[str], operations: Sequence[str], now: float) -> list[bytes]:
-    """Each object's calls, ready to be written."""
+    """The requests of each object, ready to be written."""
     credentials, host = Credentials("testing", "testing", "us-east-1"), urlsplit(url).netloc
     return [_bytes(credentials, host, operation, bucket, key, now) for key in keys for operation in operations]
 
@@ -37,7 +37,7 @@ def _bytes(credentials: Credentials, host: str, operation: str, bucket: str, key
 
 
 class FloorConnection(asyncio.Protocol):
-    """Sends one request at a time. answered: is told the status of each answer when it is whole."""
+    """Sends one request at a time. answered: called with the status of each whole answer."""
 
     def __init__(self, answered: Callable[[FloorConnection, bytes], None]) -> None:
         self._answered = answered
@@ -78,7 +78,7 @@ class FloorConnection(asyncio.Protocol):
 
 
 async def connect(url: str, tls: ssl.SSLContext | None, answered: Callable[[FloorConnection, bytes], None]) -> object:
-    """Opens one connection, which is given to `answered` only."""
+    """Open one connection, which is passed to `answered` only."""
     host = urlsplit(url)
     _, protocol = await asyncio.get_running_loop().create_connection(
         lambda: FloorConnection(answered), str(host.hostname), host.port or 80, ssl=tls
@@ -87,7 +87,7 @@ async def connect(url: str, tls: ssl.SSLContext | None, answered: Callable[[Floo
 
 
 class Floor:
-    """Sends every request as fast as `concurrency` connections can."""
+    """Send every request as fast as `concurrency` connections can."""
 
     def __init__(self, url: str, authority: str | None, concurrency: int) -> None:
         self._url = url
@@ -105,7 +105,7 @@ class Floor:
             self._connections.append(cast(FloorConnection, made))
 
     async def run(self, requests: Sequence[bytes]) -> None:
-        """Raises RuntimeError when an answer was not 200."""
+        """Raise RuntimeError if the status of an answer was not 200."""
         self._done = asyncio.get_running_loop().create_future()
         self._waiting.extend(requests)
         for connection in self._connections:
@@ -133,7 +133,7 @@ class Floor:
 def calls(
     meter: Meter, *, url: str, authority: str, operations: Sequence[str], concurrency: int, objects: int
 ) -> dict[str, Any]:
-    """The calls of so many objects, on connections that are open."""
+    """Measure the calls of so many objects, on open connections."""
     keys = [key_of(number % 1000) for number in range(objects)]
     requests = prepared(url, BUCKET, keys, operations, time.time())
 

@@ -1,4 +1,4 @@
-"""A bucket's other users: so many calls a second whatever happens, each timed from the moment when it was due."""
+"""A bucket's other users: a fixed rate of calls, each timed from the moment when it was due."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Foreground:
         self._began = 0.0
 
     async def open(self, url: str, authority: str | None, connections: int) -> None:
-        """authority: None for plain HTTP."""
+        """authority: path of the server's certificate authority; None for plain HTTP."""
         tls = ssl.create_default_context(cafile=authority) if authority else None
         for _ in range(connections):
             self._connections.append(cast(FloorConnection, await connect(url, tls, self._answered)))
@@ -79,7 +79,7 @@ class Foreground:
 
 
 def calls(meter: Meter, *, url: str, authority: str, rate: float, connections: int, objects: int) -> dict[str, Any]:
-    """Until the input ends."""
+    """Make the calls until the input ends."""
     come_first()
     keys = [key_of(number) for number in range(min(KEYS, objects))]
     requests = prepared(url, BUCKET, keys, ("acl", "head"), time.time())
@@ -94,5 +94,5 @@ def calls(meter: Meter, *, url: str, authority: str, rate: float, connections: i
 
     uvloop.run(run())
     if foreground.failed:
-        raise RuntimeError(f"{foreground.failed} calls were answered with what is neither 200 nor 503")
+        raise RuntimeError(f"{foreground.failed} calls had another status than 200 or 503")
     return {"latencies": foreground.latencies, "refused": foreground.refused}

@@ -1,4 +1,4 @@
-"""Every object's ACL, gathered as an audit gathers it, by itself."""
+"""Gather every object's ACL as an audit does, without the rest of an audit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def opened(url: str) -> AbstractAsyncContextManager[Engine]:
 
 
 async def gathered(engine: Engine) -> int:
-    """How many ACLs were read, at the default pace and concurrency."""
+    """The number of ACLs read, at the default rate and concurrency."""
     settings, count = Settings(), 0
     caller = Caller(
         BUCKET,

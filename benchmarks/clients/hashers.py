@@ -1,4 +1,4 @@
-"""One object hashed: by us, and in the plain loop of old."""
+"""Hash one object: with our hasher, and in the article's plain loop."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ALGORITHM: Final = "sha1"
 def ours(
     meter: Meter, *, url: str, size: int, chunk: int, times: int = 1, streams: int | None = None
 ) -> dict[str, Any]:
-    """Our hasher with the default engine, as the worker uses it. chunk: of the plain loop alone. times: how often the
-    object is hashed, after one of a byte; a lap each. streams: None is auto. idle: peak MiB before the object.
+    """Our hasher with the default engine, as the worker uses it. chunk: for the plain loop only. times: laps over the
+    object, after a lap over one byte. streams: None for auto. Result `idle`: peak MiB before the object.
     """
     from auditor.aio import loop as loops
     from auditor.aio.budget import InFlightBudget
@@ -55,7 +55,7 @@ def ours(
 
 
 def article(meter: Meter, *, url: str, size: int, chunk: int, times: int = 1) -> dict[str, Any]:
-    """get_object, then read a chunk, update, forget it, until there is no more."""
+    """The article's loop: get_object, then read a chunk and update the hash until the body ends."""
     import boto3
 
     client = boto3.client("s3", endpoint_url=url)

@@ -1,4 +1,4 @@
-"""Functions invoked one time after the other in one process, as Lambda does it: first cold, then warm.
+"""Invoke functions repeatedly in one process, as Lambda does: first cold, then warm.
 
 Each lists the bucket and reads every object's ACL; the first invocation's figures include the imports.
 """
@@ -16,9 +16,9 @@ ACL: Final = ("acl",)
 
 
 def _invoked(meter: Meter, prepare: Callable[[AsyncExitStack], Callable[[], int]], warm: int) -> dict[str, Any]:
-    """prepare: what a module does when it is imported; gives the handler, which says how many ACLs it read.
+    """prepare: does the work of a module's import, and returns the handler, which returns the number of ACLs read.
 
-    What it opens for all invocations is left to the process's end, as Lambda does it.
+    Clients opened for all invocations are not closed before the process ends, as on Lambda.
     """
     kept = AsyncExitStack()
     with meter.measuring():
@@ -41,7 +41,7 @@ def article(meter: Meter, *, url: str, way: str, warm: int) -> dict[str, Any]:
 
 
 def ours(meter: Meter, *, url: str, warm: int, kept: bool) -> dict[str, Any]:
-    """Our default engine, pace and concurrency. kept: the engine stays open; else each invocation opens its own."""
+    """Our default engine, rate and concurrency. kept: the engine stays open; else each invocation opens its own."""
 
     def prepare(stack: AsyncExitStack) -> Callable[[], int]:
         import asyncio
@@ -64,7 +64,7 @@ def ours(meter: Meter, *, url: str, warm: int, kept: bool) -> dict[str, Any]:
 
 
 def bare(meter: Meter, *, url: str, authority: str, warm: int, objects: int) -> dict[str, Any]:
-    """Bare aiohttp, its connections kept; it lists nothing, but reads a page for it."""
+    """Bare aiohttp with open connections. It reads a page of the listing, but does not parse it."""
 
     def prepare(stack: AsyncExitStack) -> Callable[[], int]:
         import asyncio
@@ -89,7 +89,7 @@ def bare(meter: Meter, *, url: str, authority: str, warm: int, objects: int) -> 
 
 
 def audit(meter: Meter, *, url: str, warm: int) -> dict[str, Any]:
-    """Whole audits: the bucket's facts, rules and the run folder too."""
+    """Whole audits, with the bucket's facts, the rules and the run folder."""
 
     def once(into: Meter) -> int:
         from auditor.s3.engines import DEFAULT_ENGINE

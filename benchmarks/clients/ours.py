@@ -1,4 +1,4 @@
-"""Our engines' calls by themselves, and whole audits as a user starts them."""
+"""Our engines' calls alone, and whole audits as a user starts them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _caller(engine: Engine, operations: Sequence[str]) -> Callable[[str], Awaita
 def engine(
     meter: Meter, *, url: str, engine: str, operations: Sequence[str], concurrency: int, objects: int
 ) -> dict[str, Any]:
-    """The calls of so many objects, on connections that are open."""
+    """Measure the calls of so many objects, on open connections."""
     keys = [key_of(number % 1000) for number in range(objects)]
 
     async def measure() -> None:
@@ -58,7 +58,7 @@ def audit(
     concurrency: str,
     options: Sequence[str] = ("--max-rate", "unlimited"),
 ) -> dict[str, Any]:
-    """`auditor audit` from its first line to its last, imports aside; raises RuntimeError unless it is complete."""
+    """Measure `auditor audit` without its imports; raises RuntimeError unless the run is complete."""
     load(engine)
     printed, said = io.StringIO(), io.StringIO()
     with tempfile.TemporaryDirectory() as out:

@@ -1,4 +1,4 @@
-"""Small objects hashed: many to a message by our worker, and one to a message by the function of old."""
+"""Hash small objects: many in a message by our worker, and one in a message by the article's function."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from benchmarks.server.objects import BUCKET, SIZED
 
 ALGORITHM: Final = "sha1"
 ETAG: Final = "5" * 32
-"""Of every sized object of the server's."""
+"""The ETag of every sized object of the server."""
 RUN: Final = "20260102T030405Z-0a1b2c"
 
 
 class CountedQueue:
-    """A queue in memory that counts what SQS and Lambda would be asked: requests, by operation.
+    """A queue in memory that counts the requests to SQS and Lambda by operation.
 
-    Lambda's poller: a receive, an invocation and a delete for each batch of `batch` messages.
+    It plays Lambda's poller: a receive, an invocation and a delete for each batch of `batch` messages.
     """
 
     def __init__(self, batch: int = 1) -> None:
@@ -45,7 +45,7 @@ class CountedQueue:
         return [Received(str(number), "", body, 1) for number, body in enumerate(found)]
 
     async def delete(self, receipts: Sequence[str]) -> None:
-        """Counted with the receive: the poller does it."""
+        """Deleting is counted with receiving: Lambda's poller does both."""
 
     async def hide(self, receipt: str, seconds: int) -> None:
         raise RuntimeError("a message could not be worked on")
@@ -59,8 +59,8 @@ def _key(size: int, number: int) -> str:
 
 
 def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
-    """Our dispatcher fills the queue; our worker's processor, with its defaults, a ledger and one invocation a message,
-    empties it. Both are measured.
+    """Measure our dispatcher, which fills the queue, and our worker's processor, which empties it: with its defaults, a
+    ledger and one invocation a message.
     """
     from auditor.aio import loop as loops
     from auditor.aws.connection import Connection
@@ -104,7 +104,7 @@ def ours(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
 
 
 def article(meter: Meter, *, url: str, size: int, objects: int) -> dict[str, Any]:
-    """A message and an invocation for each object: get it, read a chunk, update, forget it. It keeps no digest."""
+    """One message and one invocation an object: get it, read a chunk, update. No digest is recorded."""
     import boto3
 
     client = boto3.client("s3", endpoint_url=url)

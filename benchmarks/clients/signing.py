@@ -1,4 +1,4 @@
-"""Signature Version 4 for GET and HEAD, as short as it can be said: what a bare client signs with."""
+"""A minimal Signature Version 4 for GET and HEAD, for the bare clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EMPTY: Final = hashlib.sha256(b"").hexdigest()
 
 @dataclass(slots=True)
 class Credentials:
-    """An access key for one region; the derived key is kept for its day."""
+    """An access key for one region; the derived key is computed once a day."""
 
     access: str
     secret: str
@@ -32,7 +32,7 @@ class Credentials:
 
 
 def sign(credentials: Credentials, method: str, host: str, path: str, query: str, now: float) -> dict[str, str]:
-    """The headers to send. path, query: encoded, and the query sorted."""
+    """The headers to send. path, query: encoded; the query is sorted."""
     moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
     day = moment[:8]
     scope = f"{day}/{credentials.region}/s3/aws4_request"
@@ -53,6 +53,6 @@ def sign(credentials: Credentials, method: str, host: str, path: str, query: str
 
 
 def object_request(operation: str, bucket: str, key: str) -> tuple[str, str, str]:
-    """Method, path and query of a HEAD or an ACL."""
+    """Method, path and query of a HEAD or of GetObjectAcl."""
     path = f"/{bucket}/{quote(key)}"
     return ("HEAD", path, "") if operation == "head" else ("GET", path, "acl=")

@@ -1,4 +1,4 @@
-"""Ways to move one object, down and up: those that were published, and ours."""
+"""Ways to transfer one object, down and up: the published ways, and ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.server.objects import BUCKET, GZIPPED, SIZED, body_of
 
 PART_SIZE: Final = 8 * MIB
 OUT: Final = "written"
-"""The bucket of uploads; the server keeps none of them."""
+"""The bucket of uploads; the server stores none of them."""
 
 
 def _client(url: str) -> Any:
@@ -32,7 +32,7 @@ def _read(url: str, size: int) -> Iterator[Callable[[], object]]:
 
 @contextmanager
 def _unpacked(url: str, size: int) -> Iterator[Callable[[], object]]:
-    """What is no gzip file is kept as it is."""
+    """Unpack a gzip file; other bytes are returned unchanged."""
     client = _client(url)
 
     def once() -> bytes:
@@ -53,7 +53,7 @@ def _download_fileobj(url: str, size: int) -> Iterator[Callable[[], object]]:
 
 @contextmanager
 def _our_stream(url: str, size: int) -> Iterator[Callable[[], object]]:
-    """One GetObject, streamed, as the hasher reads."""
+    """One streamed GetObject, as the hasher reads."""
     import asyncio
 
     from auditor.aio.loop import new_loop
@@ -109,7 +109,7 @@ def _managed(url: str, size: int) -> Iterator[Callable[[], object]]:
 
 @contextmanager
 def _multipart(url: str, size: int) -> Iterator[Callable[[], object]]:
-    """Begin, one part after the other, end."""
+    """A multipart upload: begin, one part after the other, end."""
     client, body = _client(url), bytes(body_of(size))
     common = {"Bucket": OUT, "Key": "key"}
 
@@ -127,7 +127,7 @@ def _multipart(url: str, size: int) -> Iterator[Callable[[], object]]:
 
 @contextmanager
 def _our_store(url: str, size: int) -> Iterator[Callable[[], object]]:
-    """One PutObject, as every file of a run folder goes up."""
+    """One PutObject, as for every file of a run folder."""
     from auditor.runs.stores import open_store
 
     body = bytes(body_of(size))
@@ -151,7 +151,7 @@ UP: Final = {
 
 
 def calls(meter: Meter, *, url: str, way: str, size: int, times: int) -> dict[str, Any]:
-    """The first is cold."""
+    """Time each transfer. The first one is cold."""
     with {**DOWN, **UP}[way](url, size) as once:
         for _ in range(1 + times):
             with meter.measuring():

@@ -1,4 +1,4 @@
-"""As many calls at once as are wanted, and no more: the same way for every client that can be told."""
+"""Make a given number of calls at once, in the same way for every client with such a setting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def work_through(items: Iterable[T], call: Callable[[T], Awaitable[object]], concurrency: int) -> None:
-    """Call `call` with each item, `concurrency` of them at a time; its first error ends all."""
+    """Call `call` with each item, `concurrency` at a time; the first error ends all."""
     shared = iter(items)
     async with asyncio.TaskGroup() as group:
         for _ in range(concurrency):

@@ -1,4 +1,4 @@
-"""What can be measured, by name, in the order of the page. To add a part: a module like these, and a line here."""
+"""The parts of the benchmarks by name, in the order of the page. A new part is a module like these, and a line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a process that has imported nothing to the first answered call."""
+"""Measure the time from the start of a process to the first answered call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU of a call: our engines beside the articles' functions, bare aiohttp and the floor, over TLS."""
+"""Measure the CPU of a call over TLS: our engines, the articles' functions, bare aiohttp and the floor."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from benchmarks.tables import bars, lines, table
 OPERATIONS: Final[Mapping[str, Sequence[str]]] = {"HEAD": ("head",), "ACL": ("acl",), "both": ("acl", "head")}
 CONCURRENCY: Final = (1, 16, 64, 256)
 CHEAP: Final = ("direct", "bare aiohttp", "floor")
-"""These need more calls to be measured well, and have them in less time."""
+"""Fast clients; they need more calls for a good measurement, and less time for them."""
 SELDOM: Final = 2
-"""Times that the SDKs' engines are measured at all other concurrencies: their calls take ten times as long."""
+"""Repetitions of the SDKs' engines at all other concurrencies: their calls take ten times as long."""
 DIFFERENT: Final = "both, each ACL different"
 ALL_DIFFERENT: Final = 10**9
-"""More strangers than there are objects: what is remembered of one object's ACL helps with no other's."""
+"""More strangers than objects, so that remembering one ACL does not help with another."""
 ARTICLES: Final = ("serial", "executor", "aioboto3")
 AT: Final = 64
 EQUAL: Final = {"executor": ("boto3", default_threads()), "aioboto3": ("aioboto3", ARTICLE_CONNECTIONS)}
-"""Our engine and concurrency by the article's function that comes to the same number of calls at once."""
+"""Our engine and concurrency, by the article's function with the same number of calls at once."""
 
 
 def _rows(bench: Bench) -> Iterator[Row]:
@@ -93,8 +93,8 @@ def _row(bench: Bench, client: str, operation: str, calls: Sequence[str], concur
 
 
 def figures(measured: Measured) -> dict[str, Any]:
-    """A row of the results. cpu: microseconds a call; each: of each repetition. busy: the server's share of a core
-    meanwhile.
+    """A row of the results. cpu: microseconds a call; each: the same by repetition. busy: the server's share of a
+    core.
     """
     laps = [(run["laps"][-1], run["calls"]) for run in measured.runs]
     each = [1e6 * lap["cpu"] / calls for lap, calls in laps]
@@ -121,14 +121,14 @@ def find(results: Results, client: str, operation: str = "both", concurrency: An
 
 
 def ratio(upper: Mapping[str, Any] | None, lower: Mapping[str, Any] | None) -> float | None:
-    """CPU of a call, a row's to another's: the median of each repetition's, for what slows one down slows both."""
+    """The ratio of two rows' CPU a call: the median over repetitions, because a disturbance slows both rows down."""
     if upper is None or lower is None or "each" not in upper or "each" not in lower:
         return None
     return median([float(a) / float(b) for a, b in zip(upper["each"], lower["each"], strict=True)])
 
 
 def ceiling(results: Results) -> float:
-    """Calls a second that the server was seen to answer: the most that the floor got out of it."""
+    """The highest rate of calls that the server answered, by the floor's rows."""
     return max(float(row["rate"]["median"]) for row in results["rows"] if row["client"] == "floor")
 
 
@@ -158,7 +158,7 @@ def page(results: Results) -> str:
 
 
 def _equal(results: Results) -> str:
-    """A table, without what was not measured."""
+    """A table without the rows that were not measured."""
     rows = []
     for way, (client, concurrency) in EQUAL.items():
         theirs = find(results, f"article: {way}", "both", "as written")

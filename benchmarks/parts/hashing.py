@@ -1,4 +1,4 @@
-"""How fast an object is hashed, by memory, chunk and size, beside the plain loop of old; and by several streams."""
+"""Measure hashing an object by memory, chunk and size, beside the article's plain loop; and with several streams."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ SETTINGS: Final = (
     *((128, 1), (128, 10), (256, 10), (256, 20), (256, 50), (512, 1), (512, 5), (512, 20), (512, 50)),
     *((1024, 20), (1024, 50), (1769, 1), (1769, 20), (2048, 1), (2048, 20)),
 )
-"""Memory in MB and chunk in MiB; those of the published table, and some small chunks."""
+"""Memory in MB and chunk in MiB, as in the published table, and some small chunks."""
 QUICK: Final = ((512, 1), (512, 20), (2048, 1))
 SIZES: Final = (100, 500, 1000)
 HUGE: Final = 5000
-"""MB; measured once, with the default chunk."""
+"""Memory in MB; measured once, with the default chunk."""
 LAPS: Final = 5
 HALF: Final = 512
-"""MB. Two functions of this size have little more than half a core, so they run side by side."""
+"""Memory in MB. Two functions of this size have little more than half a core, so they run side by side."""
 HASHERS: Final = {"ours": "hash", "article": "hash-article"}
 STREAMS: Final = (1, 2, 4, 8, None)
-"""None: auto."""
+"""Streams to measure; None for auto."""
 BANDWIDTH: Final = 25 * MB
-"""Bytes a second of one connection."""
+"""The bandwidth of one connection, in bytes a second."""
 LATENCY: Final = 0.015
 
 
@@ -47,7 +47,7 @@ def _rows(bench: Bench) -> Iterator[Row]:
                         "url": bench.server.tls,
                         "size": size * MB,
                         "chunk": chunk,
-                        # What takes a tenth of a second by itself would say little.
+                        # A lap of a tenth of a second would say little.
                         "times": max(1, min(LAPS, memory // size)),
                     },
                     memory=memory,
@@ -67,8 +67,8 @@ def _streams(bench: Bench) -> Iterator[Row]:
 
 
 def figures(measured: Measured) -> dict[str, Any]:
-    """A row of the results. speed: MB a second. per_cpu: MB a second of CPU. peak: MiB. above: MiB of it that came
-    after the client was ready, where that was measured.
+    """A row of the results. speed: MB a second. per_cpu: MB a second of CPU. peak: MiB. above: the part of it
+    after the client was ready, if it was measured.
     """
     size = measured.labels["size"]
     return {
@@ -82,7 +82,7 @@ def figures(measured: Measured) -> dict[str, Any]:
 
 
 def _lap(run: Mapping[str, Any], figure: str) -> float:
-    """Of the median lap, without the first, which is of one byte."""
+    """The figure of the median lap, without the first lap, which reads one byte."""
     return median(laps(run, figure)[1:])
 
 
@@ -99,9 +99,9 @@ def measure(bench: Bench) -> Results:
 
 
 def _compared(measured: list[Measured]) -> list[dict[str, Any]]:
-    """The rows, in each of ours what it is to the article's of the same repetition. beside: MB per CPU s, as a ratio.
+    """The rows. In each of ours, beside is the ratio of MB per CPU second to the article's of the same repetition.
 
-    The two are measured together or one after the other, so what slows the machine down for a minute slows both.
+    The two are measured together or one after the other, so that a disturbance of a minute slows both.
     """
     rows = []
     for ours, article in zip(measured[::2], measured[1::2], strict=True):
@@ -112,25 +112,25 @@ def _compared(measured: list[Measured]) -> list[dict[str, Any]]:
 
 
 def check(rows: list[dict[str, Any]]) -> None:
-    """Raises RuntimeError unless all hashers found the same digest for the same bytes."""
+    """Raise RuntimeError unless all hashers computed the same digest of the same bytes."""
     for size in {row["size"] for row in rows}:
         if len({row["digest"] for row in rows if row["size"] == size}) != 1:
             raise RuntimeError(f"the hashers do not agree about {size} MB")
 
 
 def least_per_cpu(results: Mapping[str, Any]) -> float | None:
-    """MB per CPU second, ours to the article's, in the row where it is least."""
+    """The least ratio of ours to the article's MB a CPU second."""
     return min((float(row["beside"]["median"]) for row in results["rows"] if "beside" in row), default=None)
 
 
 def most_above_idle(results: Mapping[str, Any]) -> float | None:
-    """MiB, in the row where it is most."""
+    """The most MiB above the idle client, of all rows."""
     rows = [*results["rows"], *results.get("streams", [])]
     return max((row["above"] for row in rows if row.get("above") is not None), default=None)
 
 
 def times_one(results: Mapping[str, Any], streams: int | str) -> float | None:
-    """How many times as fast as one stream so many are."""
+    """The speed of so many streams as a multiple of one stream's."""
     found = {row["streams"]: float(row["speed"]["median"]) for row in results.get("streams", [])}
     return found[streams] / found[1] if streams in found and 1 in found else None
 

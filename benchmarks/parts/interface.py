@@ -1,4 +1,4 @@
-"""What a part of the benchmarks is."""
+"""The interface of a part of the benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Results = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """measure: everything, as JSON knows it. page: its section of the page. plots: SVG by the name of its file."""
+    """A part. measure: returns the results as JSON values. page: its section of the page. plots: SVG by file name."""
 
     measure: Callable[[Bench], Results]
     page: Callable[[Results], str]

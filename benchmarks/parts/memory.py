@@ -1,4 +1,4 @@
-"""Peak memory of whole audits of small buckets and of large ones."""
+"""Measure the peak memory of whole audits of small and of large buckets."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from benchmarks.parts.interface import Part, Results
 from benchmarks.tables import lines, table
 
 SIZES: Final = (10_000, 100_000, 1_000_000)
-"""The largest is measured once, and with the default engine alone: the others would take an hour each."""
+"""The largest bucket, measured once and with the default engine only: the others would take an hour each."""
 QUICK: Final = (2_000, 20_000)
 MANY: Final = 20_000
-"""Of this many objects and more, the SDKs' engines are measured once."""
+"""From so many objects on, the SDKs' engines are measured once."""
 
 
 def _rows(bench: Bench) -> Iterator[Row]:
@@ -51,7 +51,7 @@ def measure(bench: Bench) -> Results:
 
 
 def peaks(results: Results, engine: str) -> list[tuple[int, float]]:
-    """Objects and MiB, the smallest bucket first."""
+    """(objects, MiB) of each bucket, the smallest first."""
     return sorted((row["objects"], float(row["peak"]["median"])) for row in results["rows"] if row["engine"] == engine)
 
 

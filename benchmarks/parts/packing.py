@@ -1,4 +1,4 @@
-"""Many small objects: what packing saves in requests, and what an object costs, beside one message for each."""
+"""Measure small objects: the requests that packing saves, and the cost of an object, beside a message for each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OPERATIONS: Final = ("SendMessageBatch", "ReceiveMessage", "DeleteMessageBatch",
 
 
 def figures(measured: Measured) -> dict[str, Any]:
-    """A row of the results. requests: to SQS and Lambda, by operation, counted. per_second: objects. cpu: microseconds
-    an object.
+    """A row of the results. requests: to SQS and Lambda, by operation. per_second: objects. cpu: microseconds an
+    object.
     """
     objects, laps = measured.labels["objects"], [run["laps"][-1] for run in measured.runs]
     return {
@@ -52,7 +52,7 @@ def find(results: Mapping[str, Any], worker: str) -> Mapping[str, Any] | None:
 
 
 def times_fewer(results: Mapping[str, Any]) -> float | None:
-    """How many requests of the article's one of ours takes the place of."""
+    """The requests of the article's function for one request of ours."""
     ours, article = (find(results, worker) for worker in WORKERS)
     if ours is None or article is None:
         return None

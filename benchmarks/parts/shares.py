@@ -1,4 +1,4 @@
-"""A hundred ACLs by memory size: a function's memory buys its share of a CPU."""
+"""Measure a hundred ACLs by memory size: the memory of a function sets its share of a CPU."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def sizes(results: Results) -> list[int]:
 
 
 def advantage(results: Results, memory: int, client: str, others: Sequence[str] = ARTICLES) -> float | None:
-    """How many times as fast as the best of the others this client is."""
+    """The speed of this client as a multiple of the best other client's."""
     theirs = [found for other in others if (found := warm(results, memory, other)) is not None]
     mine = warm(results, memory, client)
     return min(theirs) / mine if theirs and mine else None
 
 
 def least_advantage(results: Results, client: str, others: Sequence[str] = ARTICLES) -> float | None:
-    """Over all sizes."""
+    """The worst ratio over all sizes."""
     found = [value for memory in sizes(results) if (value := advantage(results, memory, client, others)) is not None]
     return min(found, default=None)
 

@@ -1,4 +1,4 @@
-"""How an audit behaves on a prefix that gives only so many calls a second: alone, and beside the bucket's own users."""
+"""Measure an audit on a prefix with a limited rate of calls: alone, and beside the bucket's own users."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from benchmarks.tables import table
 LIMITS: Final = (500, 5000)
 LATENCY: Final = 0.015
 FOREGROUND: Final = 0.8
-"""Of the limit, that the bucket's own users take."""
+"""The share of the limit that the bucket's own users take."""
 CONNECTIONS: Final = 256
 SETTLING: Final = 5
-"""Seconds after which an audit must know its pace."""
+"""Seconds that an audit has to find its rate."""
 OURS: Final = UNKNOWN
-"""The caller whose calls bear no name."""
+"""The counters' name for callers without a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """rate: --max-rate of a guest. guest: False: the audit is alone."""
+    """One situation. rate: --max-rate of the guest. guest: False for an audit that is alone."""
 
     limit: int
     engine: str
@@ -75,7 +75,7 @@ def _job(bench: Bench, scenario: Scenario) -> dict[str, Any]:
 
 
 def _set(bench: Bench, scenario: Scenario, calls: float) -> int:
-    """The server, with as many objects as need so many calls."""
+    """The server's behaviour, with the objects that need so many calls."""
     objects = int(calls / 2)
     bench.server.set(**{**DEFAULTS, "objects": objects, "latency": LATENCY, "rate": scenario.limit})
     return objects
@@ -88,8 +88,8 @@ def _alone(bench: Bench, scenario: Scenario) -> dict[str, float]:
 
 
 def settled(counters: Mapping[str, Any], limit: float) -> dict[str, float]:
-    """Calls admitted a second, as a share of the limit, and the share of calls refused: without the first seconds,
-    and without the last, which is not whole.
+    """Calls admitted a second as a share of the limit, and the share of calls refused. Both leave out the first
+    seconds, and the last one, which is not whole.
     """
     admitted, refused = (_by_second(counters[name], OURS) for name in ("admitted", "refused"))
     seconds = sorted(admitted)
@@ -127,9 +127,9 @@ def _beside(bench: Bench, scenario: Scenario) -> dict[str, float]:
 
 
 def beside(seen: Mapping[str, Any], came: int, went: int, ours: Iterable[int]) -> dict[str, float]:
-    """What the bucket's own users saw without the guest, before and after, and while it was there.
+    """The latencies and refusals of the bucket's own users, without the guest (before and after) and with it.
 
-    came, went: the seconds in which its process began and ended. ours: those in which its calls were answered.
+    came, went: the seconds in which the guest's process began and ended. ours: seconds with answers to its calls.
     """
     latencies = {int(second): values for second, values in seen["latencies"].items()}
     refused = {int(second): count for second, count in seen["refused"].items()}
@@ -150,13 +150,13 @@ def beside(seen: Mapping[str, Any], came: int, went: int, ours: Iterable[int]) -
 
 
 def percentile(values: Iterable[int], share: float) -> int:
-    """The least value that this share of the values does not exceed."""
+    """The smallest value that this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def worst(results: Results, figure: str, *, guest: bool, capped: bool = False, least: bool = False) -> float | None:
-    """Of the default engine over all limits. capped: the guest was told --max-rate. least: small is bad."""
+    """The worst value of the default engine over all limits. capped: with --max-rate. least: small is bad."""
     found = [
         float(row[figure]["median"])
         for row in results["rows"]
@@ -195,7 +195,7 @@ def page(results: Results) -> str:
 
 
 def _lost(row: Mapping[str, Any]) -> int:
-    """Of the worst repetition."""
+    """The figure of the worst repetition."""
     return int(row["lost"]["most"])
 
 

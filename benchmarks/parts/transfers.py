@@ -1,4 +1,4 @@
-"""How long one object takes, down and up, each way and size; and what our code does."""
+"""Measure the transfer of one object, down and up, by each way and size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 QUICK: Final = (1_000, 10_000_000)
 LATENCY: Final = 0.015
 BANDWIDTH: Final = 80_000_000
-"""Bytes a second of one connection: about what S3 gives one."""
+"""The bandwidth of one connection in bytes a second, about as S3's."""
 
 
 def _rows(bench: Bench) -> Iterator[Row]:
@@ -54,7 +54,7 @@ def _found(results: Results, way: str, size: int, figure: str) -> float | None:
 
 
 def fastest(results: Results, ways: Iterable[str], size: int) -> str:
-    """Of the ways that can be compared: unpacking does more than the others."""
+    """The rows that can be compared; unpacking does more than the other ways."""
     found = {way: ms for way in ways if (ms := _found(results, way, size, "warm")) is not None and "gunzip" not in way}
     return min(found, key=lambda way: found[way])
 

@@ -1,1 +1,1 @@
-"""A stub of S3 for measuring: computed objects, TLS, and as much latency, refusal and narrowness as is set."""
+"""A stub of S3 for measurements: computed objects, TLS, and adjustable latency, refusals and bandwidth."""

@@ -1,4 +1,4 @@
-"""The server as a process: `python -m benchmarks.server` prints where it listens, and ends when its input does."""
+"""The server as a process: `python -m benchmarks.server` prints its URLs, and ends when its input ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a request to its answer."""
+"""Answer a request."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _RANGE: Final = re.compile(r"bytes=(\d+)-(\d*)")
 
 @dataclass(slots=True)
 class Asked:
-    """A request, whole. length: bytes of its body; body: those of a control request only."""
+    """A whole request. length: bytes of its body. body: kept for control requests only."""
 
     method: str
     target: str
@@ -63,7 +63,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """head: status line and headers. body: whole, or None where `length` bytes of BLOCK from `start` on follow."""
+    """An answer. head: status line and headers. body: all of it; None for `length` bytes of BLOCK from `start`."""
 
     head: bytes
     body: bytes | memoryview | None = b""
@@ -72,7 +72,7 @@ class Answer:
 
 
 class Answers:
-    """Knows the bucket's objects and counts what it is asked."""
+    """Answers requests about the bucket's objects, and counts them."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
@@ -109,7 +109,7 @@ class Answers:
         return self._whole(status, _XML, b"" if method == "HEAD" else documents.error(code, message), method)
 
     def _refused(self, asked: Asked, key: str) -> Answer | None:
-        """A prefix is a key's first folder."""
+        """The prefix of a request: the first folder of its key."""
         caller = asked.headers.get(b"x-caller", b"").decode() or UNKNOWN
         status = self.gate.refuses(key.partition("/")[0], caller)
         if status == 503:
@@ -179,7 +179,7 @@ class Answers:
         return self._whole(200, b'ETag: "%b"\r\n' % (b"e" * 32), b"")
 
     def _controlled(self, asked: Asked, path: str) -> Answer:
-        """PUT settings: a JSON object of Behaviour's fields; GET counters."""
+        """PUT sets the behaviour from a JSON object of Behaviour's fields; GET returns the counters."""
         if asked.method == "PUT":
             self.gate.set(json.loads(asked.body))
             return self._whole(200, _JSON, json.dumps(self.gate.behaviour.to_dict()).encode())

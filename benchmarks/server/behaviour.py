@@ -1,4 +1,4 @@
-"""How the server behaves, changed between runs, and what it counts."""
+"""The behaviour of the server, which each run sets anew, and its counters."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from typing import Any, Final
 
 Clock = Callable[[], float]
 LONGEST_LOG: Final = 1_000_000
-"""Refusals are kept with their moments, for a run's settled part; a run has fewer than these."""
+"""The server keeps the moment of each refusal, up to this number; a run has fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """objects: in the bucket. strangers: how many other accounts have a READ on objects, each on every so manyth; 0:
-    none, and nearly all ACLs are equal. latency: seconds before an answer's first byte. rate: calls a second and
-    prefix, above which 503 SlowDown is answered; None: no limit. burst: seconds of unused rate that are kept.
-    error_rate: share of calls that are answered 500. bandwidth: bytes a second and connection, either way; None: all
-    there is.
-    """
+    """The settings of the server."""
 
     objects: int = 1000
+    """Objects in the bucket."""
     strangers: int = 0
+    """The number N of other accounts with a READ; each has it on every Nth object. With 0 nearly all ACLs are equal."""
     latency: float = 0.0
+    """Seconds before an answer's first byte."""
     rate: float | None = None
+    """Calls a second and prefix before 503 SlowDown; None for no limit."""
     burst: float = 1.0
+    """Seconds of unused rate that are saved."""
     error_rate: float = 0.0
+    """Share of calls with an answer of 500."""
     bandwidth: float | None = None
+    """Bytes a second and connection, either way; None for no limit."""
 
     def changed(self, fields: Mapping[str, Any]) -> Behaviour:
-        """Raises TypeError for a field that there is not."""
+        """The behaviour with some fields changed. Raises TypeError for an unknown field."""
         return replace(self, **fields)
 
     def to_dict(self) -> dict[str, Any]:
@@ -40,7 +42,7 @@ class Behaviour:
 
 
 class Bucket:
-    """A token bucket: `rate` calls a second, and `burst` seconds of them kept while nobody calls; full at first."""
+    """A token bucket: `rate` calls a second; unused calls of up to `burst` seconds are saved. It is full at first."""
 
     def __init__(self, rate: float, burst: float, clock: Clock = time.monotonic) -> None:
         self._rate = rate
@@ -50,7 +52,7 @@ class Bucket:
         self._at = clock()
 
     def take(self) -> bool:
-        """False: refuse this call."""
+        """Take a token; False: the call is refused."""
         now = self._clock()
         self._left = min(self._size, self._left + (now - self._at) * self._rate)
         self._at = now
@@ -62,7 +64,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class Counters:
-    """answered: by kind of call, refused ones not among them. refused, admitted: of each caller by whole second."""
+    """The counters. answered: calls by kind, without refused ones. refused, admitted: by caller and whole second."""
 
     answered: Counter[str] = field(default_factory=Counter)
     errors: int = 0
@@ -82,7 +84,7 @@ class Counters:
 
 
 class Gate:
-    """Says of each call whether it is answered; one for the server, so that all connections share a prefix's rate."""
+    """Decides if a call is answered. The server has one, so that all connections share the rate of a prefix."""
 
     def __init__(self, behaviour: Behaviour, clock: Clock = time.monotonic) -> None:
         self.behaviour = behaviour
@@ -92,13 +94,13 @@ class Gate:
         self._dice = random.Random(1)
 
     def set(self, fields: Mapping[str, Any]) -> None:
-        """Change the behaviour, count from nothing, and let every prefix's bucket be full."""
+        """Change the behaviour, reset the counters, and fill the bucket of every prefix."""
         self.behaviour = self.behaviour.changed(fields)
         self.counters = Counters()
         self._buckets.clear()
 
     def refuses(self, prefix: str, caller: str) -> int:
-        """The status of the refusal, or 0: the call is answered."""
+        """The status of the refusal; 0 for a call that is answered."""
         behaviour = self.behaviour
         if behaviour.rate is not None:
             bucket = self._buckets.get(prefix)

@@ -1,4 +1,4 @@
-"""The answers' documents, in the shapes of the S3 API reference."""
+"""The XML documents of the answers, as in the S3 API reference."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ QUESTIONS: Final[Mapping[str, tuple[int, bytes]]] = {
     "requestPayment": (200, _document(b"RequestPaymentConfiguration", b"<Payer>BucketOwner</Payer>")),
     "location": (200, _document(b"LocationConstraint", b"")),
 }
-"""What is asked of the bucket, by sub-resource."""
+"""The answers to bucket settings, by sub-resource."""
 
 BUCKETS: Final = _document(
     b"ListAllMyBucketsResult",

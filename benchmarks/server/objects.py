@@ -1,4 +1,4 @@
-"""The server's objects, each computed from its number or its name when it is asked for."""
+"""The server's objects; each is computed from its number or its name at every request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUCKET: Final = "audited"
 OWNER: Final = "a0" * 32
 PREFIX: Final = "warehouse/"
 SIZED: Final = "sized/"
-"""`sized/N` and `sized/N/NAME` have N bytes that no compressor makes fewer; `gzipped/N` is a gzip file of as many."""
+"""`sized/N` and `sized/N/NAME` have N incompressible bytes; `gzipped/N` is a gzip file of so many bytes."""
 GZIPPED: Final = "gzipped/"
 BLOCK: Final = random.Random(1).randbytes(1024 * 1024)
 _NAME: Final = PREFIX + "exports/2026/day-%05d/part-%09d.parquet"
@@ -20,7 +20,7 @@ _AT: Final = len(_NAME % (0, 0)) - len(".parquet") - 9
 
 
 def key_of(number: int) -> str:
-    """Keys rise with their numbers; a thousand to a folder."""
+    """The key of a number. Keys are in the order of their numbers, a thousand in a folder."""
     return _NAME % (number // 1000, number)
 
 
@@ -34,7 +34,7 @@ def number_of(key: str, objects: int) -> int | None:
 
 
 def first_after(key: str, objects: int) -> int:
-    """The number of the first object whose key comes after this one."""
+    """The number of the first object with a later key."""
     low, high = 0, objects
     while low < high:
         middle = (low + high) // 2
@@ -59,19 +59,19 @@ def is_public(number: int) -> bool:
 
 @functools.lru_cache(2)
 def _gzipped(size: int) -> bytes:
-    """Stored, not compressed: what there is to do is to check and to copy."""
+    """A gzip file that stores the bytes uncompressed: unpacking it means checking and copying."""
     return gzip.compress(bytes(body_of(size)), compresslevel=0, mtime=0)
 
 
 @functools.lru_cache(2)
 def body_of(size: int) -> memoryview:
-    """`size` bytes in memory; for the small ones only."""
+    """The first `size` bytes, in memory; for small objects only."""
     whole, rest = divmod(size, len(BLOCK))
     return memoryview(BLOCK * whole + BLOCK[:rest])
 
 
 def sized_body(key: str) -> memoryview | int | None:
-    """The bytes of a sized object; their number where they are BLOCK again and again; None: there is no such object."""
+    """The bytes of a sized object; their number where they are BLOCK repeated; None without such an object."""
     folder, _, rest = key.partition("/")
     digits = rest.partition("/")[0]
     if not (digits.isascii() and digits.isdecimal()):

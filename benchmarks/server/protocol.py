@@ -1,4 +1,4 @@
-"""HTTP/1.1 on asyncio: httptools reads the requests, the answers are written as they come."""
+"""HTTP/1.1 on asyncio: httptools parses the requests, and each answer is written at once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from benchmarks.server.objects import BLOCK
 
 PIECE: Final = 256 * 1024
 SHORTEST_PAUSE: Final = 0.005
-"""Seconds; a body that is let through slowly comes in pieces that take longer than this."""
+"""Seconds; a body with a limited bandwidth is sent in pieces that take longer than this."""
 
 
 @asynccontextmanager
 async def listening(answers: Answers, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Serve on a free port of this machine; the URL. Connections that are open at the end are broken."""
+    """Serve on a free port of this machine; yields the URL. At the end, open connections are closed."""
     opened: set[asyncio.Transport] = set()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(answers, opened), "127.0.0.1", 0, ssl=tls, backlog=1024)
@@ -35,9 +35,9 @@ async def listening(answers: Answers, tls: ssl.SSLContext | None = None) -> Asyn
 
 
 class Connection(asyncio.Protocol):
-    """One request after the other; a client that sends the next before it has its answer is not served right.
+    """Serves one request after the other. A client must wait for an answer before its next request.
 
-    opened: the connections that are open.
+    opened: the set of open connections.
     """
 
     def __init__(self, answers: Answers, opened: set[asyncio.Transport]) -> None:
@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
             self._hold_back(len(body) / bandwidth)
 
     def _hold_back(self, seconds: float) -> None:
-        """Read on when so much could have come."""
+        """Read on after the time that these bytes take at the bandwidth."""
         now = self._loop.time()
         self._read_until = max(self._read_until, now) + seconds
         if self._read_until - now > SHORTEST_PAUSE and self._transport.is_reading():
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
             self._send_rest(memoryview(answer.body))
 
     def _send_block(self, start: int, left: int) -> None:
-        """BLOCK from `start` on, again and again."""
+        """Send BLOCK repeatedly, from `start` on."""
         while left and not self._transport.is_closing():
             piece = min(PIECE, left, len(BLOCK) - start)
             self._transport.write(memoryview(BLOCK)[start : start + piece])
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
                 return
 
     def _send_rest(self, rest: memoryview) -> None:
-        """Bytes in memory, no faster than the bandwidth."""
+        """Send bytes from memory, no faster than the bandwidth."""
         if self._transport.is_closing() or not rest:
             return
         self._transport.write(rest[:PIECE])

@@ -1,4 +1,4 @@
-"""An authority of the server's own, made at its start, and a certificate for this machine."""
+"""A certificate authority, made when the server starts, and its certificate for this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _openssl(folder: Path, *arguments: str) -> None:
 
 
 def make_certificates(folder: Path) -> Path:
-    """Writes ca.pem, cert.pem and key.pem (RSA 2048, as S3's own are); the path of the first."""
+    """Write ca.pem, cert.pem and key.pem (RSA 2048, as S3's own are); returns the path of ca.pem."""
     (folder / "names").write_text(_NAMES)
     extensions = [word for extension in _AUTHORITY for word in ("-addext", extension)]
     new = ("req", "-newkey", "rsa:2048", "-nodes")
