@@ -1,4 +1,4 @@
-"""The limits that measurements must meet, as ratios within a run: `python -m benchmarks.gates` reads the last results."""
+"""The limits of the measurements, as ratios within one run: `python -m benchmarks.gates` reads the last results."""
 
 from __future__ import annotations
 
