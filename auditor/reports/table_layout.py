@@ -15,14 +15,15 @@ MOST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """columns: of the terminal; each method yields lines, the first with the label."""
+    """columns: of the terminal; label: of the label. Each method yields lines, the first with the label."""
 
     columns: int
+    label: int = LABEL
 
     @property
     def room(self) -> int:
         """Columns beside the label."""
-        return self.columns - LABEL
+        return self.columns - self.label
 
     def counts(self, label: str, counts: Mapping[str, int]) -> Iterator[str]:
         """Numbers with short names, as many to a line as fit."""
@@ -38,34 +39,34 @@ class TableLayout:
         """Each begins a line, and goes on below where it is long."""
         for text in texts:
             for line in _fold(harmless(text), self.room):
-                yield labelled(label, line)
+                yield labelled(label, line, self.label)
                 label = ""
 
     def keyed(self, label: str, rows: Iterable[tuple[str, str]], more: int) -> Iterator[str]:
         """One line each: words, then a key that is cut where it is long; then how many there are besides."""
         for words, key in rows:
-            yield labelled(label, words + shorten(visible(key), self.room - len(words)))
+            yield labelled(label, words + shorten(visible(key), self.room - len(words)), self.label)
             label = ""
         if more > 0:
-            yield labelled(label, f"and {more:,} more")
+            yield labelled(label, f"and {more:,} more", self.label)
 
     def _wrapped(self, label: str, cells: list[str]) -> Iterator[str]:
         line = ""
         for text in cells:
             cell = shorten(text, self.room)
             if line and width(f"{line}   {cell}") > self.room:
-                yield labelled(label, line)
+                yield labelled(label, line, self.label)
                 label, line = "", cell
             else:
                 line = f"{line}   {cell}" if line else cell
         if line:
-            yield labelled(label, line)
+            yield labelled(label, line, self.label)
 
 
-def labelled(label: str, text: str) -> str:
-    if len(label) >= LABEL:
-        return f"{label}\n{' ' * LABEL}{text}"
-    return f"{label:<{LABEL}}{text}"
+def labelled(label: str, text: str, columns: int = LABEL) -> str:
+    if len(label) >= columns:
+        return f"{label}\n{' ' * columns}{text}"
+    return f"{label:<{columns}}{text}"
 
 
 def _fold(text: str, columns: int) -> Iterator[str]:

@@ -33,5 +33,5 @@ def test_the_configuration_page_shows_a_file_that_works() -> None:
 def test_the_readme_shows_the_problems_that_the_demo_plants() -> None:
     shown = (ROOT / "README.md").read_text(encoding="utf-8")
     for planted in (*PLANTED, *DAMAGED):
-        assert planted.what in shown
+        assert planted.description in shown
     assert f"{len(PLANTED)} of {len(PLANTED)} planted problems found" in shown

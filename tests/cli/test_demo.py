@@ -316,7 +316,7 @@ def test_what_a_verification_gets_wrong_is_told(found: VerifiedDamage, said: str
 
 
 def test_damage_befalls_planted_objects_and_shows_in_nothing_but_their_bytes() -> None:
-    planted = {plant.key: f"{plant.what}\n".encode() for plant in PLANTED}
+    planted = {plant.key: f"{plant.description}\n".encode() for plant in PLANTED}
     for damage in DAMAGED:
         body = planted[damage.key]
         if damage.change is not None:

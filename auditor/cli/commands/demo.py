@@ -14,11 +14,11 @@ from auditor.errors import UsageError
 from auditor.s3.engines import DEFAULT_ENGINE
 
 SHOWN: Final = 10
-"""Differences that are named one by one."""
+"""Differences that are printed."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """0: all that was planted was found and nothing else, and nothing is left to hash. 1: it was not. 4: Ctrl-C."""
+    """0: the results are exactly the expected ones. 1: they differ. 4: Ctrl-C."""
     name = engine(options.engine or DEFAULT_ENGINE, "--engine")
     out = options.out or Settings().out
     if "://" in out:
@@ -26,13 +26,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         differences = run_tour(options.source, name, out)
     except KeyboardInterrupt:
-        say("the demo was interrupted; nothing of it is left but its folder of runs")
+        say("the demo was interrupted; only its folder of runs is left")
         return 4
     return end(differences)
 
 
 def end(differences: Sequence[str]) -> int:
-    """The exit code; says on stderr what differs."""
+    """The exit code; prints the differences on stderr."""
     for sentence in differences[:SHOWN]:
         say(sentence)
     if len(differences) > SHOWN:

@@ -1,4 +1,4 @@
-"""The bucket of the demo: files and problems put into it, in the order in which moto tells the truth about them."""
+"""The demo's bucket: put files and problems into it, in the order in which moto serves them correctly."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ POLICY: Final = {
 }
 
 Report = Callable[[int, int], None]
-"""Told after each upload how many are done, of how many."""
+"""Takes, after each upload, the number of uploads done and of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What lies in the bucket. size: bytes."""
+    """The content of the bucket. size: bytes."""
 
     objects: int
     size: int
@@ -44,7 +44,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One PutObject. body: what it puts, or the file that holds it. arguments: of PutObject, besides."""
+    """One PutObject. body: the bytes, or their file. arguments: the others of PutObject."""
 
     key: str
     body: bytes | Path
@@ -52,15 +52,15 @@ class Upload:
 
 
 def keys_of(choice: Choice) -> list[str]:
-    """Of all that load() puts into the bucket."""
+    """The keys of all objects that load() puts into the bucket."""
     return [plant.key for plant in (*PLANTED, *DECOYS) if plant.key is not None] + [one.key for one in choice.sources]
 
 
 def load(s3: Any, choice: Choice, report: Report) -> Loaded:
     """Make the bucket and fill it.
 
-    Encryption comes after the old objects, which so have none. The bucket's own public ACL comes last: moto hands it
-    on to every object that is put after it.
+    Encryption is turned on after the old objects, which therefore have none. The bucket's public ACL comes last: moto
+    gives it to every later object.
     """
     plants = [plant for plant in (*PLANTED, *DECOYS) if plant.key is not None]
     old = [_of_plant(plant) for plant in plants if plant.old]
@@ -78,7 +78,7 @@ def load(s3: Any, choice: Choice, report: Report) -> Loaded:
 
 def _of_plant(plant: Planted) -> Upload:
     metadata = {METADATA: "demo"} if plant.labelled else {}
-    return Upload(plant.key or "", f"{plant.what}\n".encode(), {"Metadata": metadata, **plant.put})
+    return Upload(plant.key or "", f"{plant.description}\n".encode(), {"Metadata": metadata, **plant.put})
 
 
 def _of_file(source: DemoFile) -> Upload:
@@ -86,7 +86,7 @@ def _of_file(source: DemoFile) -> Upload:
 
 
 def _put_all(s3: Any, uploads: Sequence[Upload], report: Report | None) -> int:
-    """Bytes that were put. Ctrl-C ends it with the uploads in flight."""
+    """Upload all, and give the number of bytes. Ctrl-C waits for the uploads in flight alone."""
     pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="demo-upload")
     size = 0
     try:

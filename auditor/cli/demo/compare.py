@@ -1,4 +1,4 @@
-"""Planted against found, from the lines of the run folder; and everything else that a right demo adds up to. Pure."""
+"""Compare the planted problems with the lines of the run folder, and check the demo's counts. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class PlantedRow:
-    """One planted problem. missed: what should have been said of it and was not: rules, or `verdict X`."""
+    """One planted problem. missed: rules that did not flag it, and `verdict X` where the verdict is not X."""
 
     planted: Planted
     missed: tuple[str, ...]
@@ -26,9 +26,9 @@ class PlantedRow:
 
 @dataclass(frozen=True, slots=True)
 class PlantedComparison:
-    """rows: as planted. clean: objects that hold no problem.
+    """rows: one for each planted problem. clean: number of objects without a problem.
 
-    false_alarms: key and rule, or key and verdict, that nothing planted accounts for.
+    false_alarms: key and rule, or key and verdict, without a planted problem.
     """
 
     rows: tuple[PlantedRow, ...]
@@ -37,14 +37,14 @@ class PlantedComparison:
 
     @property
     def problems(self) -> int:
-        """Rows that were found entirely."""
+        """Number of planted problems that were found with all their rules."""
         return sum(not row.missed for row in self.rows)
 
     @property
     def differences(self) -> list[str]:
-        """Sentences; none where exactly what was planted was found."""
-        missed = [f"{where(row.planted.key)}: {what} was missed" for row in self.rows for what in row.missed]
-        return [*missed, *(f"{where(key)}: {what} is a false alarm" for key, what in self.false_alarms)]
+        """Sentences; none where the findings are exactly the planted problems."""
+        missed = [f"{where(row.planted.key)}: {name} was missed" for row in self.rows for name in row.missed]
+        return [*missed, *(f"{where(key)}: {name} is a false alarm" for key, name in self.false_alarms)]
 
 
 def where(key: str | None) -> str:
@@ -73,7 +73,7 @@ def _missed(plant: Planted, found: set[Pair], verdicts: Mapping[str, str]) -> tu
 
 
 def audit_differences(summary: Summary, objects: int) -> list[str]:
-    """What is wrong with one audit of so many objects, in sentences."""
+    """The errors of one audit, in sentences. objects: how many were loaded."""
     coverage = summary.coverage
     outcomes = coverage.audited + coverage.vanished + coverage.undecided
     checks = {
@@ -108,7 +108,7 @@ def hashing_differences(first: HashingSummary, work: Counts, second: HashingSumm
 
 @dataclass(frozen=True, slots=True)
 class DemoResults:
-    """Two audits' summaries, planted against found, what the worker did in between, and what `verify` said at last."""
+    """Summaries of both audits, the comparison, the counts of the worker between them, and the verification."""
 
     first: Summary
     comparison: PlantedComparison

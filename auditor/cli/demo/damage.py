@@ -1,4 +1,4 @@
-"""What befalls the demo's bytes once they are hashed, as no call of S3 would do it; and whether it was found."""
+"""Damage some of the demo's objects after they were hashed, past S3's calls, and check that `verify` names them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Change = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """key: of a planted object. what: for people. change: its new bytes, of the same number; None: it is deleted."""
+    """key: of a planted object. description: for people. change: makes new bytes of the same size; None: deletes it."""
 
     key: str
-    what: str
+    description: str
     change: Change | None = None
 
     @property
     def outcome(self) -> VerifyOutcome:
-        """What is right to say of it."""
+        """The right outcome."""
         return VerifyOutcome.MISSING if self.change is None else VerifyOutcome.MISMATCH
 
     @property
     def line(self) -> str:
-        """Of the combined report."""
+        """Its line in the combined report."""
         return f"{SIGNS[self.outcome]} {visible(self.key)}"
 
 
 def _flip(body: bytes) -> bytes:
-    """The lowest bit of the first byte is another."""
+    """Flip the lowest bit of the first byte."""
     return bytes([body[0] ^ 1]) + body[1:]
 
 
@@ -44,23 +44,23 @@ def _blank(body: bytes) -> bytes:
 
 
 DAMAGED: Final = (
-    Damage(key="backups/customers.sql", what="one bit is not what it was", change=_flip),
-    Damage(key="board/minutes.txt", what="zeros where there was text", change=_blank),
-    Damage(key="deploy/settings.yml", what="deleted, and nothing told of it"),
+    Damage(key="backups/customers.sql", description="one bit is flipped", change=_flip),
+    Damage(key="board/minutes.txt", description="its text is replaced by zeros", change=_blank),
+    Damage(key="deploy/settings.yml", description="deleted without a notification"),
 )
 MOST_VERIFIED: Final = 300
-"""Objects, the first in key order: a ledger in moto takes its time, and all that is damaged is among them."""
+"""Objects, the first in key order: moto's DynamoDB is slow, and all damaged objects are among these."""
 
 
 def range_of(keys: Iterable[str]) -> Target:
-    """What is verified of a bucket that has these keys."""
+    """The part of the bucket that is verified. keys: of the whole bucket."""
     first = sorted(keys, key=str.encode)[:MOST_VERIFIED]
     return Target(BUCKET, stop_at=first[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedDamage:
-    """What `verify` said. lines: of the combined report, all but the matches."""
+    """The result of `verify`. lines: of the combined report, without the matches."""
 
     summary: VerifySummary
     lines: frozenset[str]
@@ -69,7 +69,7 @@ class VerifiedDamage:
         return damage.line in self.lines
 
     def differences(self, objects: int) -> list[str]:
-        """What is wrong with it, in sentences. objects: how many were loaded."""
+        """The errors of the verification, in sentences. objects: how many were loaded."""
         match, whole = self.summary.outcomes[VerifyOutcome.MATCH], min(objects, MOST_VERIFIED) - len(DAMAGED)
         checks = {
             f"the verification {self.summary.run} is not complete": not self.summary.complete,
@@ -84,7 +84,7 @@ class VerifiedDamage:
 
 
 class Differing:
-    """Takes a combined report and keeps what does not match."""
+    """Takes the lines of a combined report and keeps those that are no match."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

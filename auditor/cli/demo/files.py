@@ -1,4 +1,4 @@
-"""The files that the demo loads: Python's own sources, or the user's, always the same ones in the same order."""
+"""Choose the files that the demo loads, Python's own sources or the user's: each time the same, in the same order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_FILES: Final = 1600
 ENOUGH_FILES: Final = 1500
 MOST_BYTES: Final = 64 * 1024 * 1024
 LARGEST: Final = 1024 * 1024
-"""Bytes of one file: all of them lie in memory."""
+"""Bytes of one file: moto holds all files in memory."""
 
 PREFIX: Final = "files/"
 _LONGEST_KEY: Final = 1024
@@ -35,7 +35,7 @@ class DemoFile:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is loaded. origin: where it is from, for people. left_out: files that were seen and are not loaded."""
+    """The chosen files. origin: their source, for people. left_out: number of files that are not loaded."""
 
     sources: tuple[DemoFile, ...]
     origin: str
@@ -45,7 +45,7 @@ class Choice:
 def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice:
     """Files below `folder`, or Python's own. Raises UsageError where there are none.
 
-    paths: where Python's own lie, as sysconfig.get_paths() gives them.
+    paths: of Python's own sources, as sysconfig.get_paths() gives them.
     """
     if folder is None:
         return _python(paths or sysconfig.get_paths())
@@ -60,7 +60,7 @@ def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice
 
 
 def _python(paths: Mapping[str, str]) -> Choice:
-    """The standard library; where it comes without its tests, the sources of the installed packages besides."""
+    """The standard library; and the installed packages where the library comes without its tests."""
     picker = _Picker()
     library = Path(paths["stdlib"])
     picker.pick(_python_sources(library), library, f"{PREFIX}stdlib/")
@@ -88,7 +88,7 @@ def _walk(root: Path, skipped: frozenset[str]) -> Iterator[Path]:
 
 
 class _Picker:
-    """Takes files until there are enough."""
+    """Picks files up to the limits."""
 
     def __init__(self) -> None:
         self.sources: list[DemoFile] = []
@@ -121,5 +121,5 @@ def _size(path: Path) -> int | None:
 
 
 def _plain(key: str) -> bool:
-    """No finding on a loaded file may be true: a name that K01 could flag, or that is no text, stays out."""
+    """K01 cannot flag the key: the right result for a loaded file is no finding."""
     return key.isprintable() and "\\" not in key and len(key.encode()) <= _LONGEST_KEY

@@ -1,4 +1,4 @@
-"""The problems that the demo plants, and what is right to say of each: these findings, this verdict, nothing else."""
+"""The problems that the demo plants, each with its right findings and its right verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METADATA: Final = "origin"
 
 KMS_KEY: Final = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 PUBLIC_PREFIX: Final = "public/"
-"""What the bucket policy opens to everyone."""
+"""The bucket policy opens this prefix to everyone."""
 
 _EVERYONE: Final = f'uri="{ALL_USERS}"'
 _ANY_ACCOUNT: Final = f'uri="{AUTHENTICATED_USERS}"'
@@ -26,14 +26,14 @@ _OTHER: Final = f'id="{STRANGER}"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """An object, or with key None a setting of the bucket, and what is right to say of it.
+    """An object, or with key None a setting of the bucket.
 
-    rules: every rule that must flag it, no other may. what: for people. verdict: who can reach the object. put:
-    further arguments of PutObject. labelled: it has the required metadata. old: uploaded before the bucket encrypted.
+    description: for people. rules: exactly those that must flag it. verdict: the right one. put: further arguments of
+    PutObject. labelled: it has the required metadata. old: it is uploaded before the bucket encrypts.
     """
 
     key: str | None
-    what: str
+    description: str
     rules: tuple[str, ...] = ()
     verdict: Verdict | None = Verdict.PRIVATE
     put: Mapping[str, Any] = field(default_factory=dict)
@@ -41,12 +41,12 @@ class Planted:
     old: bool = False
 
 
-def _object(key: str, rules: str, what: str, verdict: Verdict = Verdict.PRIVATE, **more: Any) -> Planted:
-    return Planted(key=key, what=what, rules=tuple(rules.split()), verdict=verdict, **more)
+def _object(key: str, rules: str, description: str, verdict: Verdict = Verdict.PRIVATE, **more: Any) -> Planted:
+    return Planted(key=key, description=description, rules=tuple(rules.split()), verdict=verdict, **more)
 
 
-def _setting(rule: str, what: str) -> Planted:
-    return Planted(key=None, what=what, rules=(rule,), verdict=None)
+def _setting(rule: str, description: str) -> Planted:
+    return Planted(key=None, description=description, rules=(rule,), verdict=None)
 
 
 _EXPOSED, _SHARED, _MASKED = Verdict.EXPOSED, Verdict.SHARED, Verdict.MASKED
@@ -112,4 +112,4 @@ DECOYS: Final = (
     _object("decoys/owner.txt", "", "a grant to the owner", put={"ACL": "bucket-owner-full-control"}),
     _object("decoys/key.txt", "", "a KMS key of its own", put={"ServerSideEncryption": "aws:kms"}),
 )
-"""Objects that look wrong and are not: whoever flags them cries wolf."""
+"""Objects that look wrong and are not: a finding on one is a false alarm."""

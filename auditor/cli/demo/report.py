@@ -1,4 +1,4 @@
-"""What the demo says on stdout: plain text of at most 100 columns, about one screen, safe to print."""
+"""The demo's text on stdout: at most 100 columns, about one screen, safe to print."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from auditor.cli.demo.bucket import BUCKET, Loaded
-from auditor.cli.demo.compare import DemoResults, PlantedComparison, PlantedRow, hashing_of, where
+from auditor.cli.demo.compare import DemoResults, PlantedComparison, PlantedRow, hashing_of
 from auditor.cli.demo.damage import DAMAGED, MOST_VERIFIED, VerifiedDamage
 from auditor.cli.demo.files import Choice
 from auditor.cli.demo.plants import DECOYS, NOT_PLANTED, PLANTED
 from auditor.hashing.worker.counts import Counts
 from auditor.model.summary import Summary
-from auditor.text import harmless, shorten, visible, width
+from auditor.reports.table import COLUMNS, LEAST
+from auditor.reports.table_layout import TableLayout, labelled
+from auditor.text import shorten, visible
 
-COLUMNS: Final = 100
 _LABEL: Final = 12
-_INDENT: Final = "    "
-_WIDTHS: Final = (7, 12, 9, 35)
-"""Columns of found, rules, verdict and what; the key has the rest."""
-_HEADER: Final = ("found", "rules", "verdict", "what was planted", "where")
-_DAMAGE_WIDTHS: Final = (7, 21, 35)
-_DAMAGE_HEADER: Final = ("found", "outcome", "what befell it", "where")
+_INDENT: Final = 4
+_PROBLEMS: Final = {"found": 7, "rules": 12, "verdict": 9, "problem": 35}
+_DAMAGES: Final = {"found": 7, "outcome": 21, "damage": 35}
+"""Columns of a table and their widths; the key has the rest."""
 
 
 def opening(engine: str) -> str:
@@ -35,7 +34,7 @@ def opening(engine: str) -> str:
         " its bytes are still what they were. This is all of it on an AWS inside this process (moto), with the engine"
         f" {engine}. No account is used, and nothing leaves this machine."
     )
-    return textwrap.fill(text, columns()) + "\n\n"
+    return textwrap.fill(text, _columns()) + "\n\n"
 
 
 def loading(choice: Choice, loaded: Loaded, problems: int, seconds: float) -> str:
@@ -68,12 +67,12 @@ def first_audit(summary: Summary) -> str:
 
 
 def comparing(comparison: PlantedComparison) -> str:
-    """The table of what was planted, and what was said of it."""
+    """The table of the planted problems, and whether the audit found each."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
-        f"not planted: {', '.join(NOT_PLANTED)}, for this AWS keeps no checksums and knows one owner only",
+        f"not planted: {', '.join(NOT_PLANTED)}; this AWS has no checksums, and one owner",
     ]
-    return _section("3 Compare", lines) + _table((_HEADER, *map(_cells, comparison.rows)), _WIDTHS)
+    return _section("3 Compare", lines) + _table(_PROBLEMS, map(_cells, comparison.rows))
 
 
 def _found(comparison: PlantedComparison) -> str:
@@ -90,19 +89,17 @@ def _cells(row: PlantedRow) -> tuple[str, ...]:
         "MISSED" if row.missed else "yes",
         " ".join(plant.rules) or "-",
         plant.verdict.value if plant.verdict else "-",
-        plant.what,
-        where(plant.key),
+        plant.description,
+        plant.key or "the bucket",
     )
 
 
-def _table(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
-    """widths: of all columns but the last."""
-    return "".join(f"{_INDENT}{shorten(harmless(_row(row, widths)), columns() - len(_INDENT))}\n" for row in rows)
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell + " " * (size - width(cell)) for cell, size in zip(cells, widths, strict=False)]
-    return "".join(padded) + cells[-1]
+def _table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> str:
+    """columns: names and widths of all but the last, which is the key."""
+    lines = []
+    for *cells, key in ((*columns, "key"), *rows):
+        lines.append(("".join(f"{cell:<{size}}" for cell, size in zip(cells, columns.values(), strict=True)), key))
+    return "".join(f"{line}\n" for line in TableLayout(_columns(), _INDENT).keyed("", lines, 0))
 
 
 def hashing(first: Summary, work: Counts, seconds: float) -> str:
@@ -123,29 +120,29 @@ def second_audit(summary: Summary) -> str:
 
 
 def verifying(verified: VerifiedDamage) -> str:
-    """What befell the bytes, and what was said of it."""
+    """The table of the damaged objects, and whether `verify` named each."""
     summary = verified.summary
     outcomes = ", ".join(f"{count:,} {name}" for name, count in summary.outcomes.items() if count)
-    first = ", the first," if sum(summary.outcomes.values()) == MOST_VERIFIED else ""
+    first = "the first " if sum(summary.outcomes.values()) == MOST_VERIFIED else ""
     lines = [
-        "meanwhile some bytes changed, under the same size, date and ETag, and an object went:",
-        f"{summary.read.objects:,} objects{first} read again: {outcomes}, {summary.seconds:,.1f} s",
+        "meanwhile bytes of two objects changed, but no size, date or ETag; one object was deleted",
+        f"{first}{summary.read.objects:,} objects read again: {outcomes}, {summary.seconds:,.1f} s",
     ]
     rows = [
-        ("yes" if verified.found(damage) else "MISSED", damage.outcome.value, damage.what, where(damage.key))
+        ("yes" if verified.found(damage) else "MISSED", damage.outcome.value, damage.description, damage.key)
         for damage in DAMAGED
     ]
-    return _section("6 Verify", lines) + _table((_DAMAGE_HEADER, *rows), _DAMAGE_WIDTHS)
+    return _section("6 Verify", lines) + _table(_DAMAGES, rows)
 
 
 def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
-    """Of the second audit the report is shown. right: nothing differs from what must be."""
+    """The result, and the report of the second audit. right: nothing differs from the expected results."""
     folder = seen.second.out
     hashed = hashing_of(seen.second)
     left = hashed.pending + hashed.queued
     named = sum(map(seen.verified.found, DAMAGED))
     lines = [
-        *([] if right else [("Result", "NOT AS IT MUST BE: stderr says why")]),
+        *([] if right else [("Result", "NOT AS EXPECTED: stderr says why")]),
         ("Result" if right else "", f"{_found(seen.comparison)}, {left or 'nothing'} left to hash,"),
         ("", f"{named} of {len(DAMAGED)} damaged or lost objects named, {seconds:,.0f} s in all"),
         ("Report", visible(str(Path(folder) / "report.html"))),
@@ -154,30 +151,25 @@ def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
         ("", "make run BUCKET=s3://my-bucket"),
         ("", f"{command()} audit s3://my-bucket --ledger sqlite:digests.db --hash"),
     ]
-    # The paths are there to be copied: they are never cut.
-    return "\n" + "".join(f"{label:<{_LABEL}}{text}\n" for label, text in lines)
+    # Users copy the paths: they are never cut.
+    return "\n" + "".join(f"{labelled(label, text, _LABEL)}\n" for label, text in lines)
 
 
 def command() -> str:
-    """How the reader can call us from here: by name where the shell finds it, else by its path below this folder."""
+    """The command as the user can type it here: its name where the shell finds it, else its path below this folder."""
     here = os.path.relpath(Path(sys.executable).parent / "auditor")
     return "auditor" if shutil.which("auditor") or here.startswith("..") else here
 
 
-def columns() -> int:
-    """What a terminal is wide, a hundred at most; a hundred elsewhere."""
-    return min(COLUMNS, shutil.get_terminal_size((COLUMNS, 24)).columns) if sys.stdout.isatty() else COLUMNS
+def _columns() -> int:
+    """The terminal's width, within the limits of the summary's table."""
+    width = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
+    return max(LEAST, min(COLUMNS, width))
 
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items())
 
 
-def _section(label: str, lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in _labelled(label, lines))
-
-
-def _labelled(label: str, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield f"{label:<{_LABEL}}{shorten(harmless(line), columns() - _LABEL)}"
-        label = ""
+def _section(label: str, lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in TableLayout(_columns(), _LABEL).listed(label, lines))

@@ -1,4 +1,4 @@
-"""The demo from beginning to end: load, audit, compare, hash, audit, verify; each step is shown when it is done."""
+"""Run the demo: load, audit, compare, hash, audit, verify; show each step when it ends."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ from auditor.s3.engines.base import Engine
 from auditor.verify.run import Verification
 
 NAME: Final = "auditor-demo"
-"""Of the queue and of the ledger's table."""
+"""The name of the queue and of the ledger's table."""
 IN_HAND: Final = 16
-"""Objects that the worker has in hand at once."""
+"""Objects that the worker hashes at once."""
 QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
 
 
 def run_tour(source: str | None, engine: str, out: str, *, load_module: Import = importlib.import_module) -> list[str]:
-    """Run it; what is not as it must be, in sentences. source: a directory of files to load, None: Python's own.
+    """Run the demo, and give each difference from the expected results as a sentence.
+
+    source: a directory of files to load; None: Python's own sources.
 
     Prints each step on stdout, its progress on stderr. Raises UsageError for a directory without files, for an --out
     that is not a directory, and where moto is missing.
@@ -101,7 +103,7 @@ def _load(clients: Clients, choice: Choice) -> int:
 
 
 class _Tour:
-    """verified: what is read again at the end. damage: befalls it before."""
+    """verified: the objects that are read again at the end. damage: damages some of them before."""
 
     def __init__(self, settings: Settings, verified: Target, damage: Callable[[], None]) -> None:
         self._settings = settings

@@ -1,7 +1,7 @@
-"""The demo's AWS: moto's server in this process on 127.0.0.1, and an environment in which nothing else can be reached.
+"""The demo's AWS: moto's server in this process on 127.0.0.1, and an environment that leads nowhere else.
 
-What moto cannot serve truly the demo does not plant: it has one owner for everything, so that foreign owners (O09 to
-O11) cannot be shown, and it does not enforce ACLs, policies or Object Ownership: it only tells what was set.
+The demo plants only what moto serves correctly. moto has one owner for all objects, so the demo cannot show foreign
+owners (O09 to O11). moto does not enforce ACLs, policies or Object Ownership; it only returns them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Import = Callable[[str], ModuleType]
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """boto3 clients of the demo's AWS. rot: puts other bytes where an object's were; its date and ETag stay."""
+    """boto3 clients of the demo's AWS. rot: changes an object's bytes, but not its date and ETag."""
 
     s3: Any
     sqs: Any
@@ -47,7 +47,7 @@ class Clients:
 
 @contextmanager
 def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iterator[Clients]:
-    """Start the server and point this process at it; both end with the block. load_module: imports moto.
+    """Start the server and point this process at it, both for the block alone. load_module: imports moto.
 
     Raises UsageError where moto is not installed.
     """
@@ -65,20 +65,20 @@ def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iter
 
 @contextmanager
 def own_environment() -> Iterator[None]:
-    """Fake credentials and none of the user's AWS settings; afterwards everything is as it was."""
+    """Set fake credentials and remove the user's AWS settings; the end restores the environment."""
     before = dict(os.environ)
     for name in before:
         if name.startswith(_CLEARED):
             del os.environ[name]
     os.environ.update(
         AWS_ACCESS_KEY_ID="demo",
-        AWS_SECRET_ACCESS_KEY="demo",  # noqa: S106 - a fake one, so that a real one is never used
+        AWS_SECRET_ACCESS_KEY="demo",  # noqa: S106 - fake: the demo never uses a real one
         AWS_REGION=REGION,
         AWS_DEFAULT_REGION=REGION,
         AWS_CONFIG_FILE=os.devnull,
         AWS_SHARED_CREDENTIALS_FILE=os.devnull,
         AWS_EC2_METADATA_DISABLED="true",
-        # Nothing listens on this port: until the server is up, and should it fail, no call can leave the machine.
+        # Nothing listens on this port: before the server is up, or when it fails, no call leaves the machine.
         AWS_ENDPOINT_URL=f"http://{HOST}:9",
         **dict.fromkeys(_NO_PROXY, HOST),
     )
@@ -93,7 +93,7 @@ def own_environment() -> Iterator[None]:
 @contextmanager
 def _server(load_module: Import) -> Iterator[str]:
     try:
-        # The services are loaded with the server's first calls: ask for them now, so that a missing part shows now.
+        # moto imports a service with its first call: import all now, so that a missing part shows at once.
         module = load_module("moto.server")
         for service in ("s3", "sqs", "dynamodb", "sts"):
             load_module(f"moto.{service}.models")
@@ -119,9 +119,9 @@ def _rot(load_module: Import, bucket: str, key: str, change: Callable[[bytes], b
 
 @contextmanager
 def _last_calls() -> Iterator[None]:
-    """Wait for the threads that were started within: after Ctrl-C each ends with the call that it is in.
+    """Wait for threads that the block started: after Ctrl-C each ends with its present call.
 
-    Without the server that call would be tried again and again, and hold up the end of the process.
+    Once the server is gone, the SDK would retry that call for long and delay the end of the process.
     """
     before = set(threading.enumerate())
     try:
@@ -135,7 +135,7 @@ def _last_calls() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The server's access log is of no use to anyone here."""
+    """Silence the server's access log."""
     levels = {name: logging.getLogger(name).level for name in _QUIET}
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -147,7 +147,7 @@ def _quiet() -> Iterator[None]:
 
 
 def make_queue(sqs: Any, name: str) -> str:
-    """A queue whose redrive policy names a dead-letter queue; its URL."""
+    """Make a queue with a dead-letter queue, and give its URL."""
     dead = sqs.create_queue(QueueName=f"{name}-dead-letters")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
