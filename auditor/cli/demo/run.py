@@ -94,8 +94,8 @@ def _load(clients: Clients, choice: Choice) -> int:
     with closing(make_progress()) as progress:
 
         def show(done: int, total: int) -> None:
-            seconds = time.monotonic() - started
-            progress.update(Snapshot(what="loading", objects=done, expected=total, seconds=seconds))
+            seconds, end = time.monotonic() - started, done == total
+            progress.update(Snapshot(what="loading", objects=done, expected=total, seconds=seconds, done=end))
 
         loaded = load(clients.s3, choice, show)
     _show(report.loading(choice, loaded, len(PLANTED), time.monotonic() - started))
