@@ -82,15 +82,15 @@ class HashStatusFinder:
 
     async def find(self, batch: Sequence[Evidence]) -> list[HashStatus | None]:
         """The status of each object, in order; None of a vanished one. The ledger then has S3's checksums."""
-        there = [evidence for evidence in batch if not evidence.vanished]
-        if not there:
+        present = [evidence for evidence in batch if not evidence.vanished]
+        if not present:
             return [None] * len(batch)
-        statuses = list(map(self._sort, there, await self._recorded(there)))
+        statuses = list(map(self._sort, present, await self._recorded(present)))
         wanted = [index for index, status in enumerate(statuses) if status.wanted]
         if self._hasher is not None and wanted:
-            hashed = await self._hasher.hash([there[index].ref for index in wanted])
+            hashed = await self._hasher.hash([present[index].ref for index in wanted])
             for index, after in zip(wanted, hashed, strict=True):
-                statuses[index] = await self._merged(there[index].ref, statuses[index], after)
+                statuses[index] = await self._merged(present[index].ref, statuses[index], after)
         rest = iter(statuses)
         return [None if evidence.vanished else next(rest) for evidence in batch]
 

@@ -121,9 +121,8 @@ class MessageHasher:
         return tasks
 
     async def _hash_all(self, result: MessageResult, tasks: Sequence[HashTask], stop: Stop) -> None:
-        cutting = cut_off_when(
-            stop if self._options.has_deadline else None
-        )  # without a deadline there is time to finish
+        # Without a deadline there is time to finish.
+        cutting = cut_off_when(stop if self._options.has_deadline else None)
         try:
             async with self._engines.lend(result.message.bucket) as engine, cutting as cutoff:
                 hash_one = partial(self._hash_one, result, engine, stop, cutoff)
