@@ -1,7 +1,6 @@
-"""What a ledger is: it remembers the digests of objects, who found them and when, and forgets nothing that it was told.
+"""A ledger: it remembers the digests of object versions, their sources and times, and forgets nothing.
 
-Three protocols that each kind of ledger keeps: digests of object versions, leases of work that takes long, and the
-history of each key as evidence.
+Every kind of ledger keeps three protocols: digests of object versions, leases of long work, the history of each key.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from auditor.errors import DigestConflict
 from auditor.model.object import AnyVersion
 
 Source = Literal["auditor", "s3"]
-"""Who computed a digest: we, of the bytes that we read; or S3, whose word it is."""
+"""The source of a digest: we computed it from the bytes that we read, or S3 states it."""
 AUDITOR: Final[Source] = "auditor"
 S3: Final[Source] = "s3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Digests of one object version. version_id: None where it is not known (the ledger writes "null").
+    """Digests of one object version. version_id: None when it is not known (the ledger writes "null").
 
     etag: without quotes. size: bytes. digests: algorithm ("sha256") to lower-case hex. hashed_at: ISO 8601, UTC.
-    bytes_read: how many were read for it, those of cut and repeated reads included; 0 where S3's word was taken.
+    bytes_read: bytes read for it, in cut and repeated reads too; 0 when the digest is S3's.
     """
 
     bucket: str
@@ -44,33 +43,32 @@ class DigestStore(Protocol):
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
     ) -> list[Mapping[str, str]]:
-        """For each ref, in order, the digests it has of `algorithms` ({} where none).
+        """For each ref, in order, its digests of `algorithms` ({} when there are none).
 
-        A row matches by key, etag and size, and by version when both sides know one ("null" is not knowing).
+        A row matches by key, etag and size, and by version when both sides know one ("null" means not known).
         """
         ...
 
     async def record(self, entry: Entry) -> bool:
         """Add the entry's digests to its identity (bucket, key, version_id or "null", etag).
 
-        True when something new was written, False when it stood there already; raises errors.DigestConflict when
-        another digest of the same algorithm stands there, which is then left as it is. What is new is written into the
-        key's history with it ("recorded"), and so is a conflict ("conflict"): both in one step, or neither. A digest
-        that was S3's word becomes ours when we read the same.
+        True: something new was written. False: the ledger had it already. Raises errors.DigestConflict when the ledger
+        has another digest of the same algorithm, and leaves that digest as it is. The same step adds a "recorded" or a
+        "conflict" line to the key's history. S3's digest becomes ours when we read the same one.
         """
         ...
 
     async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
-        """`record` for many at once, much cheaper than one by one: what it returns or raises for each, in order.
+        """`record` for many at once, much cheaper than one by one: its results and conflicts, in order.
 
-        Each entry stands for itself: a conflict of one keeps none of the others from being written.
+        A conflict of one entry does not affect the others.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One object version that is being hashed, and with what; two works are one when all fields are equal."""
+    """The hashing of one object version with some algorithms; works with equal fields are the same work."""
 
     bucket: str
     key: str
@@ -81,10 +79,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to do a work. owner: who holds it. until: seconds since the epoch; later anyone may take it over.
+    """The right to do a work. owner: its holder. until: seconds since the epoch; then anyone may take it over.
 
-    fence: grows with every claim; a write with an old one is refused. hops: claims so far. checkpoint: what the one
-    before wrote, a JSON object as it was given; it is for its reader to check.
+    fence: grows with every claim; a write with an old fence is refused. hops: claims so far. checkpoint: the JSON
+    object that the last holder wrote; its reader checks it.
     """
 
     work: Work
@@ -97,30 +95,30 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Another one has the lease. until: seconds since the epoch."""
+    """Another owner has the lease. until: seconds since the epoch."""
 
     owner: str
     until: float
 
 
 class Leases(Protocol):
-    """Who works on an object, until when, and how far it came. Raises errors.LedgerError, and LeaseLostError."""
+    """Leases of works, with object checkpoints. Raises errors.LedgerError, and LeaseLostError."""
 
     async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
-        """Take a work that nobody holds, or whose lease ran out, with its last checkpoint; of many claimants one wins.
+        """Take a work without a holder, or with an expired lease, with its last checkpoint; one claimant of many wins.
 
-        The owner itself may claim again what it holds.
+        An owner may claim again the work that it holds.
         """
         ...
 
     async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
-        """Hold it longer, and write a checkpoint when one is given; raises LeaseLostError when another has taken it."""
+        """Extend the lease, and write the checkpoint if given; raises LeaseLostError when another owner has it."""
         ...
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        """Let go. done: the checkpoint is forgotten; else it waits for whoever claims next, at once.
+        """End the lease, so that others may claim the work at once. done: forget the checkpoint.
 
-        A lease that another one took over is left alone, and that is no error.
+        A lease that another owner took over stays as it is; that is no error.
         """
         ...
 
@@ -134,7 +132,7 @@ What = Literal[
 class Event:
     """One line of a key's history. at: ISO 8601, UTC. detail: short texts by name (algorithm, digest, source).
 
-    A text of more than 1,000 characters is cut there. Two equal events are one: the history holds it once.
+    The ledger cuts a text after 1,000 characters, and keeps equal events once.
     """
 
     key: str
@@ -159,9 +157,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What the ledger knows of one identity of a key. version_id: "null" where it is not known. digests: by algorithm.
+    """One identity of a key in the ledger. version_id: "null" when it is not known. digests: by algorithm.
 
-    first_seen: when its first digest was recorded. sequencer: of the notification that told of it, "" where none did.
+    first_seen: the time of its first digest. sequencer: of the notification of this version, "" without one.
     """
 
     version_id: str
@@ -174,7 +172,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A digest that was made elsewhere and imported: of a key, of whatever version. origin: the manifest's name."""
+    """An expected digest, imported from a checksum manifest: of a key, for any version. origin: the manifest's name."""
 
     key: str
     algorithm: str
@@ -186,11 +184,11 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """All that the ledger knows of one key now: there is one for a key with a digest, an expectation or a notification.
+    """The present state of one key that has a digest, an expectation or a notification.
 
-    deleted_at: when a notification said that it is gone, unless a newer one said that it is there, or it was read long
-    after; a deletion that names one of several known versions took that one alone. versions: those that have digests,
-    the newest last, by their notifications' sequencers; those without one stand by when they were recorded.
+    versions: the versions with digests, the newest last: by the sequencers of their notifications, else by the order of
+    their records. deleted_at: the time of a deletion, unless a newer notification or a much later read shows the object
+    again; a deletion that names one of several known versions concerns that version alone.
     """
 
     key: str
@@ -201,8 +199,8 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What a notification says of a key. sequencer: hexadecimal, compared after padding both with zeros on the right to
-    one length (S3 User Guide, notification-content-structure).
+    """A notification of a key. sequencer: hexadecimal; to compare two, pad both with zeros on the right to one length
+    (S3 User Guide, notification-content-structure).
     """
 
     key: str
@@ -215,40 +213,44 @@ class Notice:
 
 
 class KeyHistory(Protocol):
-    """The history of keys: appended to, never overwritten. Raises errors.LedgerError."""
+    """The history of keys; lines are only added. Raises errors.LedgerError."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        """Append to the history. A "verified" event also sets verified_at of the digest of its detail's algorithm.
+        """Append to the history. A "verified" event also sets verified_at of the digest with its detail's algorithm.
 
-        It must name version_id and etag as the ledger's Version has them. verified_at never goes back.
+        Such an event has the version_id and the etag of the ledger's Version. verified_at never goes back.
         """
         ...
 
     async def history(self, bucket: str, key: str) -> list[Event]:
-        """All that was ever written of a key, in the order in which it was written."""
+        """All lines of a key, in the order of writing."""
         ...
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
-        """Remember a notification, and write it into the history; False when a newer one of its key came before, which
-        then stands. The same one again is True, and writes nothing twice. Without a sequencer its time decides.
+        """Remember a notification and add it to the history. False: a newer one of its key came before, and stays.
+
+        The same notification again is True and writes nothing. Without a sequencer the time decides.
         """
         ...
 
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
-        """Keep digests of manifests; one of the same key, algorithm and origin replaces the one before, in the history
-        both stay. How many were new or other than before.
+        """Keep expected digests; one replaces the earlier one of its key, algorithm and origin. The history keeps both.
+
+        Returns how many are new or changed.
         """
         ...
 
-    async def subject(self, bucket: str, key: str) -> KeyRecord | None: ...
+    async def subject(self, bucket: str, key: str) -> KeyRecord | None:
+        """The record of one key; None when the ledger has nothing of it."""
+        ...
 
     def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         """Every key of a bucket below a prefix, in the order of S3's listing (UTF-8 bytes), in bounded memory.
 
-        Whoever leaves it early closes it: it may hold a file.
+        Close the generator when you leave it early: it may hold a file.
         """
         ...
 
 
 class Ledger(DigestStore, Leases, KeyHistory, Protocol):
-    """All three in one store."""
+    """All three protocols in one store."""

@@ -1,4 +1,4 @@
-"""Lines of a key's history, those that a ledger itself writes among them, and what makes two lines one."""
+"""Lines of a key's history: the events that a ledger itself writes, and the fingerprint of a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.model.dates import now_in_utc
 from auditor.model.object import ObjectVersion
 
 LONGEST: Final = 1000
-"""Characters of one text of a line's detail; what is longer is cut there."""
+"""Characters of one text of a line's detail; longer texts are cut."""
 
 
 def recorded(entry: Entry, algorithm: str) -> Event:
@@ -22,7 +22,7 @@ def recorded(entry: Entry, algorithm: str) -> Event:
 
 
 def conflicted(entry: Entry, what: str, stands: str) -> Event:
-    """what: the algorithm whose digest was refused, or `size`. stands: what the ledger has, and keeps."""
+    """what: the algorithm of the refused digest, or `size`. stands: the digest or size that the ledger keeps."""
     refused = str(entry.size) if what == "size" else entry.digests[what]
     named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
     return _of_entry(entry, "conflict", named | {"stands": stands, "source": entry.source})
@@ -41,7 +41,7 @@ def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
 
 
 def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
-    """A mismatch of two digests of a version, as of now; detail: the algorithm, both digests and their source."""
+    """A mismatch of two digests of a version, now. detail: the algorithm, both digests and their source."""
     return Event(
         key=version.key,
         at=now_in_utc(),
@@ -80,16 +80,16 @@ def imported(expectation: Expectation) -> Event:
 
 
 def bounded(event: Event) -> Event:
-    """The event as it is kept."""
+    """The event with its texts cut to LONGEST."""
     if all(len(text) <= LONGEST for text in event.detail.values()):
         return event
     return replace(event, detail={name: text[:LONGEST] for name, text in event.detail.items()})
 
 
 def fingerprint(event: Event) -> bytes:
-    """16 bytes; equal for two lines that say the same of the same time, which a history then holds once."""
-    said = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
-    return hashlib.sha256(_canonical(said)).digest()[:16]
+    """16 bytes, equal for lines with equal fields; a history holds such a line once."""
+    fields = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
+    return hashlib.sha256(_canonical(fields)).digest()[:16]
 
 
 def write_detail(detail: Mapping[str, str]) -> str:
@@ -97,7 +97,7 @@ def write_detail(detail: Mapping[str, str]) -> str:
 
 
 def read_detail(text: str) -> dict[str, str]:
-    """What write_detail() was given; anything else as `damaged`, for a line of evidence is shown as it is."""
+    """The argument of write_detail(); any other text under the name `damaged`, because evidence is shown as it is."""
     try:
         return {str(name): str(value) for name, value in json.loads(text).items()}
     except (ValueError, AttributeError, RecursionError):

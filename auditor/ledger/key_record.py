@@ -1,4 +1,4 @@
-"""From what a ledger keeps of one key to the Subject that it is: one rule for every kind of ledger."""
+"""Make a key's record from the ledger's rows: one rule for every kind of ledger."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from auditor.ledger.matching import NULL
 from auditor.s3.sequencer import newer, sort_key
 
 SLACK: Final = timedelta(minutes=15)
-"""How long a read goes on, at most, that began before the object was deleted, and how far two clocks are apart."""
+"""The longest read that begins before a deletion, plus the difference of two clocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
-    """A notification named this version. place: grows with each write of the ledger; 0 for one that came too late."""
+    """A notification named this version. place: grows with each write of the ledger; 0 when it came too late."""
 
     sequencer: str
     place: int
@@ -35,57 +35,57 @@ class Latest:
 
 @dataclass(slots=True)
 class KeyRows:
-    """What was read of one key. versions: each with its place, as above. told: by version_id and etag."""
+    """The ledger's rows of one key. versions: each with its place, as above. noticed: by version_id and etag."""
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
-    told: dict[tuple[str, str], NoticedVersion] = field(default_factory=dict)
+    noticed: dict[tuple[str, str], NoticedVersion] = field(default_factory=dict)
     expectations: list[Expectation] = field(default_factory=list)
     latest: Latest | None = None
 
 
-def subject_of(key: str, parts: KeyRows) -> KeyRecord:
-    """Versions are ordered by the notifications that told of them, others by when they were recorded."""
+def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
+    """Versions come in the order of their notifications, others in the order of their records."""
     placed = []
-    for version, place in parts.versions:
-        told = parts.told.get((version.version_id, version.etag), NoticedVersion("", place))
-        order = (told.place, sort_key(told.sequencer), version.first_seen, version.version_id, version.etag)
-        placed.append((order, replace(version, sequencer=told.sequencer)))
+    for version, place in rows.versions:
+        notice = rows.noticed.get((version.version_id, version.etag), NoticedVersion("", place))
+        order = (notice.place, sort_key(notice.sequencer), version.first_seen, version.version_id, version.etag)
+        placed.append((order, replace(version, sequencer=notice.sequencer)))
     placed.sort(key=lambda one: one[0])
     return KeyRecord(
         key=key,
         versions=tuple(version for _, version in placed),
-        expectations=tuple(sorted(parts.expectations, key=lambda one: (one.algorithm, one.origin))),
-        deleted_at=_deleted_at(parts),
+        expectations=tuple(sorted(rows.expectations, key=lambda one: (one.algorithm, one.origin))),
+        deleted_at=_deleted_at(rows),
     )
 
 
-def _deleted_at(parts: KeyRows) -> str | None:
-    """A deletion that names one of several known versions took that version alone: the key may be there still.
+def _deleted_at(rows: KeyRows) -> str | None:
+    """The time of the key's deletion. A deletion of one of several known versions leaves the key.
 
-    One before the key was looked at under its bare name is not the last word: a newer notification was lost.
+    When the key was read under its bare name long after the deletion, a newer notification was lost: None.
     """
-    latest = parts.latest
-    if latest is None or not latest.deleted or _seen_after(parts, latest.at):
+    latest = rows.latest
+    if latest is None or not latest.deleted or _seen_after(rows, latest.at):
         return None
-    known = {version.version_id for version, _ in parts.versions}
+    known = {version.version_id for version, _ in rows.versions}
     return None if latest.version_id in known - {NULL} and len(known) > 1 else latest.at
 
 
-def _seen_after(parts: KeyRows, at: str) -> bool:
-    looks = [
+def _seen_after(rows: KeyRows, at: str) -> bool:
+    reads = [
         max(known.recorded_at, known.verified_at or "")
-        for version, _ in parts.versions
-        if version.version_id == NULL  # an older version can be read by its name when the key is long deleted
+        for version, _ in rows.versions
+        if version.version_id == NULL  # an older version can be read by its version_id after the deletion
         for known in version.digests.values()
     ]
     try:
-        return bool(looks) and (datetime.fromisoformat(max(looks)) - datetime.fromisoformat(at)) > SLACK
-    except (ValueError, TypeError):  # times that no auditor wrote prove nothing
+        return bool(reads) and (datetime.fromisoformat(max(reads)) - datetime.fromisoformat(at)) > SLACK
+    except (ValueError, TypeError):  # a time that no auditor wrote proves nothing
         return False
 
 
 def is_older(notice: Notice, latest: Latest | None) -> bool:
-    """Whether the notice tells of an earlier time than the newest one; by its own time where a sequencer lacks."""
+    """The notice is older than the newest one: by sequencer, or by time when one has no sequencer."""
     if latest is None:
         return False
     if latest.sequencer and notice.sequencer:
@@ -108,6 +108,6 @@ def source_of(text: str | None) -> Source:
 def version_of(
     version_id: str, etag: str, size: int, digests: Mapping[str, Known], first_seen: str | None = None
 ) -> Version:
-    """first_seen None: an earlier version of this program wrote it, and its digests tell."""
+    """first_seen: None when an earlier version of this program wrote it; its oldest digest then gives the time."""
     seen = first_seen or min((one.recorded_at for one in digests.values()), default="")
     return Version(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)

@@ -1,4 +1,4 @@
-"""What every kind of ledger writes of a lease alike: the name of its work, and its checkpoint as text."""
+"""The name of a lease's work and its checkpoint as text, the same in every kind of ledger."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from auditor.ledger.base import Lease, Work
 from auditor.ledger.matching import NULL
 
 LARGEST_CHECKPOINT: Final = 300 * 1024
-"""Bytes of a checkpoint's JSON: with it, an item stays below DynamoDB's 400 KB."""
+"""Bytes of a checkpoint's JSON; an item with it stays below DynamoDB's 400 KB."""
 
 
 def work_name(work: Work) -> str:
-    """64 hexadecimal digits; the order of the algorithms makes no other work of it, nor does "null" for no version."""
+    """64 hexadecimal digits, the same for any order of the algorithms, and for "null" and no version."""
     named = [work.bucket, work.key, work.version_id or NULL, work.etag, sorted(set(work.algorithms))]
     return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
@@ -31,7 +31,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
 
 
 def read_checkpoint(text: str | None) -> dict[str, Any] | None:
-    """None where there is none; {} for text that is no JSON object, which no reader of checkpoints takes for one."""
+    """The checkpoint, None without one; {} for text that is no JSON object: readers of checkpoints refuse it."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""When a ledger's row speaks of a listed object: one rule for every kind of ledger."""
+"""Match a ledger's rows with a listed object: one rule for every kind of ledger."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from auditor.ledger.base import Entry
 from auditor.model.object import AnyVersion
 
 NULL: Final = "null"
-"""What the ledger writes for a version that is not known; also S3's name for the version of an unversioned object."""
+"""The ledger's word for an unknown version; also S3's name for the version of an unversioned object."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """Digests that the ledger holds of one identity (bucket and key are those that were asked for)."""
+    """The ledger's digests of one identity of a known bucket and key."""
 
     version_id: str
     etag: str
@@ -27,8 +27,8 @@ class LedgerRow:
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
     """The wanted digests among the key's rows: by etag and size, and by version when both sides know one.
 
-    The ref's own version speaks first, then rows without one, then those of other versions (for a ref without one).
-    Rows of equal standing that disagree say nothing.
+    Rows of the ref's own version come first, then rows without a version, then, for a ref without a version, all rows.
+    Rows of one group that disagree give no digest.
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
@@ -44,6 +44,16 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
                     found[algorithm] = digests.pop()
                 break
     return found
+
+
+def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[str, str] | None:
+    """The algorithm of a digest, or `size`, in which the entry differs from the ledger, and the ledger's value."""
+    if size != entry.size:
+        return "size", str(size)
+    for algorithm, digest in entry.digests.items():
+        if digests.get(algorithm, digest) != digest:
+            return algorithm, digests[algorithm]
+    return None
 
 
 def conflict(entry: Entry, what: str) -> DigestConflict:

@@ -1,4 +1,4 @@
-"""The parts of a run folder: what they are called, how one grows, how they are read back."""
+"""The parts of a run folder: their names, how one grows, and how to read them back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 
 KINDS: Final = ("findings", "undecided", "routed", "objects")
-"""In the order in which a part's files are put in place: where the objects stand, the others stand too."""
+"""A part's files are put in place in this order: when its objects are there, the others are there too."""
 LEVEL: Final = 3
-"""zlib's last level without lazy matching: half the CPU of those above, for parts that are a tenth larger at most."""
+"""zlib's last level without lazy matching: half the CPU of higher levels, for parts at most a tenth larger."""
 _PATH: Final = re.compile(r"(findings|undecided|routed|objects)/part-([0-9a-zA-Z]{1,16})-([0-9]{5,})\.jsonl\.gz")
 
 
@@ -39,12 +39,12 @@ class Part:
 
     @property
     def spool_name(self) -> str:
-        """What it is called while it grows."""
+        """The name of the growing file."""
         return f".{self.kind}-part-{self.range_id}-{self.number:05}.tmp"
 
     @classmethod
     def parse(cls, path: str) -> Self | None:
-        """None for what is not a part."""
+        """The part of a path; None when the path is no part's."""
         match = _PATH.fullmatch(path)
         return cls(match[2], int(match[3]), match[1]) if match else None
 
@@ -63,35 +63,35 @@ class PartFile:
             self._file.write(self._deflate.compress(data))
 
     def close(self) -> None:
-        """It is whole now; what its lines took goes back to the system."""
+        """Finish the file, and return the memory of its lines to the system."""
         with output_errors(self.path):
             self._file.write(self._deflate.flush())
             self._file.close()
         trim()
 
     def discard(self) -> None:
-        """Away with it, whatever state it is in."""
+        """Close and remove the file, in any state."""
         for step in (self._file.close, lambda: self.path.unlink(missing_ok=True)):
             try:
                 step()
-            except OSError:  # the disk is full or gone: that was said already
+            except OSError:  # the disk is full or gone, as an earlier error said
                 continue
 
 
 def found_parts(store: Store, folder: str) -> list[Part]:
-    """All parts of a run folder, committed or not, in order."""
+    """All parts of a run folder in order, covered by a checkpoint or not."""
     start = len(folder) + 1
     found = (Part.parse(path[start:]) for kind in KINDS for path in store.list(f"{folder}/{kind}/part-"))
     return sorted(part for part in found if part is not None)
 
 
 def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
-    """Before a range is written from part `first` on: remove what a killed run left there.
+    """Remove the parts of a range from number `first` on, which a killed run left.
 
-    Raises OutputError when a part before it is gone: what it proved is not proven any more.
+    Raises OutputError when a part before `first` is gone: its objects have no lines any more.
     """
     parts = [part for part in found_parts(store, folder) if part.range_id == range_id]
-    # The first part has no objects where only the bucket had findings by then.
+    # The first part has no objects when only the bucket had findings.
     there = {part.number for part in parts if part.kind == "objects" or part.number == 0}
     lost = next((number for number in range(first) if number not in there), None)
     if lost is not None:
@@ -103,7 +103,7 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
 
 
 def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]]:
-    """The part's lines; raises OutputError when it is not there or not whole."""
+    """The part's lines; raises OutputError when the part is missing or damaged."""
     path = f"{folder}/{part.path}"
     data = store.get(path)
     try:

@@ -10,7 +10,7 @@ from auditor.errors import UsageError
 from auditor.model.target import BUCKET_NAME, Target
 
 UNDIVIDED: Final = "00000"
-"""The range of a run that is one piece."""
+"""The range of an undivided run."""
 
 RUN_ID: Final = re.compile(r"([0-9]{8}T[0-9]{6}Z)-[0-9a-f]{6}")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -24,7 +24,7 @@ def new_run_id(now: datetime, entropy: bytes) -> str:
 
 
 def parse_run_id(text: str) -> datetime:
-    """When the run began; raises UsageError for what is not a run ID."""
+    """The start of the run; raises UsageError when the text is not a run ID."""
     match = RUN_ID.fullmatch(text)
     try:
         if match:
@@ -52,5 +52,5 @@ def checkpoint_name(range_id: str) -> str:
 
 
 def target_name(target: Target) -> str:
-    """What latest.json calls the summary's target: its prefix, and `|versions`."""
+    """The target's name in latest.json: its prefix, with `|versions` for an audit of versions."""
     return f"{target.prefix}{'|versions' if target.versions else ''}"

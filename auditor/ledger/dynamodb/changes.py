@@ -1,4 +1,4 @@
-"""One UpdateItem in the making: what is set, and on which conditions."""
+"""Build one UpdateItem: its changes and its conditions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = str | int | float | bool | dict[str, str]
 
 
 class Change:
-    """Of one item. `once` never replaces what stands there; `put` does."""
+    """A change of one item. `put` replaces an attribute; `once` only sets one that is absent."""
 
     def __init__(self, name: Name) -> None:
         self.name = name
@@ -24,7 +24,7 @@ class Change:
         self._values: dict[str, dict[str, Any]] = {}
 
     def put(self, attribute: str, value: Value | None) -> Change:
-        """None takes the attribute away."""
+        """Set the attribute; None removes it."""
         if value is None:
             self._removes.append(self._attribute(attribute))
         else:
@@ -42,12 +42,12 @@ class Change:
         return self
 
     def when(self, attribute: str, value: Value | None) -> Change:
-        """Only where the attribute has this value; None: where it is absent."""
+        """On the condition that the attribute has this value; None: that it is absent."""
         self._conditions.append(self._is(attribute, value))
         return self
 
     def when_any(self, *conditions: tuple[str, str, Value | None]) -> Change:
-        """Only where one of (attribute, `=`, `<` or `<=`, value) holds."""
+        """On the condition that one of (attribute, `=`, `<` or `<=`, value) holds."""
         alternatives = [
             self._is(attribute, value)
             if value is None or sign == "="
@@ -62,7 +62,7 @@ class Change:
         return self
 
     def arguments(self) -> dict[str, Any]:
-        """The members of UpdateItem, or of a transaction's Update, but for the table's name."""
+        """The members of UpdateItem, or of a transaction's Update, without the table's name."""
         pk, sk = self.name
         clauses = (("SET", self._sets), ("REMOVE", self._removes), ("ADD", self._adds))
         found: dict[str, Any] = {
@@ -107,7 +107,7 @@ def _typed(value: Value) -> dict[str, Any]:
 
 
 def line(bucket: str, event: Event, place: int) -> Change:
-    """A line of the history: an item of its own that nothing changes, once it is there."""
+    """Write a line of the history, an item of its own; a line that is there stays as it is."""
     kept = bounded(event)
     at = "".join(letter for letter in kept.at if letter.isascii() and (letter.isalnum() or letter in "-:.+"))[:40]
     return (

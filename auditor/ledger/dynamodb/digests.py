@@ -1,4 +1,4 @@
-"""Digests in the shared ledger: what is known, and what is added to it. A digest and who found it are one write."""
+"""Digests in the shared ledger: look them up and add them. One write adds a digest and its source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.ledger.dynamodb.changes import Change, line
 from auditor.ledger.dynamodb.items import DIGESTS, Item, Name, entry_name, identity, number, partition, row, text
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import conflicted
-from auditor.ledger.matching import NULL, LedgerRow, conflict, match
+from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, match
 from auditor.model.object import AnyVersion
 
 _TRIES: Final = 10
@@ -20,9 +20,9 @@ _TRIES: Final = 10
 async def known(
     table: Table, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
 ) -> list[Mapping[str, str]]:
-    """Exact identities first, in batches; then, for refs without a version, whatever stands under their key.
+    """Read exact identities first, in batches; then, for refs without a version, all identities of their key.
 
-    The second step finds what a notification recorded under a version that the listing does not name.
+    The second step finds digests that were recorded under a version that the listing does not name.
     """
     items = await table.get_many(name for ref in refs for name in _names(bucket, ref))
     rows = {name: row(item) for name, item in items.items()}
@@ -41,7 +41,7 @@ async def known(
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """Where items for this very ref may stand: under its own version, and under none."""
+    """The names of the ref's items: with its own version, and without one."""
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
@@ -58,10 +58,11 @@ async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerR
 
 
 async def record(table: Table, entry: Entry) -> bool | DigestConflict:
-    """It is written as if nothing stood there; only when that is refused, what stands there is read."""
+    """Write as if the item were absent; read the item when that is refused."""
     stored: Item = {}
     for _ in range(_TRIES):
-        if clash := _clash(entry, stored):
+        standing = row(stored) if stored else None
+        if standing and (clash := contradiction(entry, standing.size, standing.digests)):
             await table.update(line(entry.bucket, conflicted(entry, *clash), table.place()))
             return conflict(entry, clash[0])
         new = [name for name in entry.digests if name not in stored or _becomes_ours(entry, stored, name)]
@@ -81,7 +82,7 @@ def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
 
 
 def _change(entry: Entry, stored: Item, new: Sequence[str], table: Table) -> Change:
-    """Each attribute that is set is still as it was read: absent, or S3's word, of which is kept when it came."""
+    """Set attributes on the condition that they are as they were read: absent, or S3's, whose time is kept."""
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", table.place())
     change.when("size", entry.size if "size" in stored else None)
@@ -97,16 +98,3 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], table: Table) -> Cha
         change.put(f"{algorithm}_at", entry.hashed_at).put(f"{algorithm}_bytes_read", entry.bytes_read)
         change.put(f"{algorithm}_place", table.place())
     return change
-
-
-def _clash(entry: Entry, stored: Item) -> tuple[str, str] | None:
-    """What the entry contradicts, and what stands there."""
-    if not stored:
-        return None
-    standing = row(stored)
-    if standing.size != entry.size:
-        return "size", str(standing.size)
-    for algorithm, digest in entry.digests.items():
-        if standing.digests.get(algorithm, digest) != digest:
-            return algorithm, standing.digests[algorithm]
-    return None

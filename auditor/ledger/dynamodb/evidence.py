@@ -1,4 +1,4 @@
-"""The history of keys in the shared ledger, and all that it knows of a key."""
+"""The history of keys in the shared ledger, and the records of keys."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from auditor.ledger.dynamodb.items import (
     DIGESTS,
     HISTORY,
     NOTICE,
+    NOTICED,
     STATE,
-    TOLD,
     Item,
     add,
     identity,
     latest,
     manifest,
+    noticed_version,
     number,
     partition,
     recorded_lines,
     text,
-    told,
 )
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import fingerprint, imported, noticed
-from auditor.ledger.key_record import KeyRows, NoticedVersion, is_older, is_same, subject_of
+from auditor.ledger.key_record import KeyRows, NoticedVersion, is_older, is_same, key_record_of
 from auditor.ledger.matching import NULL
 from auditor.s3.sequencer import newer
 
@@ -41,13 +41,13 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """The line first: what was interrupted in between was not verified."""
+    """Write the line first: after an interruption in between the digest counts as not verified."""
     await table.update(line(bucket, event, table.place()))
     if event.what == "verified" and event.etag and (algorithm := event.detail.get("algorithm")):
         change = Change((partition(bucket, event.key), identity(event.version_id, event.etag)))
         verified = f"{algorithm}_verified_at"
         change.put(verified, event.at).when_there(algorithm).when_any((verified, "=", None), (verified, "<", event.at))
-        with suppress(ConditionFailed):  # there is no such digest, or it was verified later than that
+        with suppress(ConditionFailed):  # the digest is absent, or was verified later
             await table.update(change)
 
 
@@ -76,17 +76,19 @@ def _event(key: str, item: Item) -> Event:
 
 async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
     pk = partition(bucket, notice.key)
-    of_key, of_version = (pk, NOTICE), (pk, TOLD + identity(notice.version_id, notice.etag or ""))
+    of_key, of_version = (pk, NOTICE), (pk, NOTICED + identity(notice.version_id, notice.etag or ""))
     for _ in range(_TRIES):
         found = await table.get_many([of_key, of_version], consistent=True)
-        stands = latest(found.get(of_key))
-        if is_same(notice, stands):
+        newest = latest(found.get(of_key))
+        if is_same(notice, newest):
             return True
-        older = is_older(notice, stands)
+        older = is_older(notice, newest)
         place = table.place()
-        changes = [line(bucket, noticed(notice), place)]  # first: what stands has its line
+        changes = [line(bucket, noticed(notice), place)]  # first: the newest notice always has its line
         if not notice.deleted and notice.etag is not None:
-            changes += _tell(Change(of_version), notice, told(found.get(of_version)), 0 if older else place)
+            changes += _notice_version(
+                Change(of_version), notice, noticed_version(found.get(of_version)), 0 if older else place
+            )
         if not older:
             standing = Change(of_key).put("sequencer", notice.sequencer).put("deleted", notice.deleted)
             standing.put("at", notice.at).put("version_id", notice.version_id).put("place", place)
@@ -95,16 +97,16 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
             for change in changes:
                 await table.update(change)
         except ConditionFailed:
-            continue  # another notification came meanwhile
+            continue  # another notification came in between
         return not older
     raise LedgerError(f"the notifications of {notice.key[:100]!r} come too fast for the ledger table {table.name!r}")
 
 
-def _tell(change: Change, notice: Notice, stands: NoticedVersion | None, place: int) -> list[Change]:
-    """Keep with the version that a notification of it came, unless a newer one did."""
-    if stands and (place < stands.place or newer(stands.sequencer, notice.sequencer)):
+def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
+    """Keep the notification with its version, unless a newer one is there."""
+    if present and (place < present.place or newer(present.sequencer, notice.sequencer)):
         return []
-    change.when("place", stands.place if stands else None).put("place", place).put("sequencer", notice.sequencer)
+    change.when("place", present.place if present else None).put("place", place).put("sequencer", notice.sequencer)
     return [change.put("version_id", notice.version_id or NULL).put("etag", notice.etag)]
 
 
@@ -115,11 +117,11 @@ async def expect(table: Table, bucket: str, expectations: Sequence[Expectation])
     async def keep(one: Expectation) -> bool:
         name = (partition(bucket, one.key), manifest(one.algorithm, one.origin))
         for _ in range(_TRIES):
-            stands = stored.get(name)
-            if stands and (text(stands, "digest"), number(stands, "size")) == (one.digest, one.size):
+            present = stored.get(name)
+            if present and (text(present, "digest"), number(present, "size")) == (one.digest, one.size):
                 return False
             place = table.place()
-            change = Change(name).when("place", number(stands, "place") if stands else None).put("place", place)
+            change = Change(name).when("place", number(present, "place") if present else None).put("place", place)
             change.put("algorithm", one.algorithm).put("origin", one.origin).put("digest", one.digest)
             change.put("imported_at", one.imported_at).put("size", one.size)
             await table.update(line(bucket, imported(one), place))
@@ -139,7 +141,7 @@ async def subject(table: Table, bucket: str, key: str) -> KeyRecord | None:
     items = await table.query(partition(bucket, key), STATE, ConsistentRead=True)
     if not items:
         return None
-    parts = KeyRows()
+    rows = KeyRows()
     for item in items:
-        add(parts, key, item)
-    return subject_of(key, parts)
+        add(rows, key, item)
+    return key_record_of(key, rows)

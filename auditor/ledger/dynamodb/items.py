@@ -1,4 +1,4 @@
-"""How the table's items are named and read: digests under "version#etag", all else under what begins with a space."""
+"""Names and reading of the table's items: digests under "version#etag", others under names that begin with a space."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Item = Mapping[str, Mapping[str, Any]]
 Name = tuple[str, str]
 """pk and sk of an item."""
 
-# In this order: a query from STATE on leaves out what is many or large, one from DIGESTS on all that is no digest.
+# In this order: a query from STATE on leaves out the many claims and lines, one from DIGESTS on reads digests alone.
 CLAIM: Final = " claim#"
 HISTORY: Final = " history#"
 STATE: Final = " i"
 MANIFEST: Final = " manifest#"
 NOTICE: Final = " notice"
-TOLD: Final = " told#"
+NOTICED: Final = " told#"
 DIGESTS: Final = "!"
 
 _LONGEST_PK: Final = 2048
 _LONGEST_IDENTITY: Final = 1000
-"""Bytes. DynamoDB takes 1,024 of a sort key, and some precede an identity."""
+"""Bytes. DynamoDB takes 1,024 in a sort key, and a prefix stands before some identities."""
 _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
-"""Attributes that are no digests, nor are those with an underscore: an algorithm's name has none."""
+"""Attributes that are no digests. A name with an underscore is none either: no algorithm's name has one."""
 
 
 def partition(bucket: str, key: str) -> str:
@@ -44,7 +44,7 @@ def partition(bucket: str, key: str) -> str:
 
 
 def identity(version_id: str | None, etag: str) -> str:
-    """The sk of a version's digests; of one that would be too long, ambiguous or no digest's, its hash."""
+    """The sk of a version's digests; a hash when the plain name would be too long or ambiguous, or sort before them."""
     version = version_id or NULL
     plain = f"{version}#{etag}"
     if "#" not in version and plain >= DIGESTS and len(plain.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY:
@@ -75,7 +75,7 @@ def number(item: Item, name: str) -> int | None:
 
 
 def version_and_etag(item: Item) -> tuple[str, str]:
-    """The item itself says them where its sk does not."""
+    """The item's version and ETag: its attributes when the sk is a hash."""
     version, _, etag = item["sk"]["S"].partition("#")
     return text(item, "version_id") or version, text(item, "etag") or etag
 
@@ -91,8 +91,8 @@ def _is_digest(name: str) -> bool:
 
 
 def evidence(item: Item) -> tuple[Version, int]:
-    """What a digest's item holds, and its place. Items without provenance were written by an earlier version, which had
-    read the object whole.
+    """The version in a digest's item, and its place. Without sources it is an earlier auditor's, which read the object
+    whole.
     """
     found = row(item)
     hashed_at = text(item, "hashed_at") or ""
@@ -111,7 +111,7 @@ def evidence(item: Item) -> tuple[Version, int]:
 
 
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Event]]:
-    """The history that a digest's item tells of itself, each line with its place; 0 in those of an earlier version."""
+    """The history lines that a digest's item implies, each with its place; 0 in items of an earlier version."""
     version, _ = evidence(item)
     lines = []
     for algorithm, known in version.digests.items():
@@ -128,8 +128,8 @@ def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Event]]
         )
         lines.append((number(item, f"{algorithm}_place") or 0, recorded(entry, algorithm)))
         if (before := text(item, f"{algorithm}_s3_at")) is not None:
-            s3s_word = replace(entry, hashed_at=before, source=S3, bytes_read=0)
-            lines.append((number(item, f"{algorithm}_s3_place") or 0, recorded(s3s_word, algorithm)))
+            s3s_entry = replace(entry, hashed_at=before, source=S3, bytes_read=0)
+            lines.append((number(item, f"{algorithm}_s3_place") or 0, recorded(s3s_entry, algorithm)))
     return lines
 
 
@@ -144,7 +144,7 @@ def latest(item: Item | None) -> Latest | None:
     )
 
 
-def told(item: Item | None) -> NoticedVersion | None:
+def noticed_version(item: Item | None) -> NoticedVersion | None:
     return None if item is None else NoticedVersion(text(item, "sequencer") or "", number(item, "place") or 0)
 
 
@@ -159,14 +159,14 @@ def expectation(key: str, item: Item) -> Expectation:
     )
 
 
-def add(parts: KeyRows, key: str, item: Item) -> None:
-    """Put one item of a key, of those from STATE on, where it belongs."""
+def add(rows: KeyRows, key: str, item: Item) -> None:
+    """Add one item of a key, from STATE on, to its rows."""
     sk = item["sk"]["S"]
     if sk >= DIGESTS:
-        parts.versions.append(evidence(item))
+        rows.versions.append(evidence(item))
     elif sk.startswith(MANIFEST):
-        parts.expectations.append(expectation(key, item))
+        rows.expectations.append(expectation(key, item))
     elif sk == NOTICE:
-        parts.latest = latest(item)
-    elif sk.startswith(TOLD) and (found := told(item)):
-        parts.told[text(item, "version_id") or NULL, text(item, "etag") or ""] = found
+        rows.latest = latest(item)
+    elif sk.startswith(NOTICED) and (found := noticed_version(item)):
+        rows.noticed[text(item, "version_id") or NULL, text(item, "etag") or ""] = found

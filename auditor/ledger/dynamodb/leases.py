@@ -1,4 +1,4 @@
-"""Leases in the shared ledger: each claim is one conditional write, so that of many claimants one wins."""
+"""Leases in the shared ledger: each claim is one conditional write, so one claimant of many wins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def claim(table: Table, work: Work, owner: str, clock: Callable[[], float]
             found = await table.get(_name(work)) or {}
             if (holder := text(found, "owner")) is not None and (until := float(found["until"]["N"])) > now:
                 return Held(holder, until)
-            continue  # it was let go of meanwhile
+            continue  # the holder released it in between
         return Lease(
             work=work,
             owner=owner,
@@ -51,7 +51,7 @@ async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[st
 
 
 async def release(table: Table, lease: Lease, *, done: bool) -> bool:
-    """The item stays, for its fence: what an old holder still tries is refused for ever. False: it was not held."""
+    """Keep the item for its fence, which refuses every later write of the old holder. False: it was not held."""
     change = _held(lease).put("owner", None).put("until", 0)
     if done:
         change.put("checkpoint", None).put("hops", 0)

@@ -20,7 +20,7 @@ Clock = Callable[[], float]
 
 
 class DynamoLedger:
-    """A ledger in one table. Writes are conditional: a digest that stands there is never replaced."""
+    """A ledger in one table. Writes are conditional and never replace a digest."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ async def open_dynamodb(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """The ledger in the table `name`, which must be there (create_table makes one). clock: as open_ledger's."""
+    """The ledger in the table `name`, which must exist (create_table makes one). clock: as open_ledger's."""
     async with open_client(
         "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
     ) as client:
@@ -99,7 +99,7 @@ async def open_dynamodb(
 async def create_table(
     name: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> None:
-    """Make a table as the ledger needs it, paid per request; a table of that name that is there stays as it is."""
+    """Make the ledger's table, paid per request; an existing table of that name stays as it is."""
     async with open_client("dynamodb", threads=1, region=region, endpoint_url=endpoint_url, profile=profile) as client:
         try:
             await client.call(

@@ -1,4 +1,4 @@
-"""Every key of a bucket in order: a Scan has none, so what it brings is sorted in a file on the way."""
+"""Every key of a bucket in order: a Scan has no order, so a file sorts its items."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from auditor.errors import LedgerError
 from auditor.ledger.base import KeyRecord
 from auditor.ledger.dynamodb.items import STATE, Item, add, partition
 from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.key_record import KeyRows, subject_of
+from auditor.ledger.key_record import KeyRows, key_record_of
 
 SEGMENTS: Final = 4
-"""Parts of the table that are scanned at once; a page of each, 1 MB at most, is in memory."""
+"""Parts of the table that are scanned at once; memory holds a page of each, at most 1 MB."""
 _FETCHED: Final = 500
 
 T = TypeVar("T")
 
 
 async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[KeyRecord, None]:
-    """The whole table is read, whatever the prefix: DynamoDB has no order between keys."""
+    """Read the whole table for any prefix: DynamoDB has no order between keys."""
     async with _spool() as spool:
         await together(_scan(table, bucket, prefix, segment, spool) for segment in range(SEGMENTS))
         rows = await spool.run(spool.in_order)
@@ -55,17 +55,17 @@ _Group = tuple[str, list[Item]]
 def _next_subjects(groups: Iterator[_Group]) -> list[KeyRecord]:
     found = []
     for key, items in groups:
-        parts = KeyRows()
+        rows = KeyRows()
         for item in items:
-            add(parts, key, item)
-        found.append(subject_of(key, parts))
+            add(rows, key, item)
+        found.append(key_record_of(key, rows))
         if len(found) == _FETCHED:
             break
     return found
 
 
 class _Spool:
-    """A file that holds items until all are there, and then gives them by key. Used from one thread of its own."""
+    """A file that collects all items and then returns them by key. Only its own thread uses it."""
 
     def __init__(self, executor: ThreadPoolExecutor, folder: str) -> None:
         self._executor = executor
@@ -87,7 +87,7 @@ class _Spool:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(Path(self._folder) / "keys.db", isolation_level=None)
-            # Lost with its process anyway.
+            # The file is of no use after its process.
             for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -8000"):
                 self._connection.execute(f"PRAGMA {setting}").fetchall()
             self._connection.execute("CREATE TABLE items (key BLOB NOT NULL, item TEXT NOT NULL)")
@@ -137,6 +137,6 @@ async def _spool() -> AsyncIterator[_Spool]:
         try:
             yield spool
         finally:
-            await loop.run_in_executor(executor, _clean_up, spool, folder)  # in one: it can be cancelled in between
+            await loop.run_in_executor(executor, _clean_up, spool, folder)  # one call, which no cancellation splits
     finally:
         executor.shutdown(wait=False)

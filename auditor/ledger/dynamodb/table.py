@@ -1,4 +1,4 @@
-"""The table itself: each call with its retries, batches and pages, and what DynamoDB refuses as one sentence."""
+"""The DynamoDB table: calls with retries, batches and pages, and refusals as one sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
-    """What was to be changed is not as it was thought to be."""
+    """A condition of a write does not hold."""
 
 
 class Table:
@@ -42,7 +42,7 @@ class Table:
         self._place = 0
 
     def place(self) -> int:
-        """Microseconds since the epoch, and more with each call: by it, what one process wrote keeps its order."""
+        """Microseconds since the epoch, growing with each call: the order of one process's writes."""
         self._place = max(self._place + 1, time.time_ns() // 1000)
         return self._place
 
@@ -51,7 +51,7 @@ class Table:
         return answer.get("Item")
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
-        """Those that are there."""
+        """The items of these names; absent items are left out."""
         wanted = list(dict.fromkeys(names))
         parts = [wanted[start : start + BATCH] for start in range(0, len(wanted), BATCH)]
         found: dict[Name, Item] = {}
@@ -61,11 +61,11 @@ class Table:
         return found
 
     async def _get_batch(self, wanted: dict[str, Any]) -> list[Item]:
-        """What DynamoDB leaves unprocessed is asked for again, later and later."""
+        """Ask again for keys that DynamoDB left unprocessed, after growing waits."""
         items: list[Item] = []
         for attempt in range(ATTEMPTS):
             answer = await self._call("BatchGetItem", RequestItems={self.name: wanted})
-            # One table was asked; under which of its names it answers, where it was asked by its ARN, is its to say.
+            # Asked by its ARN, the one table may answer under its name.
             items += [item for found in answer["Responses"].values() for item in found]
             keys = [key for left in answer.get("UnprocessedKeys", {}).values() for key in left["Keys"]]
             if not keys:
@@ -87,7 +87,7 @@ class Table:
             arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     async def query(self, pk: str, first: str, last: str | None = None, **arguments: Any) -> list[Item]:
-        """Items of one key whose sk is between the two."""
+        """Items of one key with an sk from `first` to `last`."""
         values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
         condition = "pk = :pk AND sk >= :first"
         if last is not None:
@@ -96,13 +96,13 @@ class Table:
         return [item async for page in pages for item in page]
 
     async def update(self, change: Change, *, returned: str = "NONE") -> Item:
-        """Raises Refused when a condition does not hold. returned: ReturnValues of UpdateItem."""
+        """Raises ConditionFailed when a condition does not hold. returned: ReturnValues of UpdateItem."""
         answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **change.arguments())
         found: Item = answer.get("Attributes", {})
         return found
 
     async def probe(self) -> None:
-        """Read one item that is not there: a missing table or permission shows now, not in mid-run."""
+        """Read an absent item, so that a missing table or permission shows now and not in the middle of a run."""
         await self.get(("-", "-"))
 
     async def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
@@ -127,12 +127,12 @@ def _key(name: Name) -> dict[str, dict[str, str]]:
 
 
 def _passing(failure: CallFailed) -> bool:
-    """The same call may succeed later. The SDK has tried it six times by then; broken connections end here."""
+    """The same call may succeed later. The SDK has tried it six times before; broken connections do not pass."""
     return failure.code in _PASSING or is_throttle(failure) or failure.status == 500
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:
-    """Call for every item, answers in order: those of one group one after the other, groups side by side."""
+    """Call for every item and return the answers in order: items of one group in turn, groups at once."""
     groups: Mapping[Hashable, list[tuple[int, T]]] = _grouped(items, group)
     waiting = iter(groups.values())
     answers: dict[int, R] = {}

@@ -1,4 +1,4 @@
-"""The forms of manifests there are, and how one is known without being told."""
+"""The forms of checksum manifests by name, and the detection of a file's form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AUTO: Final = "auto"
 
 
 def form_of(source: ManifestFile) -> Form:
-    """By the file's name (BagIt's, .csv), else by its first line that says something; raises ManifestError."""
+    """By the file's name (BagIt's, .csv), else by its first line with content; raises ManifestError."""
     if is_bagit(source.shown):
         return BAGIT
     if source.shown.lower().endswith(".csv"):

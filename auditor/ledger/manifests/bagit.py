@@ -18,18 +18,18 @@ _CHARACTERS: Final = {"0A": "\n", "0D": "\r", "25": "%"}
 
 
 def is_bagit(path: str) -> bool:
-    """By its file name, which the RFC lays down."""
+    """The file name is one of the RFC."""
     return _FILE.fullmatch(Path(path).name) is not None
 
 
 def is_tag_manifest(path: str) -> bool:
-    """It names the bag's own files, none of which is an object."""
+    """A tag manifest names the bag's own files, which are no objects."""
     match = _FILE.fullmatch(Path(path).name)
     return match is not None and match[1] is not None
 
 
 def nameable(name: str) -> bool:
-    """RFC 8493 has no way to write a NUL, and a bag with a path that climbs is refused as a whole."""
+    """RFC 8493 cannot write a NUL, and readers refuse a whole bag for one path with `..`."""
     return bool(name) and "\0" not in name and ".." not in name.split("/")
 
 

@@ -1,4 +1,4 @@
-"""What a manifest is: a file that names files and their digests, read line by line and written key by key."""
+"""A checksum manifest names files and their digests; it is read line by line and written key by key."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from auditor.ledger.manifests.source import ManifestFile
 from auditor.model.digest import ALGORITHMS, SIZES, of_hex
 
 HEX_DIGITS: Final = {name: 2 * SIZES[name] for name in ALGORITHMS}
-"""How long a digest of each algorithm is."""
+"""Digits of a digest of each algorithm."""
 OF_TOOLS: Final = ("sha256", "sha1", "md5")
-"""What sha256sum, sha1sum, md5sum and BagIt's tools compute: the digest's length tells which."""
+"""The algorithms of sha256sum, sha1sum, md5sum and BagIt's tools; the digest's length tells which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One digest of a manifest. line: where it stands, from 1. name: as it is meant, every escape undone.
+    """One digest of a manifest. line: its number, from 1. name: unescaped.
 
-    version: which version of the name it speaks of, "" where the manifest knows none. size: bytes.
+    version: the version of the name, "" when the manifest has none. size: bytes.
     """
 
     line: int
@@ -35,9 +35,9 @@ class Record:
 class Form:
     """One way to write a manifest.
 
-    algorithms: those that it can hold. single: one algorithm and one line a key. head: what comes before all lines.
-    nameable: whether a line can hold this name. rows: the lines of one key under a name, of the algorithms given; none
-    where it has no such digest. read: all records of a file; raises ManifestError at the first line that is not one.
+    algorithms: the ones it can hold. single: one algorithm and one line a key. head: the bytes before all lines.
+    nameable: a line can hold this name. rows: the lines of one key under a name, for the algorithms given; none without
+    such a digest. read: all records of a file; raises ManifestError at the first wrong line.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Form:
 
 
 def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
-    """Of OF_TOOLS, by the digest's length; raises ManifestError."""
+    """The algorithm of OF_TOOLS with digests of this length; raises ManifestError."""
     for name in OF_TOOLS:
         if len(digest) == HEX_DIGITS[name]:
             return name
@@ -71,7 +71,7 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
 
 
 def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
-    """Of the version that was recorded last; an older version's digest would not be the key's."""
+    """The digest of the last recorded version; an older version's digest is not the key's."""
     if not subject.versions:
         return None
     known = subject.versions[-1].digests.get(algorithm)

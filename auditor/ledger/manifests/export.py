@@ -1,4 +1,4 @@
-"""The ledger's digests as a manifest."""
+"""Write the ledger's digests as a checksum manifest."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from auditor.model.target import Target
 
 @dataclass(slots=True)
 class Exported:
-    """keys: that are in the manifest. Left out: deleted, by a notification; without a digest that was asked for;
-    unnameable in this form. complete: the ledger's end was reached.
+    """keys: keys in the manifest. Left out: deleted (by a notification), without (such a digest), unnameable (in this
+    form). complete: the export reached the ledger's end.
     """
 
     keys: int = 0
@@ -36,7 +36,7 @@ async def export(
 ) -> Exported:
     """Write the manifest, keys in the order of S3's listing. relative: names without the prefix. Raises LedgerError.
 
-    go_on: told before each key how many are written.
+    go_on: called before each key with the number of keys written; False stops.
     """
     counts = Exported()
     if form.head:

@@ -18,9 +18,9 @@ MAX_KEY: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What one file held. form: "" for a tag manifest, which is left out. digests: those that are to be imported.
+    """The content of one file. form: "" for a tag manifest, which is left out. digests: digests to import.
 
-    other: digests of algorithms that were not asked for.
+    other: digests of other algorithms.
     """
 
     file: str
@@ -32,9 +32,9 @@ class Read:
 def read_all(
     sources: Sequence[ManifestFile], spool: Spool, prefix: str, form: str = AUTO, algorithms: Sequence[str] = ()
 ) -> list[Read]:
-    """Put every digest of every file into the spool, names joined to the prefix to the letter.
+    """Put every digest of every file into the spool; a key is the prefix and the name, joined to the letter.
 
-    algorithms: take these only; all when there are none. Raises ManifestError naming file and line, or UsageError.
+    algorithms: take only these; empty: all. Raises ManifestError, which names file and line, or UsageError.
     """
     return [_read(source, file, spool, prefix, form, algorithms) for file, source in enumerate(sources)]
 
@@ -59,7 +59,7 @@ def _read(source: ManifestFile, file: int, spool: Spool, prefix: str, form: str,
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """new: digests that the ledger did not expect so before. known: those that it did. complete: all were written."""
+    """new: expected digests that are new or changed. known: the others. complete: all were written."""
 
     new: int
     known: int
@@ -69,9 +69,9 @@ class Imported:
 async def import_all(
     spool: Spool, ledger: KeyHistory, target: Target, imported_at: str, go_on: Callable[[int], bool]
 ) -> Imported:
-    """Write all of the spool; again is harmless. Raises LedgerError.
+    """Write the spool into the ledger; a repetition is harmless. Raises LedgerError.
 
-    go_on: told before each batch how many are written; False to stop.
+    go_on: called before each batch with the number of digests written; False stops.
     """
     new = total = 0
     for batch in spool.batches(imported_at):

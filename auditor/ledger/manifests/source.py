@@ -1,4 +1,4 @@
-"""A manifest file that somebody gave: its lines, one at a time, of bounded length and in UTF-8."""
+"""A manifest file of a user: its lines, one at a time, of bounded length and in UTF-8."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import BinaryIO, Final
 from auditor.errors import ManifestError, OutputError, UsageError
 
 LONGEST: Final = 16 * 1024
-"""Bytes of a line: a key has 1,024 of them at most, escaped three times as many."""
+"""Bytes of a line. A key has 1,024 at most, escaped three times as many."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 class ManifestFile:
-    """One file, or a pipe, which is kept as a temporary file from its first reading on until close().
+    """One file or pipe. The first reading copies a pipe into a temporary file, which close() removes.
 
-    shown: as the user named it. origin: its own name, which goes into the ledger.
+    shown: the path as the user wrote it. origin: the file's name, for the ledger.
     """
 
     def __init__(self, path: str) -> None:
@@ -29,9 +29,9 @@ class ManifestFile:
         self._piped: BinaryIO | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Each line with its number, from 1, and with its line end; raises ManifestError, or UsageError without file.
+        """Each line with its number, from 1, and its line end; raises ManifestError, or UsageError without a file.
 
-        Lines end at a line feed and nowhere else: a name may hold any other character.
+        Only a line feed ends a line: a name may hold any other character.
         """
         with _opening(self.shown), self._open() as file:
             number = 0
@@ -57,7 +57,7 @@ class ManifestFile:
                 if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     yield file
                     return
-                self._piped = _kept(file)
+                self._piped = _copy(file)
         self._piped.seek(0)
         yield self._piped
 
@@ -65,9 +65,9 @@ class ManifestFile:
         return ManifestError(f"{self.shown}:{line}: {sentence}")
 
 
-def _kept(pipe: BinaryIO) -> BinaryIO:
-    """All of what can be read but once; it ends with a line that is too long, for no reader goes on behind that."""
-    spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - it lives as long as its source
+def _copy(pipe: BinaryIO) -> BinaryIO:
+    """Copy a pipe into a temporary file, up to a line that is too long: every reader stops there."""
+    spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - ManifestFile closes it
     while line := pipe.readline(LONGEST + 1):
         try:
             spool.write(line)

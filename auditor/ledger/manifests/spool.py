@@ -1,4 +1,4 @@
-"""What manifests say, kept on disk until all of it was read: files of any length, in little memory."""
+"""Digests of manifests on disk until every file is read: files of any length, in little memory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CREATE TABLE digest (
 
 
 class Spool:
-    """Digests by the manifest's name, key and algorithm. Text is kept as bytes: SQLite's ends at a NUL."""
+    """Digests by the manifest's name, key and algorithm. Texts are stored as bytes: SQLite's text ends at a NUL."""
 
     def __init__(self, sources: Sequence[ManifestFile]) -> None:
         self._sources = sources
-        # A database without a name is SQLite's own temporary file: it spills to disk, and is gone when it is closed.
+        # A database without a name is SQLite's temporary file: it spills to disk, and vanishes when it is closed.
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -35,9 +35,9 @@ class Spool:
         self._db.execute("BEGIN")
 
     def add(self, file: int, key: str, record: Record) -> None:
-        """Of a key with several versions the one that comes last stays; a digest that is there already is no new one.
+        """Add a digest, unless it is there already. Of a key with several versions the last one stays.
 
-        file: which of the sources. Raises ManifestError when another digest stands there, naming both lines.
+        file: the index of the source. Raises ManifestError, which names both lines, when another digest is there.
         """
         source = self._sources[file]
         place = (source.origin.encode(), key.encode())
@@ -64,13 +64,13 @@ class Spool:
             )
 
     def count(self, file: int) -> int:
-        """How many digests a file brought that no other had brought before."""
+        """How many digests a file added that no file before it had."""
         with _disk():
             (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (file,)).fetchone()
         return int(number)
 
     def batches(self, imported_at: str) -> Iterator[list[Expectation]]:
-        """All of it, in the order of manifests and keys."""
+        """All digests, in the order of manifests and keys."""
         with _disk():
             cursor = self._db.execute(
                 "SELECT origin, key, algorithm, digest, size FROM digest ORDER BY origin, key, algorithm"

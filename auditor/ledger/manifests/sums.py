@@ -1,6 +1,6 @@
 """Manifests as sha256sum, sha1sum and md5sum of GNU coreutils write and check them (`--tag` lines too).
 
-What a line may look like is told by coreutils' src/cksum.c: split_3, bsd_split_3, filename_unescape.
+The syntax of a line: coreutils' src/cksum.c, split_3, bsd_split_3, filename_unescape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WANTED: Final = "this is not a line of sha256sum, sha1sum or md5sum: take it ou
 
 
 def nameable(name: str) -> bool:
-    """A line ends at a NUL for coreutils."""
+    """For coreutils a NUL ends a line."""
     return bool(name) and "\0" not in name
 
 
@@ -35,7 +35,7 @@ def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator
 
 
 def _line(digest: str, name: str) -> bytes:
-    # "-" would be standard input; and what begins with "./" must keep one when a reader takes it away.
+    # "-" would be standard input, and a reader takes one "./" away.
     if name == "-" or name.startswith("./"):
         name = f"./{name}"
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
@@ -64,10 +64,10 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 class _Spacing:
-    """What stands between digest and name: two characters, or, in BSD's reversed form, one.
+    """The characters between digest and name: two, or, in BSD's reversed form, one.
 
-    A file has one form only, which its first line tells; else a name that begins with a space could be read in two
-    ways. coreutils does the same.
+    The first line of a file decides for all; else a name that begins with a space would be ambiguous. coreutils does
+    the same.
     """
 
     def __init__(self, source: ManifestFile) -> None:
@@ -75,7 +75,7 @@ class _Spacing:
         self._reversed: bool | None = None
 
     def name(self, line: int, rest: str) -> str:
-        """rest: what follows the first character."""
+        """rest: the line after the digest and the first character."""
         if self._reversed is None:
             if rest in (" ", "*"):
                 raise self._source.error(line, f"the line names no file: {_WANTED}")
@@ -115,5 +115,5 @@ SUMS: Final = Form(
 
 
 def is_line(text: str) -> bool:
-    """It looks like a line of such a manifest."""
+    """The text looks like a line of such a manifest."""
     return bool(_TAGGED.fullmatch(text) or _LINE.fullmatch(text))

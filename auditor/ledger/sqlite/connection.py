@@ -1,4 +1,4 @@
-"""The file of an embedded ledger, opened, and what SQLite raises as one clear sentence."""
+"""Open the file of an embedded ledger, and turn SQLite's errors into clear sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from auditor.ledger.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
 MEMORY: Final = ":memory:"
-"""Instead of a path: no file, and gone when it is closed."""
+"""In place of a path: a ledger without a file, gone when it is closed."""
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def text(key: bytes) -> str:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open the file, and make what is in it this version's; an empty one is made where there is none."""
+    """Open the file or make it, and upgrade its tables to this version."""
     parent = Path(path).parent
     if path != MEMORY and not parent.is_dir():
         raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: make {str(parent)!r} first")
@@ -54,14 +54,14 @@ def connect(path: str) -> sqlite3.Connection:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction that writes: all of it is on the disk at the end, or nothing."""
+    """One transaction: all of it is on the disk at the end, or nothing."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Readers and the writer do not wait for each other. The switch itself ignores the busy timeout, so it is tried."""
+    """Use WAL: readers and the writer do not wait for each other. The switch ignores the busy timeout, so retry it."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -86,7 +86,7 @@ _REASONS: Final = {
 
 
 def guarded(path: str, work: Callable[[], T]) -> T:
-    """Do the work; what SQLite raises leaves as one clear sentence."""
+    """Do the work; raises LedgerError with a clear sentence for SQLite's errors."""
     try:
         return work()
     except sqlite3.Error as error:

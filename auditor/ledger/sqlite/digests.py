@@ -1,4 +1,4 @@
-"""Digests in the embedded ledger: what is known, and what is added to it."""
+"""Digests in the embedded ledger: look them up and add them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from auditor.errors import DigestConflict
 from auditor.ledger.base import AUDITOR, S3, Entry, Event
 from auditor.ledger.history import bounded, conflicted, fingerprint, recorded, write_detail
-from auditor.ledger.matching import NULL, LedgerRow, conflict
+from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
 from auditor.ledger.sqlite.connection import blob, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
-"""Refs a query: two variables each, and the oldest SQLite allows 999."""
+"""Refs of one query: each takes two variables, and the oldest SQLite allows 999."""
 
 Found = dict[tuple[bytes, str], list[LedgerRow]]
 
@@ -35,9 +35,9 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
 
 
 def look_up_query(pairs: int) -> str:
-    """One query for `pairs` of key and etag, which are its first variables; the bucket is its last."""
+    """A query for so many pairs of key and etag. Its variables are the pairs and then the bucket."""
     values = ",".join(["(?,?)"] * pairs)
-    # CROSS JOIN keeps SQLite to this order: one search of the primary key for each wanted pair.
+    # CROSS JOIN fixes the order: SQLite searches the primary key once for each wanted pair.
     return (
         f"WITH wanted(key, etag) AS (VALUES {values}) "  # noqa: S608 - only question marks are put in
         "SELECT d.key, d.etag, d.version_id, d.size, d.algorithm, d.digest FROM wanted w CROSS JOIN digests d "
@@ -46,7 +46,7 @@ def look_up_query(pairs: int) -> str:
 
 
 def record(connection: sqlite3.Connection, entries: Iterable[Entry]) -> list[bool | DigestConflict]:
-    """One transaction for all of them."""
+    """Record all entries in one transaction."""
     with writing(connection):
         return [_record(connection, entry) for entry in entries]
 
@@ -59,9 +59,8 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
         identity,
     ).fetchall()
     stored = {algorithm: (digest, source) for algorithm, _, digest, source in rows}
-    if clash := _clash(
-        entry, rows[0][1] if rows else entry.size, {name: digest for name, (digest, _) in stored.items()}
-    ):
+    size = rows[0][1] if rows else entry.size
+    if clash := contradiction(entry, size, {name: digest for name, (digest, _) in stored.items()}):
         what, stands = clash
         add_lines(connection, entry.bucket, [conflicted(entry, what, stands)])
         return conflict(entry, what)
@@ -87,19 +86,9 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
     return True
 
 
-def _clash(entry: Entry, size: int, stored: dict[str, str]) -> tuple[str, str] | None:
-    """What the entry contradicts, and what stands there."""
-    if size != entry.size:
-        return "size", str(size)
-    for algorithm, digest in entry.digests.items():
-        if stored.get(algorithm, digest) != digest:
-            return algorithm, stored[algorithm]
-    return None
-
-
 def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append to the history what it does not hold yet; returns the place of its last line."""
-    kept = (bounded(event) for event in events)
+    """Append new lines to the history; returns the place of its last line."""
+    cut = (bounded(event) for event in events)
     connection.executemany(
         ADD_LINE,
         (
@@ -114,7 +103,7 @@ def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Even
                 one.size,
                 write_detail(one.detail),
             )
-            for one in kept
+            for one in cut
         ),
     )
     return int(connection.execute("SELECT coalesce(max(place), 0) FROM history").fetchone()[0])

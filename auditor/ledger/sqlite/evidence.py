@@ -1,4 +1,4 @@
-"""The history of keys in the embedded ledger, and all that it knows of a key."""
+"""The history of keys in the embedded ledger, and the records of keys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from auditor.ledger.key_record import (
     NoticedVersion,
     is_older,
     is_same,
+    key_record_of,
     source_of,
-    subject_of,
     version_of,
 )
 from auditor.ledger.matching import NULL
@@ -25,9 +25,9 @@ from auditor.ledger.sqlite.digests import add_lines
 from auditor.s3.sequencer import newer
 
 PAGE: Final = 200
-"""Keys that are read at once."""
+"""Keys of one read."""
 _AFTER_ALL: Final = b"\xff"
-"""No UTF-8 holds this byte: with it, a prefix comes after every key that begins with the prefix."""
+"""UTF-8 never has this byte: a prefix with it sorts after every key that begins with the prefix."""
 
 
 def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -> None:
@@ -66,7 +66,7 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
             return True
         place = add_lines(connection, bucket, [noticed(notice)])
         older = is_older(notice, latest)
-        _tell(connection, bucket, notice, 0 if older else place)
+        _notice_version(connection, bucket, notice, 0 if older else place)
         if not older:
             connection.execute(
                 "INSERT OR REPLACE INTO notices (bucket, key, sequencer, deleted, at, version_id) VALUES (?,?,?,?,?,?)",
@@ -75,8 +75,8 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
     return not older
 
 
-def _tell(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
-    """Keep with the version that a notification of it came, unless a newer one did."""
+def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
+    """Keep the notification with its version, unless a newer one is there."""
     if notice.deleted or notice.etag is None:
         return
     identity = (bucket, blob(notice.key), notice.etag, notice.version_id or NULL)
@@ -115,8 +115,8 @@ def expect(connection: sqlite3.Connection, bucket: str, expectations: Sequence[E
 
 
 def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord | None:
-    found = _parts(connection, bucket, blob(key), blob(key))
-    return subject_of(key, found[blob(key)]) if found else None
+    found = _rows(connection, bucket, blob(key), blob(key))
+    return key_record_of(key, found[blob(key)]) if found else None
 
 
 def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
@@ -132,12 +132,12 @@ def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | 
     ]
     if not keys:
         return []
-    found = _parts(connection, bucket, keys[0], keys[-1])
-    return [subject_of(text(key), found[key]) for key in keys]
+    found = _rows(connection, bucket, keys[0], keys[-1])
+    return [key_record_of(text(key), found[key]) for key in keys]
 
 
-def _parts(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, KeyRows]:
-    """What there is of the keys from `first` to `last`."""
+def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, KeyRows]:
+    """The rows of the keys from `first` to `last`."""
     found: dict[bytes, KeyRows] = defaultdict(KeyRows)
     wanted = (bucket, first, last)
     known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)
@@ -161,7 +161,7 @@ def _parts(connection: sqlite3.Connection, bucket: str, first: bytes, last: byte
     ):
         seen[key, etag, version] = (first_seen, recorded_place)
         if told_place is not None:
-            found[key].told[version, etag] = NoticedVersion(sequencer, told_place)
+            found[key].noticed[version, etag] = NoticedVersion(sequencer, told_place)
     for (key, etag, version, size), digests in known.items():
         first_seen, place = seen.get((key, etag, version), (None, None))
         found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))

@@ -1,4 +1,4 @@
-"""Leases in the embedded ledger: each claim is one transaction, so that of many claimants one wins."""
+"""Leases in the embedded ledger: each claim is one transaction, so one claimant of many wins."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def renew(connection: sqlite3.Connection, lease: Lease, until: float, checkpoint
 
 
 def release(connection: sqlite3.Connection, lease: Lease, *, done: bool) -> None:
-    """The row stays, for its fence: what an old holder still tries is refused for ever."""
+    """Keep the row for its fence, which refuses every later write of the old holder."""
     forget = ", checkpoint = NULL, hops = 0" if done else ""
     with writing(connection):
         connection.execute(

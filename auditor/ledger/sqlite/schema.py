@@ -1,4 +1,4 @@
-"""The tables of the embedded ledger, and how those of an earlier version become these."""
+"""The tables of the embedded ledger, and their upgrade from version 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.ledger.history import fingerprint, recorded, write_detail
 
 SCHEMA_VERSION: Final = 2
 
-# Keys are blobs: SQLite compares them byte by byte, which is the order of S3's listing, and no NUL ends them early.
+# Keys are blobs: SQLite compares them byte by byte, as S3's listing does, and a NUL does not end them.
 _DIGESTS: Final = """
 CREATE TABLE digests (
     bucket TEXT NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE history (
     UNIQUE (bucket, key, line)
 )
 """,
-    # A line that is there already is left as it is, whatever an INSERT says of replacing.
+    # A line that is there stays as it is, even under INSERT OR REPLACE.
     """
 CREATE TRIGGER history_holds_each_line_once BEFORE INSERT ON history
 WHEN EXISTS (SELECT 1 FROM history WHERE place = NEW.place)
@@ -118,12 +118,12 @@ _Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, s
 
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
-    """Make the tables in an empty file, or those of version 2 of version 1's; of several processes one does it."""
+    """Make the tables in an empty file, or upgrade those of version 1; one process of several does it."""
     if _version(connection) == SCHEMA_VERSION:
         return
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        version = _version(connection)  # again, now that no other process can be making the tables
+        version = _version(connection)  # again: no other process can make the tables now
         if version > SCHEMA_VERSION:
             raise LedgerError(
                 f"--ledger sqlite:{path} was made by a newer auditor (schema {version}): upgrade this one"
@@ -136,12 +136,12 @@ def set_up(connection: sqlite3.Connection, path: str) -> None:
             connection.execute(_DIGESTS)
         for statement in _FROM_1:
             connection.execute(statement)
-        _tell_what_was_recorded(connection)
+        _add_history_of_1(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _tell_what_was_recorded(connection: sqlite3.Connection) -> None:
-    """History and order of the digests that version 1 recorded; it had read each object whole, and once at least."""
+def _add_history_of_1(connection: sqlite3.Connection) -> None:
+    """Write the history and the order of version 1's digests; version 1 read each object whole, at least once."""
     connection.execute("UPDATE digests SET bytes_read = size")
     connection.executemany(ADD_LINE, _lines(connection))
     connection.execute(

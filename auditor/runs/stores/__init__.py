@@ -1,4 +1,4 @@
-"""Where run folders lie: a local directory (a shared file system too) or a bucket."""
+"""The stores of run folders: a directory (on a shared file system too) or a bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store in a directory: every file is written under a hidden name beside its place and renamed when it is whole."""
+"""A store in a directory: a file grows under a hidden name and is renamed when it is whole."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SENTENCES: Final = {
 
 @contextmanager
 def output_errors(place: str | Path) -> Iterator[None]:
-    """Turns an OSError into an OutputError that names the place and the fix."""
+    """Turn an OSError into an OutputError that names the place and the fix."""
     try:
         yield
     except OSError as error:
@@ -129,7 +129,7 @@ class LocalStore:
             _commit(local, target)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +140,7 @@ class LocalStore:
         self.close()
 
     def _place(self, path: str) -> Path:
-        """The file's path; its directory is there."""
+        """The file's path, in a directory that exists now."""
         target = self._root / checked(path)
         with output_errors(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ class LocalStore:
 
 
 def _complain(error: OSError) -> None:
-    """A directory that is not there has no files; any other that cannot be read is an error, not an empty list."""
+    """An absent directory has no files; one that cannot be read is an error, not an empty list."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
@@ -178,7 +178,7 @@ def _write(target: Path, data: bytes) -> None:
 
 
 def _commit(growing: Path, target: Path) -> None:
-    """Both the bytes and the name outlive a power cut."""
+    """Rename the file so that its bytes and its name survive a power cut."""
     _sync(growing)
     os.replace(growing, target)
     _sync(target.parent)
@@ -194,7 +194,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """The lock file stays: removing it would let two writers hold two different ones."""
+    """Lock the file. The lock file stays: without it two writers could lock two different files."""
     with target.with_name(f".{target.name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

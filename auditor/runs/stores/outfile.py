@@ -1,4 +1,4 @@
-"""A file that is put in place when it is whole, and otherwise leaves the place as it was."""
+"""A file that replaces its place when it is whole, and leaves it as it was otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.runs.stores.local import output_errors
 
 
 class OutFile:
-    """Grows under a hidden name beside its place. Raises OutputError, and UsageError for what can be no such place."""
+    """A file that grows under a hidden name. Raises OutputError, and UsageError for a place that cannot be a file."""
 
     def __init__(self, place: str) -> None:
         self._place = Path(place)
@@ -28,7 +28,7 @@ class OutFile:
             self._file.write(data)
 
     def keep(self) -> None:
-        """It is whole: what stood there before is replaced."""
+        """Replace the place with the whole file."""
         with output_errors(self._place):
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -38,7 +38,7 @@ class OutFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):  # a full disk was said when it was written to
+        with suppress(OSError):  # an error of write() said so already
             self._file.close()
         with suppress(FileNotFoundError):
             self._growing.unlink()

@@ -1,4 +1,4 @@
-"""A store in a bucket: each file is one PutObject, whole or not at all, and on a condition where it must be."""
+"""A store in a bucket: each file is one PutObject, with a condition where the caller needs one."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ log = logging.getLogger(__name__)
 
 
 def connect(*, endpoint_url: str | None, profile: str | None, region: str | None) -> Any:
-    """A client for the store's own bucket, which need not lie where the audited one does; its retries are the SDK's."""
-    # The name is no bucket's: nothing is called with it, the store names its own with every call.
+    """A client for the store's bucket, which may lie in another region than the audited one. The SDK retries."""
+    # The store names its bucket with every call.
     connection = Connection(bucket="", region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
     return make_client("s3", connection, endpoint_url=endpoint_url, attempts=5)
 
 
 class S3Store:
-    """The keys below `prefix`. client: a boto3 S3 client. sleep: seconds between the tries of update_json."""
+    """The keys below `prefix`. client: a boto3 S3 client. sleep: takes the seconds between two attempts."""
 
     def __init__(self, client: Any, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep) -> None:
         self._client = client
@@ -67,16 +67,16 @@ class S3Store:
 
     @property
     def prefix(self) -> str:
-        """What every key begins with: empty, or ending in `/`."""
+        """The prefix of every key: empty, or with `/` at its end."""
         return self._prefix
 
     def uri(self, path: str = "") -> str:
         return f"s3://{self._bucket}/{self._prefix}{path}".rstrip("/")
 
     def check_writable(self) -> None:
-        """A write that S3 must refuse by its condition, and does so only after it has checked the permissions.
+        """Try a write whose condition fails; S3 checks the permissions before the condition.
 
-        A read before it: the condition needs that permission too, and S3 does not say which one is missing.
+        A read comes first: the condition needs that permission too, and S3 does not say which one is missing.
         """
         key = f"{self._prefix}.auditor-probe"
         with self._errors(self.uri()):
@@ -86,7 +86,7 @@ class S3Store:
             except sdk.ClientError as error:
                 if _code(error) not in CONFLICTS | _MISSING:
                     self._do_without_conditions(error)
-            else:  # a server that does not know the condition has written it
+            else:  # the server ignores conditions and has written the file
                 self._client.delete_object(Bucket=self._bucket, Key=key)
                 self._do_without_conditions()
 
@@ -139,7 +139,7 @@ class S3Store:
             return self._put_where(path, data, tag)
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """True as well where the very same file is: it is our own, the answer was lost. 5 GB at most."""
+        """True also when the same file is there: our own write, whose answer was lost. 5 GB at most."""
         uri = self.uri(path)
         for attempt in range(UPDATES):
             with self._errors(uri), output_errors(local):
@@ -159,7 +159,7 @@ class S3Store:
         return tag.strip('"')
 
     def spool_dir(self, folder: str) -> Path:
-        """One temporary directory for all folders, gone at close()."""
+        """One temporary directory for all folders; close() removes it."""
         checked(folder)
         if self._spool is None:
             with output_errors(tempfile.gettempdir()):
@@ -184,7 +184,7 @@ class S3Store:
         return self._prefix + checked(path)
 
     def _put(self, path: str, body: bytes | BufferedReader, **condition: str) -> str:
-        # Content-MD5: buckets with Object Lock ask for it, and every S3 there is checks it.
+        # Buckets with Object Lock require Content-MD5, and every S3 checks it.
         digest = base64.b64encode(_md5(body)).decode()
         reply = self._client.put_object(
             Bucket=self._bucket,
@@ -205,14 +205,14 @@ class S3Store:
         return self._put(path, body) if self._read(path)[1] == tag else None
 
     def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """On the condition; where it is refused though it holds, with the ETag as Ceph compares it, without quotes."""
+        """Write on the condition. Refused although it holds: try the ETag without quotes, as Ceph compares it."""
         bare = None if tag is None else tag.strip('"')
         for form in dict.fromkeys((tag, bare)):
             try:
                 return self._put(path, body, **({"IfNoneMatch": "*"} if form is None else {"IfMatch": form}))
             except sdk.ClientError as error:
                 code = _code(error)
-                if code not in CONFLICTS | _MISSING:  # missing: it was there when we read it
+                if code not in CONFLICTS | _MISSING:  # missing: somebody removed it since we read it
                     raise
                 if tag is None or code not in _REFUSED or self._read(path)[1] != tag:
                     return None
@@ -220,7 +220,7 @@ class S3Store:
         return self._put(path, body)
 
     def _placed(self, path: str, local: Path) -> bool | None:
-        """None: somebody is just writing or removing it."""
+        """Whether our file is in place; None: somebody is writing or removing it now."""
         with local.open("rb") as body:
             if self._put_where(path, body, None) is not None:
                 return True
@@ -229,7 +229,7 @@ class S3Store:
             return None if there is None else there == body.read()
 
     def _do_without_conditions(self, error: sdk.ClientError | None = None) -> None:
-        """Look before each write instead, and say so. error: raised when it says something else."""
+        """From now on read before each write instead, and warn. error: raised again when it has another reason."""
         if error is not None and _code(error) not in _NO_CONDITIONS:
             raise error
         if self._conditional:
@@ -240,7 +240,7 @@ class S3Store:
             )
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
-        """The file and its ETag, quotes included as the conditions want it."""
+        """The file and its ETag, with quotes as conditions need them."""
         reply = self._get(self._key(path))
         if reply is None:
             return None, None
@@ -248,7 +248,7 @@ class S3Store:
             return body.read(), reply["ETag"]
 
     def _get(self, key: str) -> dict[str, Any] | None:
-        """S3's answer; None where there is no such object."""
+        """S3's answer; None when there is no such object."""
         try:
             reply: dict[str, Any] = self._client.get_object(Bucket=self._bucket, Key=key)
         except sdk.ClientError as error:
@@ -263,7 +263,7 @@ class S3Store:
 
     @contextmanager
     def _errors(self, uri: str) -> Iterator[None]:
-        """Whatever the SDK raises, as one sentence."""
+        """Turn the SDK's errors into an OutputError with one sentence."""
         try:
             yield
         except (sdk.ClientError, sdk.BotoCoreError) as error:
