@@ -1,4 +1,4 @@
-"""Credentials that are kept and renewed ahead: with sources that are slow, fail, hang, or hand out what is no use."""
+"""Credentials are held and renewed ahead of time: with sources that are slow, fail, hang, or give useless keys."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def key(source: CredentialSource) -> str:
 
 
 def at_once(source: CredentialSource) -> Credentials:
-    """What current() gives without waiting for anything."""
+    """The result of current() without any waiting."""
     with pytest.raises(StopIteration) as answer:
         source.current().send(None)
     assert isinstance(answer.value.value, Credentials)

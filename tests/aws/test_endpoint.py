@@ -1,4 +1,4 @@
-"""Where requests go: where the SDK's own client sends them, in every partition and under every setting."""
+"""Requests go to the server of the SDK's own client, in every partition and under every setting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REGIONS = [
     for region in Session().get_available_regions("s3", partition)
 ]
 ONE_EACH = sorted(dict(REGIONS).items())
-"""Of each partition the last region."""
+"""The last region of each partition."""
 
 
 class _Empty:
@@ -67,7 +67,7 @@ def as_the_sdk(**fields: Any) -> Origin:
 
 
 def write_config(text: str) -> None:
-    """The user's configuration file; the keys are for a profile alone: one that is named takes none from elsewhere."""
+    """The user's configuration file. The keys are for a profile alone: a named profile takes none from elsewhere."""
     Path(os.environ["AWS_CONFIG_FILE"]).write_text(text)
 
 

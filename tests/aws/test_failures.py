@@ -1,4 +1,4 @@
-"""What each exception of an SDK becomes, and how codes are sorted."""
+"""The translation of each exception of an SDK, and the kinds of codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first call of a client goes alone, whatever becomes of it; all others go together."""
+"""The first call of a client is alone, whatever its result; all others run together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sqs_client() -> Any:
 
 
 class Calls:
-    """Calls in threads, whose ends are decided here. most: most that were under way at once."""
+    """Calls in threads that the test ends. most: the largest number of calls at once."""
 
     def __init__(self, first: FirstCallGate) -> None:
         self._first = first

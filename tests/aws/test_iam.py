@@ -209,7 +209,7 @@ async def test_the_ledger_makes_the_calls_that_the_policy_allows_and_no_others()
             return {"Items": [], "Responses": {}}
 
     ledger = DynamoLedger("digests", Client())
-    await ledger.probe()  # what opening it does
+    await ledger.probe()  # as opening the ledger does
     await ledger.known("b", [ObjectRef("key", "etag", 1, "2026-01-02T03:04:05Z")], ["sha256"])
     assert set(sent) == set(LEDGER_READS)
     await ledger.record(

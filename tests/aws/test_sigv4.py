@@ -1,4 +1,4 @@
-"""Signatures: byte for byte those of botocore's own signer, and those that AWS publishes."""
+"""Signatures equal botocore's own signer's, byte for byte, and the examples that AWS publishes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def sdk_request(method: str, host: str, path: str, query: str, headers: Pairs) -
 
 
 def sdk_authorization(auth: Any, request: AWSRequest, credentials: Credentials, now: float) -> str:
-    """What botocore's add_auth() puts together, by the public steps of its own, at another time than now."""
+    """The result of botocore's add_auth() at another time than now, by its public steps."""
     request.context["timestamp"] = datetime.fromtimestamp(int(now), UTC).strftime("%Y%m%dT%H%M%SZ")
     request.headers["X-Amz-Date"] = request.context["timestamp"]
     request.headers["X-Amz-Content-SHA256"] = auth.payload(request)

@@ -1,4 +1,4 @@
-"""What becomes of measurements: medians, tables, plots, the page and the gates."""
+"""The results of measurements: medians, tables, plots, the page and the gates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.paths import ROOT
 
 
 class RecordingServer(Server):
-    """Notes what it was set to, and serves nobody."""
+    """A server that notes its settings and serves nobody."""
 
     settings: ClassVar[list[dict[str, Any]]] = []
 

@@ -1,4 +1,4 @@
-"""The benchmarks' server answers as S3 does, as far as it is asked, and is as slow and unwilling as it is told."""
+"""The benchmarks' server answers the measured calls as S3 does, with the latency and refusals of its settings."""
 
 from __future__ import annotations
 

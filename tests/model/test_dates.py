@@ -1,4 +1,4 @@
-"""The dates that S3 writes: every one is read as the SDK's own parser reads it, and what is none is refused."""
+"""Dates of S3 are read as the SDK's own parser reads them, and invalid dates are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests come out of base64 and hex as they went in, and nothing else comes out."""
+"""Digests survive base64 and hex unchanged; any other text gives None."""
 
 from __future__ import annotations
 

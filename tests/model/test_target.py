@@ -1,4 +1,4 @@
-"""Targets: what a URI means, to the letter, and what a key range covers."""
+"""Targets: the parts of a URI, unchanged, and the keys that a range covers."""
 
 from __future__ import annotations
 

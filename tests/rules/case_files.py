@@ -1,4 +1,4 @@
-"""Reads the case files: what a rule must flag and what it must not, in short words.
+"""Read the case files: the facts that a rule must flag and must not flag, in short words.
 
 A case names the facts that its rule reads in the rule's own words: `acl`, or `bucket = { owner = ".." }` for
 `bucket.owner`. Accounts are words: `owner` owns the bucket unless a case says otherwise, `friend` is trusted,
@@ -52,7 +52,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """facts: every fact that the rule reads, in its order, as the judge would hand it over."""
+    """facts: every fact that the rule reads, in its order, as the judge would pass it."""
 
     name: str
     facts: tuple[Any, ...]
@@ -60,7 +60,7 @@ class Case:
 
 
 def read_cases(rule: Rule, half: str) -> list[Case]:
-    """One half of a rule's case file; raises ValueError for a case that lacks a fact or names one too many."""
+    """One half of a rule's case file. Raises ValueError for a case with a missing or an unknown fact."""
     stem = rule.check.__module__.rpartition(".")[2]
     file = tomllib.loads((FOLDER / f"{stem}.toml").read_text())
     if set(file) != set(HALVES):

@@ -58,7 +58,7 @@ def _is_a_phrase(hit: Hit) -> bool:
 
 
 def _secrets(case: Case) -> list[str]:
-    """Keys and metadata values: what a message never holds."""
+    """Keys and metadata values, which a message never holds."""
     secrets = [fact.key for fact in case.facts if isinstance(fact, ObjectRef)]
     for fact in case.facts:
         if isinstance(fact, Head):

@@ -1,4 +1,4 @@
-"""The judge: facts to the rules that declared them, and never a pass where a fact is missing."""
+"""The judge gives rules the facts that they declare, and never a pass where a fact is missing."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_verdict_is_given_without_any_rule() -> None:
 
 
 def counting(*reads: str) -> tuple[Rule, list[tuple[Any, ...]]]:
-    """A rule of these facts that hits nothing, and what it was asked."""
+    """A rule of these facts without hits, and the arguments of its calls."""
     asked: list[tuple[Any, ...]] = []
 
     def check(*facts: Any) -> Iterator[Hit]:
@@ -185,7 +185,7 @@ def test_rule_of_what_an_object_has_for_itself_is_asked_for_each(reads: tuple[st
 
 
 def various() -> Iterator[Evidence]:
-    """Every mixture of facts that were read, denied, skipped, or differ in the owner that the listing names."""
+    """Every mixture of facts that are read, denied or skipped, and of owners in the listing."""
     acls = (PUBLIC, Acl("other", PUBLIC.grants), Acl(OWNER, ()), DENIED, Unread("GetObjectAcl", "500"), SKIPPED)
     heads = (HEAD, Unread("HeadObject", "403"), SKIPPED)
     for listed in (OWNER, "other", None):

@@ -1,4 +1,4 @@
-"""K01 passes most keys at a glance: it may pass none that holds what the rule looks for."""
+"""K01's quick test passes no key that holds a risk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule says of options whose type is right and whose value means nothing."""
+"""A rule refuses options of the right type with an invalid value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rules run, and what is asked for them."""
+"""The rules of a run, and the calls for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sets that must be equal: rules registered, written, tested and documented; and what every rule owes."""
+"""Rules registered, written, tested and documented are the same; each has everything that a rule needs."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A run as its folder tells it. code: the exit code that its summary means under --fail-on high."""
+    """The results of a run in its folder. code: the exit code for its summary under --fail-on high."""
 
     summary: dict[str, Any]
     folder: Path
@@ -88,7 +88,7 @@ def read_parts(folder: Path, kind: str) -> list[Line]:
 
 
 def check(result: Result) -> Result:
-    """Assert every sum that a summary promises, and that the lines are what the summary counts."""
+    """Assert the sums that a summary promises, and that it counts the lines."""
     summary, coverage = result.summary, result.coverage
     judged = coverage["audited"] + coverage["undecided"]
     assert coverage["listed"] == judged + coverage["vanished"]

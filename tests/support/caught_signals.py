@@ -1,4 +1,4 @@
-"""Which signals a process is ready for, as Linux tells."""
+"""The signals that a process handles, by Linux's /proc."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def digests_of(size: int, *algorithms: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Cut:
-    """After so many bytes of a call's body (None: of the object) it breaks; with no code it just ends there."""
+    """The body of a call breaks after so many bytes (None: of the object); without a code it just ends there."""
 
     at: int
     code: str | None = "ConnectionError"

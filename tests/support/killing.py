@@ -1,4 +1,4 @@
-"""Workers that are killed at random moments, over and over, while messages go round: what is true of it in the end.
+"""Kill workers at random moments, again and again, while messages arrive; check the end state.
 
 Real parts: a worker in a process of its own, SQS's protocol from a server on 127.0.0.1, a SQLite ledger, S3's from the
 stub. Only kill -9 ends a worker, but the last one.
@@ -36,7 +36,7 @@ ALGORITHMS: Final = ("sha256", "md5")
 KIB: Final = 1024
 LARGE: Final = 1024 * KIB
 VISIBILITY: Final = 2
-"""Seconds; what a killed worker had in hand comes again after them."""
+"""Seconds until the messages of a killed worker come again."""
 LEASE: Final = 1.0
 SETTINGS: Final = WorkerOptions(
     buffer_size=64 * KIB, large=LARGE, lease_seconds=LEASE, save_seconds=0.0, retry_base=1.0, max_attempts=20
@@ -45,7 +45,7 @@ SETTINGS: Final = WorkerOptions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """What a worker needs to know, as plain text: it is handed to another process."""
+    """The settings of a worker as plain text, for another process."""
 
     s3: str
     queue: str
@@ -54,7 +54,7 @@ class Places:
 
 @dataclass(slots=True)
 class Round:
-    """What went in. digests: by key and ETag, computed from the bytes themselves. moments: seconds until each kill."""
+    """The objects of the rounds. digests: by key and ETag, of the bytes. moments: seconds before each kill."""
 
     digests: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     sizes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ async def _work(places: Places, idle: float) -> None:
 
 
 class Killing:
-    """sqs: a client. The rounds are the same for the same seed, but for what the machine adds to them."""
+    """sqs: a client. The same seed gives the same rounds, but for the timing of the machine."""
 
     def __init__(self, stub: StubServer, sqs: Any, places: Places, seed: int) -> None:
         self.found = Round()
@@ -138,7 +138,7 @@ class Killing:
 
 
 def killed_workers(stub: StubServer, sqs_url: str, folder: Path, *, kills: int, seed: int) -> None:
-    """All of it, on a server that speaks SQS: nothing lost, nothing hashed wrong, nothing stuck."""
+    """Run all rounds on a server that speaks SQS: nothing is lost, hashed wrongly, or stuck."""
     sqs = boto3.client("sqs", endpoint_url=sqs_url)
     dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
@@ -156,7 +156,7 @@ def killed_workers(stub: StubServer, sqs_url: str, folder: Path, *, kills: int, 
 
 
 async def _recorded(uri: str, found: Round) -> dict[tuple[str, str], dict[str, str]]:
-    """What the ledger has of the same objects."""
+    """The ledger's digests of the same objects."""
     refs = [ObjectRef(key, etag, found.sizes[key, etag], "") for key, etag in found.digests]
     async with open_ledger(uri) as ledger:
         known = await ledger.known(BUCKET, refs, ALGORITHMS)

@@ -1,4 +1,4 @@
-"""What our code logs, read as a function's log is."""
+"""Our log lines, read like a function's log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def logged(level: int = logging.INFO) -> Iterator[list[dict[str, Any]]]:
-    """The lines of all our loggers from this level on, while it lasts."""
+    """Collect the lines of all our loggers from this level on, within the block."""
     lines: list[dict[str, Any]] = []
     logger, handler = logging.getLogger("auditor"), _Lines(lines)
     before = logger.level

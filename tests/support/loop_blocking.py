@@ -1,4 +1,4 @@
-"""A test fails when code of ours blocks the event loop; importing `free_loop` makes it hold for a module's tests."""
+"""Fail a test when code of ours blocks the event loop; a module imports `free_loop` for its tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAY_BLOCK: Final = (
     # The end of a run: the pool's threads have nothing left to do.
     ("concurrent/futures/thread.py", {"shutdown"}),
 )
-"""File and functions below which blocking is meant; each with its reason."""
+"""Files and functions that may block, each with its reason."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The whole way of a key, for any server: listed, read, queued, hashed, known again, and shown in the report."""
+"""The whole way of a key, for any server: list, read, queue, hash, recognise, report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Round:
     page: str
 
     def check(self, expected: Mapping[str, str]) -> None:
-        """expected: sha256 by key. Every key comes through to the letter, with the digest of its own bytes."""
+        """Every key arrives unchanged, with the digest of its own bytes. expected: sha256 by key."""
         assert [line["key"] for line in self.objects] == sorted(expected)
         assert self.digests == expected
         assert self.known == len(expected)

@@ -1,4 +1,4 @@
-"""Which odd keys moto_url holds truly is a fact that other tests stand on; a newer moto_url may change it."""
+"""The odd keys that moto stores correctly; other tests rely on the list, and a newer moto may change it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def s3(moto_url: str) -> Iterator[Any]:
 
 
 def served(s3: Any, key: str) -> bool:
-    """Put, list, HEAD, ACL and GET all speak of this very key."""
+    """Put, list, HEAD, ACL and GET work with this key."""
     try:
         s3.put_object(Bucket="alone", Key=key, Body=b"x")
         page = s3.list_objects_v2(Bucket="alone", EncodingType="url")

@@ -34,7 +34,7 @@ def now() -> datetime:
 
 
 def entry(item: StubObject, *algorithms: str, bucket: str = BUCKET) -> Entry:
-    """What an earlier hashing of it would have recorded, by hashlib."""
+    """The digest that an earlier hashing would have recorded, by hashlib."""
     data = item.read()
     return Entry(
         bucket=bucket,
@@ -61,7 +61,7 @@ def expectation(key: str, data: bytes, algorithm: str = "sha256", *, size: int |
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One verification as it can be seen from outside. lines: of the combined report. documents: of its file."""
+    """The visible results of one verification. lines: of the combined report. documents: of its file."""
 
     summary: dict[str, Any]
     code: int
@@ -70,7 +70,7 @@ class Verdict:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Those that there are."""
+        """The outcomes with a count above 0."""
         return {name: count for name, count in self.summary["outcomes"].items() if count}
 
     def detail(self, key: str) -> dict[str, str]:
@@ -128,7 +128,7 @@ class Bench:
         return verdict
 
     async def noted(self, key: str) -> list[Event]:
-        """What verifying wrote into the key's history."""
+        """The events that verifying wrote into the key's history."""
         states = {"verified", "mismatch", "changed", "missing", "unreadable"}
         return [event for event in await self.ledger.history(BUCKET, key) if event.what in states]
 
@@ -142,7 +142,7 @@ def read_documents(folder: Path) -> list[dict[str, Any]]:
 
 
 def check(verdict: Verdict) -> None:
-    """What must hold of any verification."""
+    """Check everything that must hold for any verification."""
     summary = verdict.summary
     assert sum(summary["outcomes"].values()) == summary["listed"] + summary["ledger_only"]
     gone = summary["outcomes"]["missing"] + summary["outcomes"]["deleted"]

@@ -1,4 +1,4 @@
-"""The verdict of one object: what exposes it, what masks that, and what is never called private."""
+"""The verdict of one object: grants that expose it, settings that mask it, and facts that are never private."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ def test_a_fact_unread_never_makes_an_object_look_better(
         after = judged(object_acl, DENIED, ref, **changes)
     else:
         after = judged(object_acl, head, ref, **(changes | {lost: DENIED}))
-    # What exposed it may be the very fact that was lost; then it is unknown, and nothing less.
+    # The lost fact may be the one that exposed the object; then the verdict is unknown, and nothing less.
     least = min(STRENGTH[before], STRENGTH[UNKNOWN]) if lost in ("acl", "policy") else STRENGTH[before]
     assert STRENGTH[after] >= least
 

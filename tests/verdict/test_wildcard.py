@@ -13,7 +13,7 @@ TEXTS = st.text(alphabet="ab/", max_size=9)
 
 
 def matches_slowly(pattern: str, text: str) -> bool:
-    """The definition, word for word: exponential, and therefore for short texts only."""
+    """The definition, word for word. It is exponential, so it is for short texts only."""
     if not pattern:
         return not text
     if pattern[0] == "*":
@@ -80,7 +80,7 @@ def test_a_pattern_for_no_object_of_the_bucket_is_known_as_one(pattern: str, exp
 
 
 def test_a_pattern_made_to_backtrack_is_answered() -> None:
-    """A matcher that tries every division of the text among the stars would still be at it when the sun goes out."""
+    """A matcher that tries every division of the text among the stars would never end."""
     assert not Wildcard.of("*a" * 500 + "*b").matches("a" * 1024)
     assert Wildcard.of("*a" * 500 + "*b").matches("a" * 1023 + "b")
     assert not Wildcard.of("*?a" * 60 + "*b").matches("a" * 1024)

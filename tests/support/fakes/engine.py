@@ -1,4 +1,4 @@
-"""A fake clock, a caller that lives by it, and lines of a listing for the engine in memory."""
+"""A fake clock, a caller with that clock, and listing entries for the engine in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.s3.rate import RateLimit
 
 
 class FakeTime:
-    """A clock that only sleep() moves on."""
+    """A clock that moves in sleep() only."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -43,7 +43,7 @@ def make_caller(
     max_calls: int | None = None,
     dice: random.Random | None = None,
 ) -> Caller:
-    """A caller of the bucket "audited" that lives in fake time."""
+    """A caller of the bucket "audited" in fake time."""
     time = time or FakeTime()
     return Caller(
         "audited",

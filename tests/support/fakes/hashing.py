@@ -1,4 +1,4 @@
-"""Small working fakes of what hashing stands on: bodies, engines, a queue with its own time."""
+"""Small working fakes for hashing: bodies, engines, a queue with its own time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from auditor.s3.engines.memory import MemoryBody
 
 
 class GetOnly:
-    """An engine whose GetObject is all that is ever called."""
+    """An engine with GetObject only."""
 
     open_connections = 0
 
@@ -37,7 +37,7 @@ class GetOnly:
 
 @dataclass(slots=True)
 class OneObject(GetOnly):
-    """An engine that holds one body, after a number of failures; remembers how it was asked."""
+    """An engine that serves one body after a number of failures, and remembers its calls."""
 
     body: MemoryBody
     failures: list[CallFailed] = field(default_factory=list)
@@ -139,7 +139,7 @@ class MemoryQueue:
 
     @property
     def left(self) -> list[Received]:
-        """What is on the queue still, hidden or not."""
+        """The messages on the queue, hidden or not."""
         return [one.message for one in self._waiting]
 
     async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
@@ -211,7 +211,7 @@ async def no_pause(_: float) -> None:
 
 
 def message_of(store: Store, *keys: str, attempts: int = 0, bucket: str = "bucket") -> str:
-    """A queue message that asks for SHA-256 of the keys, as the store has them now."""
+    """A queue message for the SHA-256 of the keys, with the store's present objects."""
     tasks = [
         HashTask(key, None, etag_of(store.objects.get(key, b"")), len(store.objects.get(key, b"")), attempts)
         for key in keys
@@ -220,7 +220,7 @@ def message_of(store: Store, *keys: str, attempts: int = 0, bucket: str = "bucke
 
 
 async def until(condition: Callable[[], bool], *, turns: int = 5000) -> None:
-    """Give the loop turns until the condition holds."""
+    """Wait, turn by turn of the loop, until the condition holds."""
     for _ in range(turns):
         if condition():
             return

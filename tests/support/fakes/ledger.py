@@ -1,4 +1,4 @@
-"""A ledger around another one, in which calls can be made to fail."""
+"""A ledger around another one; a test can make its calls fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.model.object import AnyVersion
 
 
 class Hooked:
-    """hook: called with each method's name before it does anything; what it raises, the caller gets."""
+    """hook: called with the name of each method before its work; its exceptions reach the caller."""
 
     def __init__(self, inner: Ledger, hook: Callable[[str], object] = lambda name: None) -> None:
         self.inner = inner
@@ -69,7 +69,7 @@ class Hooked:
 
 
 def failing(error: Exception, *names: str) -> Callable[[str], None]:
-    """A hook that raises the error in the methods named; without names, in all."""
+    """A hook that raises the error in the named methods, or in all."""
 
     def hook(name: str) -> None:
         if not names or name in names:

@@ -1,4 +1,4 @@
-"""A ledger in memory, for what exporting and importing ask of one, and subjects to put into it."""
+"""A ledger in memory for exporting and importing, and key records to put into it."""
 
 from __future__ import annotations
 

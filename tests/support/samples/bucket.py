@@ -1,4 +1,4 @@
-"""Facts of an ordinary bucket for tests of what is made of them."""
+"""The facts of an ordinary bucket."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def tally_of(*judgements: Judgement) -> Tally:
 
 
 def shown_of(*judgements: Judgement) -> Highlights:
-    """What the reports name of these objects."""
+    """The highlights of these objects."""
     shown = Highlights()
     for judgement in judgements:
         findings = [finding_line(finding, judgement.verdict) for finding in judgement.findings]
@@ -65,7 +65,7 @@ def shown_of(*judgements: Judgement) -> Highlights:
 
 
 def sample_summary(tally: Tally | None = None, **changes: Any) -> Summary:
-    """Of a complete run that found what the tally says, nothing by default."""
+    """The summary of a complete run with the tally's findings; by default it has none."""
     aim = changes.pop("target", target())
     values: dict[str, Any] = {
         "run": RUN,

@@ -1,4 +1,4 @@
-"""What tests of a server speak to it with: boto3 with fake keys, and bare HTTP."""
+"""Clients for tests of a server: boto3 with fake keys, and bare HTTP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _to_the_host_itself(request: Any, **_: Any) -> None:
 
 
 def refusal(call: Callable[..., Any], **arguments: Any) -> tuple[int, str, dict[str, str]]:
-    """Status, code and headers of the error that a call of the bucket ends in."""
+    """Status, code and headers of a failing call of the bucket."""
     with pytest.raises(ClientError) as caught:
         call(Bucket=BUCKET, **arguments)
     meta = caught.value.response["ResponseMetadata"]

@@ -28,7 +28,7 @@ async def no_longer_listening(server: asyncio.Server) -> None:
 
 
 async def all_ended(transports: Collection[asyncio.BaseTransport]) -> None:
-    """Abort them, and those that are still added meanwhile; each closes its socket in the next turn of the loop."""
+    """Abort the connections, and new ones that arrive meanwhile; each closes its socket in the loop's next turn."""
     for _ in range(TURNS):
         for transport in list(transports):
             if isinstance(transport, asyncio.WriteTransport):
@@ -50,7 +50,7 @@ async def streams_served(handle: Handle, tls: SSLContext | None = None) -> Async
         try:
             await handle(reader, writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            # Cancelled by the end below; until Python 3.12 asyncio takes a handler that ends so for one that failed.
+            # The end below cancels the handler; before Python 3.12 asyncio reports this as a failure.
             writer.transport.abort()
         finally:
             handlers.discard(task)

@@ -1,4 +1,4 @@
-"""A server that stands before another one, sees each request, and may change what is answered."""
+"""A server in front of another one. It sees each request, and may change the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_ONE_HOP: Final = {"connection", "content-length", "expect", "host", "keep-al
 
 
 class Forwarding:
-    """A context manager; on 127.0.0.1. behind: the other server's URL. Subclasses override what they look at."""
+    """A context manager; on 127.0.0.1. behind: the other server's URL. Subclasses override asked() and others."""
 
     def __init__(self, behind: str) -> None:
         self.behind = behind.removeprefix("http://")
@@ -35,7 +35,7 @@ class Forwarding:
         """headers: in lower case. From any thread."""
 
     def given(self, target: str, answer: HTTPResponse) -> bytes:
-        """The body to give in the place of the answer's, of the same length."""
+        """The body to send instead of the answer's, of the same length."""
         return answer.read()
 
     def send(self, output: Any, body: bytes) -> None:
@@ -84,4 +84,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _forward  # noqa: N815 - http.server's names
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        """Who wants to know overrides asked()."""
+        """Log nothing; a subclass can override asked()."""

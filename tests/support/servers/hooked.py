@@ -13,7 +13,7 @@ from tests.support.servers.world import World
 
 
 class HookedServer(StubServer):
-    """hook: asked for every call; None lets the world answer."""
+    """hook: called for every call; with None the world answers."""
 
     def __init__(self, world: World | None = None, hook: Callable[[Call], Reply | None] = lambda call: None) -> None:
         super().__init__(world)

@@ -1,4 +1,4 @@
-"""moto checks a condition and writes in two steps, which other threads' calls come between; DynamoDB does it in one."""
+"""moto checks a condition and writes in two steps, with other threads' calls between them; DynamoDB needs one step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AtomicMotoServer(ThreadedMotoServer):
-    """moto's server, whose DynamoDB answers one call after the other; everything else is as it was."""
+    """moto's server with a DynamoDB that answers one call after the other."""
 
     def start(self) -> None:
         super().start()

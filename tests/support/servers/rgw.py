@@ -84,7 +84,7 @@ rgw override bucket index max shards = 1
 
 
 class RgwError(Exception):
-    """The server did not start; the text ends with the tail of the log."""
+    """The server did not start. The text ends with the tail of the log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ SAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "denied-acl": {"deny": {"acl"}},
     "denied-head": {"deny": {"head"}},
 }
-"""The kinds of object in sample_bucket, with what makes each of them."""
+"""The kinds of object in sample_bucket, with the fields of each."""
 
 
 def sample_kind(number: int) -> str:
@@ -67,7 +67,7 @@ class _Names(Sequence[str]):
         return self.total
 
     def number(self, key: str) -> int | None:
-        """Which key it is; None when it is none of these."""
+        """The number of a key; None for any other key."""
         digits = key[-13:-4]
         if not digits.isdecimal() or int(digits) >= self.total:
             return None

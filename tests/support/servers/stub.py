@@ -66,13 +66,13 @@ class StubServer:
         return self.world.buckets[bucket].put(key, body, **fields)
 
     def forget(self) -> None:
-        """Begin the log anew."""
+        """Clear the log."""
         self.requests.clear()
         self.calls.clear()
         self.peak_in_flight = self.in_flight
 
     def count(self, operation: str) -> int:
-        """How often an operation was called."""
+        """The number of calls of an operation."""
         return sum(1 for logged in self.requests if logged.operation == operation)
 
     @asynccontextmanager
@@ -153,7 +153,7 @@ class StubServer:
         return await _send(request, call, reply)
 
     async def _fault(self, call: Call) -> Fault | None:
-        """What befalls this call; delays are waited for and the next plan is asked."""
+        """The fault of this call. It waits for delays, and then asks the next plan."""
         if not self.faults:
             return None
         self._asked[call.logged] += 1
@@ -205,7 +205,7 @@ async def _send_half(request: web.BaseRequest, call: Call, reply: Reply, *, stal
 
 
 def _hang_up(request: web.BaseRequest) -> web.StreamResponse:
-    """Break the connection with a reset (RST, not FIN); what is returned goes nowhere."""
+    """Break the connection with a reset (RST, not FIN); the returned answer is not sent."""
     if request.transport is not None:
         request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
         request.transport.abort()

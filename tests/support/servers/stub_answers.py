@@ -1,4 +1,4 @@
-"""From a call to its answer: what S3 checks before it does a call, then the call itself."""
+"""Answer a call: S3's checks first, then the call itself."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _answer(world: World, call: Call) -> Reply:
 
 
 def _admit(bucket: StubBucket, call: Call) -> None:
-    """Refuse calls for another region or owner, and those that nobody agreed to pay for."""
+    """Refuse calls for another region or owner, and calls that nobody agreed to pay for."""
     signed = call.signed_region
     elsewhere = bucket.wrong_region == "signature" and signed is not None and signed != bucket.region
     if elsewhere or bucket.wrong_region == "always":

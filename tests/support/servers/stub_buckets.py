@@ -41,7 +41,7 @@ def hollow(call: Call) -> Reply:
 
 
 def odd_reply(odd: Odd, call: Call) -> Reply:
-    """The answer of a call that was told to misbehave."""
+    """The odd answer that a test set for the call."""
     if odd is Odd.DENIED:
         raise Refused(403, "AccessDenied", "Access Denied")
     return Reply(200) if odd is Odd.EMPTY else hollow(call)

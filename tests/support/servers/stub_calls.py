@@ -1,4 +1,4 @@
-"""A request as the stub understands it, the answer it gives, and the errors that answers are made of."""
+"""A request as the stub parses it, its answer, and the errors that become answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a request, and the plans that say with which.
+"""The faults of a request, and the plans that choose the requests.
 
 A plan is asked for every request, with the operation, the key ("" for a call of the bucket) and how many times that
 very call was made (from 1), and returns a Fault or None. A Fault is a plan too: it befalls every request.
@@ -76,13 +76,13 @@ EMPTY: Final = Fault(Kind.EMPTY)
 INCOMPLETE: Final = Fault(Kind.INCOMPLETE)
 TRUNCATED: Final = Fault(Kind.TRUNCATED)
 TRANSIENT: Final = (SLOW_DOWN, INTERNAL_ERROR, BAD_GATEWAY, GATEWAY_TIMEOUT, RESET)
-"""Those that a caller is expected to retry, whatever the call; RequestTimeout looks like any 400 on HEAD."""
+"""Faults that a caller must retry for any call. RequestTimeout is left out: on HEAD it looks like any other 400."""
 
 
 def random_faults(
     rate: float, seed: int = 0, kinds: Sequence[Fault] = TRANSIENT, operations: Collection[str] | None = None
 ) -> Plan:
-    """A fraction `rate` of the calls fails; which ones depends on the seed and the call, not on the order of calls."""
+    """A fraction `rate` of the calls fails. The choice depends on the seed and the call, not on the order of calls."""
 
     def plan(operation: str, key: str, nth: int) -> Fault | None:
         if not _concerns(operations, operation):

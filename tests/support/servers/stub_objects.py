@@ -62,7 +62,7 @@ def _found(bucket: StubBucket, call: Call) -> StubObject:
 
 
 def _readable(bucket: StubBucket, call: Call, action: str) -> StubObject:
-    """The version that the call names, after all that can forbid to read it."""
+    """The version that the call names, after every check that can forbid reading it."""
     item = _found(bucket, call)
     _refuse_denied(item, action)
     if _wants_checksum(call):
@@ -79,7 +79,7 @@ def _readable(bucket: StubBucket, call: Call, action: str) -> StubObject:
 
 
 def _headers(item: StubObject, call: Call) -> dict[str, str]:
-    """What HEAD and GET say of an object, Content-Length apart."""
+    """The headers of HEAD and GET for an object, without Content-Length."""
     headers = {
         "Last-Modified": _http_date(item),
         "ETag": f'"{item.etag}"',

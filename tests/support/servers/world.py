@@ -16,7 +16,7 @@ from auditor.model.object import ALL_USERS, AUTHENTICATED_USERS, PUBLIC_GROUPS, 
 from auditor.s3.storage_class import ARCHIVED_CLASSES
 
 OWNER: Final = "a0" * 32
-"""Canonical ID of the caller, who owns every bucket unless told otherwise."""
+"""Canonical ID of the caller, who owns every bucket by default."""
 STRANGER: Final = "b1" * 32
 """Canonical ID of another account."""
 ACCOUNT: Final = "111122223333"
@@ -25,7 +25,7 @@ WRITTEN: Final = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 class Odd(StrEnum):
-    """How a call of a bucket or of the account can be told to answer, whatever the world holds.
+    """The odd answers that a test can set for a call of a bucket or of the account.
 
     EMPTY: 200 without a body, as Ceph RGW answers for sub-resources it does not know. MALFORMED: 200 with the root
     element and nothing in it.
@@ -90,7 +90,7 @@ class StubObject:
 
     @property
     def archived(self) -> bool:
-        """Its bytes cannot be read before it is restored."""
+        """The object's bytes cannot be read before it is restored."""
         return not self.restored and (self.storage_class in ARCHIVED_CLASSES or "x-amz-archive-status" in self.headers)
 
     def read(self, start: int = 0, length: int | None = None) -> bytes:
@@ -200,7 +200,7 @@ class StubBucket:
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """All that one caller sees. odd: for ListBuckets, GetCallerIdentity and GetAccountPublicAccessBlock."""
+    """Everything that one caller sees. odd: for ListBuckets, GetCallerIdentity and GetAccountPublicAccessBlock."""
 
     buckets: dict[str, StubBucket] = field(default_factory=dict)
     owner: str = OWNER
@@ -215,14 +215,14 @@ class World:
         return bucket
 
     def effective_acl(self, bucket: StubBucket, item: StubObject) -> Acl:
-        """What GetObjectAcl returns: with ownership enforced and public ACLs ignored, as S3 applies both."""
+        """The answer of GetObjectAcl, with enforced ownership and ignored public ACLs applied as S3 does."""
         if bucket.ownership == BUCKET_OWNER_ENFORCED:
             return Acl(bucket.owner, canned("private", bucket.owner))
         grants = item.grants if item.grants is not None else canned("private", item.owner)
         return Acl(item.owner, self._unmasked(bucket, grants))
 
     def effective_bucket_acl(self, bucket: StubBucket) -> Acl:
-        """What GetBucketAcl returns."""
+        """The answer of GetBucketAcl."""
         acl = bucket.acl or Acl(bucket.owner, canned("private", bucket.owner))
         return Acl(acl.owner, self._unmasked(bucket, acl.grants))
 
