@@ -10,7 +10,7 @@ import pytest
 import auditor.aws  # noqa: F401 - before a test imports botocore: it must not sign with awscrt
 
 pytest_plugins = ["tests.support.servers.fixtures"]
-pytest.register_assert_rewrite("auditor.ledger.suite")
+pytest.register_assert_rewrite("tests.conformance")
 
 FAKE = {
     "AWS_ACCESS_KEY_ID": "testing",

@@ -23,8 +23,8 @@ from auditor.runs.reading import RunReader, last_listed
 from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
-from auditor.s3.engines.memory import MemoryEngine
 from auditor.s3.engines.pool import EnginePool
+from tests.conformance.memory import MemoryEngine
 from tests.support.fakes.engine import ref
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer

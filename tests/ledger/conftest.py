@@ -13,7 +13,7 @@ import pytest
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.ledger.suite import OpenLedger
+from tests.conformance.ledgers import OpenLedger
 
 
 @pytest.fixture(params=["sqlite", "dynamodb"])

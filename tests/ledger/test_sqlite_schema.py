@@ -15,8 +15,8 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Held, Lease, Work
 from auditor.ledger.sqlite.connection import connect
 from auditor.ledger.sqlite.digests import look_up, record
-from auditor.ledger.suite.base import ENTRY
 from auditor.model.object import ObjectRef
+from tests.conformance.ledgers.base import ENTRY
 
 # As version 1 of this program made it.
 FIRST_SCHEMA = """

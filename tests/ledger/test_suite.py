@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.ledger.suite import CHECKS, SLOW_CHECKS, LedgerCheck, OpenLedger
+from tests.conformance.ledgers import CHECKS, SLOW_CHECKS, LedgerCheck, OpenLedger
 
 
 @pytest.mark.parametrize(

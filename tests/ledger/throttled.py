@@ -11,8 +11,8 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed
 from auditor.ledger.base import Event, Expectation, Held, Lease, Notice, Work
 from auditor.ledger.dynamodb.ledger import DynamoLedger
-from auditor.ledger.suite.base import ENTRY, SHA
 from auditor.model.object import ObjectRef
+from tests.conformance.ledgers.base import ENTRY, SHA
 
 CODES = (("ProvisionedThroughputExceededException", 400), ("ThrottlingException", 400), ("InternalServerError", 500))
 COUNT = 60

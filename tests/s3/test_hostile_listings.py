@@ -9,8 +9,8 @@ import pytest
 from auditor.errors import BucketError
 from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
-from auditor.s3.engines.memory import MemoryEngine
 from auditor.s3.listing import EMPTY_PAGES, pages
+from tests.conformance.memory import MemoryEngine
 from tests.support.fakes.engine import make_caller, ref
 
 Script = Sequence[tuple[Sequence[str], str | None]]

@@ -14,8 +14,8 @@ from auditor.errors import BucketError, CallFailed
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
-from auditor.s3.engines.memory import MemoryEngine
 from auditor.s3.listing import Listed, pages
+from tests.conformance.memory import MemoryEngine
 from tests.support.fakes.engine import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from auditor.errors import LedgerError
 from auditor.ledger.base import KeyRecord, Known, Version
 from auditor.model.target import Target
-from auditor.s3.engines.memory import Entry, MemoryEngine
 from auditor.s3.listing import pages
 from auditor.verify.merge import Pair, merged
+from tests.conformance.memory import Entry, MemoryEngine
 from tests.support.fakes.engine import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
 

@@ -17,7 +17,7 @@ from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable
 from auditor.hashing.queue.message import HashTask
 from auditor.model.digest import ALGORITHMS
-from auditor.s3.engines.memory import MemoryBody
+from tests.conformance.memory import MemoryBody
 from tests.support.fakes.hashing import OneObject
 
 DATA = bytes(range(256)) * 4096

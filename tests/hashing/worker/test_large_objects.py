@@ -29,8 +29,8 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Lease, Ledger, Work
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Span
-from auditor.s3.engines.memory import MemoryBody
 from auditor.s3.engines.pool import EnginePool
+from tests.conformance.memory import MemoryBody
 from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause, until
 
 KIB = 1024

@@ -23,8 +23,8 @@ from auditor.ledger.base import Ledger
 from auditor.model.object import ObjectRef
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Body, Engine, Span
-from auditor.s3.engines.memory import MemoryBody
 from auditor.s3.engines.pool import EnginePool
+from tests.conformance.memory import MemoryBody
 from tests.support.fakes.hashing import Buckets, MemoryQueue, Store, etag_of, no_pause
 from tests.support.fakes.ledger import Hooked
 from tests.support.servers.stub import StubServer

@@ -7,10 +7,10 @@ from typing import Final
 
 from auditor.model.object import Head
 from auditor.s3.engines.base import Engine, ListQuery
-from auditor.s3.engines.suite.world import failure_of as failure_of
-from auditor.s3.engines.suite.world import list_all as list_all
-from auditor.s3.engines.suite.world import pieces as pieces
-from auditor.s3.engines.suite.world import read as read
+from tests.conformance.engines.world import failure_of as failure_of
+from tests.conformance.engines.world import list_all as list_all
+from tests.conformance.engines.world import pieces as pieces
+from tests.conformance.engines.world import read as read
 from tests.support.servers.world import StubBucket
 
 CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[object]]]] = {

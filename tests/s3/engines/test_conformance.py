@@ -14,10 +14,10 @@ from auditor.aws.connection import Connection
 from auditor.model.object import Acl, Head, ObjectRef
 from auditor.s3.engines import ENGINES
 from auditor.s3.engines.base import Engine, ListQuery
-from auditor.s3.engines.memory import OWNER as MEMORY_OWNER
-from auditor.s3.engines.memory import MemoryEngine
-from auditor.s3.engines.suite import CHECKS, EngineCheck
-from auditor.s3.engines.suite.world import StoredVersion
+from tests.conformance.engines import CHECKS, EngineCheck
+from tests.conformance.engines.world import StoredVersion
+from tests.conformance.memory import OWNER as MEMORY_OWNER
+from tests.conformance.memory import MemoryEngine
 from tests.s3.engines.common import CALLS, EVERYTHING, failure_of, list_all, put_everything, read
 from tests.s3.engines.conftest import Opening
 from tests.support.odd_keys import ODD_KEYS

@@ -8,8 +8,8 @@ import random
 from auditor.model.object import ObjectRef
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.engines.memory import OWNER
 from auditor.s3.rate import RateLimit
+from tests.conformance.memory import OWNER
 
 
 class FakeTime:

@@ -14,7 +14,7 @@ from auditor.errors import BucketError, CallFailed, QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.model.object import Acl, Head
 from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Span
-from auditor.s3.engines.memory import MemoryBody
+from tests.conformance.memory import MemoryBody
 
 
 class GetOnly:

@@ -47,6 +47,16 @@ def test_the_wheel_holds_the_package_the_handlers_and_nothing_else(wheel: Path) 
     assert {top for top in tops if not top.endswith(".dist-info")} == {"auditor", "handlers"}
 
 
+def test_the_conformance_suites_are_auditor_testing(python: Path, tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from auditor.ledger.manifests import FORMS; from auditor.testing import *;"
+        " [check(form, Path()) for form in FORMS.values() for check in MANIFEST_CHECKS];"
+        " print(len(ENGINE_CHECKS) > 20, len(LEDGER_CHECKS) > 50, MemoryEngine.__module__)"
+    )
+    done = run(python, "-c", code, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("True True auditor.testing.memory\n", "")
+
+
 def test_its_requirements_are_satisfied(python: Path, tmp_path: Path) -> None:
     checked = run(python, "-m", "pip", "check", cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout

@@ -16,9 +16,9 @@ import pytest
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.ledger.dynamodb.ledger import create_table
-from auditor.ledger.suite import OpenLedger
-from auditor.ledger.suite.base import ENTRY
 from auditor.model.object import ObjectRef
+from tests.conformance.ledgers import OpenLedger
+from tests.conformance.ledgers.base import ENTRY
 from tests.ledger.conftest import new_table
 from tests.ledger.test_suite import test_ledger_keeps_its_promise  # noqa: F401 - the whole suite runs here too
 from tests.ledger.throttled import everything_is_there_and_once

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from auditor.ledger.base import Event, Ledger, Notice
-from auditor.ledger.suite.base import ENTRY, KEY, NOTICE, lines, opened, subject
+
+from .base import ENTRY, KEY, NOTICE, lines, opened, subject
 
 _LOOKS: Final = [(None, 20, False), (None, 10, True), ("v1", 20, True)]
 """The version that was read, the minutes after the deletion, and whether the deletion stands: the first was read long

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Ledger
-from auditor.ledger.suite.base import ENTRY, MD5, ODD_KEYS, OTHER, REF, SHA, OpenLedger, opened, raises
 from auditor.model.object import ObjectRef
+
+from .base import ENTRY, MD5, ODD_KEYS, OTHER, REF, SHA, OpenLedger, opened, raises
 
 _VERSIONS: Final = [
     (None, None, True),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from auditor.s3.engines.suite import bodies, listings, objects
-from auditor.s3.engines.suite.world import EngineCheck, EngineWorld
+from . import bodies, listings, objects
+from .world import EngineCheck, EngineWorld
 
 __all__ = ["CHECKS", "EngineCheck", "EngineWorld"]
 

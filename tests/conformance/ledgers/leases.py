@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from auditor.errors import LeaseLostError, LedgerError
 from auditor.ledger.base import Held, Lease, Ledger, Work
-from auditor.ledger.suite.base import OpenLedger, opened, raises
+
+from .base import OpenLedger, opened, raises
 
 WORK: Final = Work(bucket="bucket", key="a/key", version_id="v1", etag="etag", algorithms=("sha256", "md5"))
 CHECKPOINT: Final = {"v": 1, "bytes": 64, "states": {"sha256": {"h": "00", "naïve\n": [1, None, True, 1.5]}}}

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from auditor.errors import DigestConflict
 from auditor.ledger.base import Entry, Event, Expectation, KeyRecord, Known, Ledger, Version
-from auditor.ledger.suite.base import (
+
+from .base import (
     ENTRY,
     KEY,
     MD5,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from auditor.ledger.suite import digests, history, leases, notifications
-from auditor.ledger.suite.base import LedgerCheck, OpenLedger
+from . import digests, history, leases, notifications
+from .base import LedgerCheck, OpenLedger
 
 __all__ = ["CHECKS", "SLOW_CHECKS", "LedgerCheck", "OpenLedger"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from auditor.s3.engines.base import Span
-from auditor.s3.engines.suite.world import EngineWorld, failure_of, opened, pieces, read, same
+
+from .world import EngineWorld, failure_of, opened, pieces, read, same
 
 
 async def reads_pieces_no_larger_than_asked(world: EngineWorld) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from auditor.model.object import Acl, Grant
 from auditor.s3.engines.base import ListQuery, Page
-from auditor.s3.engines.suite.world import ODD_KEYS, STRANGER, EngineWorld, list_all, same
+
+from .world import ODD_KEYS, STRANGER, EngineWorld, list_all, same
 
 
 async def lists_every_page_in_key_order(world: EngineWorld) -> None:

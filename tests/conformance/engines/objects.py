@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from auditor.model.object import ALL_USERS, Acl, Grant, Head
 from auditor.s3.engines.base import Engine, ListQuery
-from auditor.s3.engines.suite.world import ODD_KEYS, STRANGER, EngineWorld, failure_of, list_all, read, same
+
+from .world import ODD_KEYS, STRANGER, EngineWorld, failure_of, list_all, read, same
 
 
 async def reads_odd_keys_as_they_are(world: EngineWorld) -> None:
