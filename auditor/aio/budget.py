@@ -1,25 +1,35 @@
-"""How many objects may be hashed at once, and how much memory their buffers may take."""
+"""A limit on the objects that are hashed at once, and on the memory of their buffers."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightStatistics:
+    """objects, bytes: in flight now. waiting: objects that wait for their turn."""
+
+    objects: int
+    bytes: int
+    waiting: int
 
 
 class InFlightBudget:
-    """How many objects, and how many bytes of them, may be in flight; the largest object passes when it is alone."""
+    """At most `count` objects and `size` bytes of them in flight; an object larger than `size` passes when alone."""
 
     def __init__(self, count: int, size: int) -> None:
         self._count = max(1, count)
         self._size = size
-        self._taken = 0
+        self._objects = 0
         self._bytes = 0
         self._waiting: set[asyncio.Future[None]] = set()
 
-    @property
-    def taken(self) -> int:
-        return self._taken
+    def statistics(self) -> InFlightStatistics:
+        return InFlightStatistics(self._objects, self._bytes, len(self._waiting))
 
     async def take(self, size: int) -> None:
+        """Wait until an object of so many bytes fits."""
         while not self._fits(size):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.add(turn)
@@ -27,23 +37,23 @@ class InFlightBudget:
                 await turn
             finally:
                 self._waiting.discard(turn)
-        self._taken += 1
+        self._objects += 1
         self._bytes += size
 
     def give(self, size: int) -> None:
-        self._taken -= 1
+        self._objects -= 1
         self._bytes -= size
         self.wake()
 
     def borrow(self, size: int) -> bool:
-        """Bytes for an object that has its permit, when nobody waits for them; False: it has to do without."""
+        """Take more bytes for an object in flight. False: no object may, while others wait or the bytes are used up."""
         if self._waiting or self._bytes + size > self._size:
             return False
         self._bytes += size
         return True
 
     def repay(self, size: int) -> None:
-        """What was borrowed."""
+        """Give back borrowed bytes."""
         self._bytes -= size
         self.wake()
 
@@ -53,4 +63,4 @@ class InFlightBudget:
                 turn.set_result(None)
 
     def _fits(self, size: int) -> bool:
-        return self._taken == 0 or (self._taken < self._count and self._bytes + size <= self._size)
+        return self._objects == 0 or (self._objects < self._count and self._bytes + size <= self._size)

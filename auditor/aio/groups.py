@@ -1,4 +1,4 @@
-"""Task groups whose error is the error itself, not a group around it."""
+"""Task groups that raise the first error itself, not a group around it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the calls side by side; their answers in order. The first error ends the others."""
+    """Run the calls side by side, and return their results in order. The first error ends the others."""
     async with task_group() as group:
         tasks = [group.create_task(call) for call in calls]
     return [task.result() for task in tasks]

@@ -1,4 +1,4 @@
-"""The event loop of every program of ours: uvloop's, which takes half the CPU of the standard one."""
+"""The event loop of our programs: uvloop, which takes half the CPU of the standard loop."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
-YOUNG: Final = 20_000
-"""Containers made and not freed until the collector looks for cycles: more than an audit has in hand at a time.
+COLLECT_AFTER: Final = 20_000
+"""The garbage collector looks for cycles when so many more containers were made than freed.
 
-With Python's own few hundred it goes through them again and again, for cycles that an audit does not make.
+An audit holds fewer at a time, and makes no cycles. With Python's default of some hundred the collector would go
+through its objects again and again.
 """
 
 LARGE: Final = 128 * 1024
-"""Bytes from which on a buffer is taken from the system, and given back to it."""
+"""Bytes: glibc takes a buffer of this size or more from the system, and gives it back when it is freed."""
 
 _M_MMAP_THRESHOLD: Final = -3
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A loop for `asyncio.Runner(loop_factory=new_loop)`; from then on the process collects cycles less often."""
+    """A loop for `asyncio.Runner(loop_factory=new_loop)`; also sets the process's garbage collector and malloc."""
     _collect_rarely()
-    _give_back()
+    _map_large_buffers()
     try:
         import uvloop  # not on Windows
     except ImportError:
@@ -33,30 +34,30 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As asyncio.run does."""
+    """asyncio.run, on a loop of ours."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
 
 
 def _collect_rarely() -> None:
-    young, *older = gc.get_threshold()
-    if 0 < young < YOUNG:  # zero: somebody has turned the collector off
-        gc.set_threshold(YOUNG, *older)
+    threshold, *older = gc.get_threshold()
+    if 0 < threshold < COLLECT_AFTER:  # zero: the collector is turned off
+        gc.set_threshold(COLLECT_AFTER, *older)
 
 
 def trim() -> None:
-    """Give what was freed back to the system, from the middle of the heap too (malloc_trim(3)); takes milliseconds.
+    """Give freed memory back to the system, from the middle of the heap too (malloc_trim(3)); it takes milliseconds.
 
-    A connection that comes and goes leaves holes, and each new one touches others: in hours that would add up.
+    Each connection that closes leaves holes in the heap, and the next one touches other pages; this adds up in hours.
     """
     _ask_glibc("malloc_trim", 0)
 
 
-def _give_back() -> None:
+def _map_large_buffers() -> None:
     """Let glibc take each large buffer from the system, and give it back when it is freed (mallopt(3)).
 
-    Left to itself it soon keeps them in its heap, where small objects settle in the holes: the quarter of a mebibyte
-    that uvloop takes for each TLS connection would be touched in ever other places as connections come and go.
+    By default glibc serves these buffers from its heap. Small objects then fragment it, and the 256 KiB buffers that
+    uvloop takes for each TLS connection touch ever more pages.
     """
     _ask_glibc("mallopt", _M_MMAP_THRESHOLD, LARGE)
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Stop:
-    """A request to stop listing; what is in flight is finished. reason: for the user. parent: stops this one too."""
+    """A request to start no more work; work in flight is finished. reason: for the user. parent: sets this one too."""
 
     def __init__(self, parent: Stop | None = None) -> None:
         self._event = asyncio.Event()
@@ -33,7 +33,7 @@ class Stop:
                 child.set(reason)
 
     async def race(self, other: Awaitable[T]) -> T | None:
-        """The other's result, or None when the stop comes first; the other is then cancelled."""
+        """The result of `other`; None when the stop comes first, which cancels `other`."""
         task = asyncio.ensure_future(other)
         stop = asyncio.ensure_future(self._event.wait())
         try:
@@ -47,7 +47,7 @@ class Stop:
 
 
 POLL: Final = 0.5
-"""Seconds between questions whether to stop."""
+"""Seconds between two looks at the stop."""
 
 
 class CutOff:

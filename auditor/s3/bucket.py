@@ -1,4 +1,4 @@
-"""What is read of the bucket before its objects: who owns it and what its settings are, each fact for itself."""
+"""Read a bucket's owner and settings, each as a fact of its own that may be unread."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BucketSettingsReader:
         absent: Mapping[str, T] | None = None,
         **arguments: Any,
     ) -> T | Unread:
-        """One fact. absent: the error codes that mean "not configured", and what that is worth."""
+        """One fact. absent: the error codes that mean "not configured", and the fact's value then."""
         try:
             return parse(await self._call(action, method, **arguments))
         except CallFailed as failure:
@@ -77,9 +77,9 @@ class BucketSettingsReader:
             return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
 
     async def region(self, explicit: str | None) -> str | Unread | Skipped:
-        """The bucket's region (HeadBucket's x-amz-bucket-region, which comes with refusals too).
+        """The bucket's region: HeadBucket's x-amz-bucket-region, which a refusal has too.
 
-        Raises BucketError for a bucket that does not exist, or lies elsewhere than `explicit` says.
+        Raises BucketError for a bucket that does not exist, or is in another region than `explicit`.
         """
         bucket = self._connection.bucket
         client = await self._client("s3", endpoint_url=self._connection.endpoint_url)
@@ -100,7 +100,7 @@ class BucketSettingsReader:
         if code in ("404", "NoSuchBucket"):
             raise BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
         found = str(headers.get("x-amz-bucket-region", ""))
-        if not _REGION.fullmatch(found):  # no server's word becomes part of a host's name
+        if not _REGION.fullmatch(found):  # the region becomes part of a host name
             found = ""
         if found and explicit and found != explicit and not self._custom:
             raise BucketError(
@@ -116,13 +116,13 @@ class BucketSettingsReader:
         return await self._thread(lambda: aws.make_client(service, self._connection, endpoint_url=endpoint_url))
 
     async def read(self, region: str | Unread | Skipped) -> BucketFacts:
-        """All facts. Raises RunError for what dooms the run; every other failure is Unread in its place."""
+        """All facts. Raises RunError for a failure that dooms the run; any other failure makes its fact Unread."""
         s3 = await self._client("s3", endpoint_url=self._connection.endpoint_url)
         async with task_group() as group:
             own = group.create_task(self._own(s3))
             account = group.create_task(self._account())
-            asked = {question.fact: group.create_task(self._ask(s3, question)) for question in SETTINGS}
-        answers = {fact: task.result() for fact, task in asked.items()}
+            tasks = {setting.fact: group.create_task(self._read_setting(s3, setting)) for setting in SETTINGS}
+        answers = {fact: task.result() for fact, task in tasks.items()}
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)
         return BucketFacts(
@@ -135,12 +135,12 @@ class BucketSettingsReader:
             **answers,
         )
 
-    async def _ask(self, s3: Any, question: BucketSetting) -> Any:
-        method = getattr(s3, xform_name(question.action))
-        return await self._fact(question.action, method, question.parse, question.absent, **self._arguments)
+    async def _read_setting(self, s3: Any, setting: BucketSetting) -> Any:
+        method = getattr(s3, xform_name(setting.action))
+        return await self._fact(setting.action, method, setting.parse, setting.absent, **self._arguments)
 
     async def _own(self, s3: Any) -> tuple[str | Unread, bool]:
-        """The caller's canonical ID, and whether the bucket is among the caller's own (ListBuckets names no others)."""
+        """The caller's canonical ID, and whether the bucket is the caller's (ListBuckets names no others)."""
         bucket = self._connection.bucket
         try:
             reply = await self._call("ListBuckets", s3.list_buckets, Prefix=bucket)
@@ -163,14 +163,14 @@ class BucketSettingsReader:
     async def _account_block(
         self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
     ) -> PublicAccessBlock | Unread | Skipped:
-        """The account's block; only the caller's own can be asked, and it speaks of the caller's own buckets only."""
+        """The caller's account-level block, which applies to the caller's own buckets only."""
         action = "GetPublicAccessBlock"
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
         if self._custom and not endpoint:
             return Skipped(NO_ACCOUNT_LEVEL)
         if not isinstance(account, str):
             return account
-        # S3 itself has checked the expected owner; without one, the canonical IDs must be known to be the same.
+        # S3 itself checks the expected owner; without one the canonical IDs must be known and equal.
         if account != self._connection.expected_owner:
             for fact in (owner, own_id):
                 if isinstance(fact, Unread):
@@ -190,14 +190,14 @@ class BucketSettingsReader:
 
 
 def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unread:
-    """The bucket's owner: its ACL names it; failing that, a bucket among the caller's own is the caller's."""
+    """The bucket's owner, from its ACL; where that is unread, the caller if the bucket is among the caller's own."""
     if isinstance(acl, Acl):
         return acl.owner
     return own_id if is_ours else acl
 
 
 def _without_account_host(request: Any, **_: Any) -> None:
-    """S3 Control puts the account before the host, which an IP address cannot have: send it to the address itself."""
+    """S3 Control puts the account before the host, which an IP address cannot have: remove it there."""
     parts = urlsplit(request.url)
     host = (parts.hostname or "").partition(".")[2]
     try:

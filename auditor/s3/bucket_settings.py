@@ -1,4 +1,4 @@
-"""From the replies about a bucket to its facts, pure: which call gives which, and what "not configured" is worth."""
+"""Parse the replies about a bucket into its facts: the call for each fact, and its value where "not configured"."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _is_public(reply: Reply) -> bool:
 
 def _policy(reply: Reply) -> str:
     text = str(replies.required("GetBucketPolicy", reply, "Policy"))
-    if not text.strip():  # that there is none is said by NoSuchBucketPolicy, never by nothing
+    if not text.strip():  # a bucket without a policy answers NoSuchBucketPolicy, never an empty text
         raise CallFailed("GetBucketPolicy", "Malformed", 200, "no document")
     try:
         parse_policy(text)
@@ -66,7 +66,7 @@ def _encryption(reply: Reply) -> Encryption:
 
 
 def _versioning(reply: Reply) -> str:
-    """An empty document means that it was never on; no document at all means nothing."""
+    """An empty document means that versioning was never on; no document at all is malformed."""
     headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if headers.get("content-length") == "0":
         raise CallFailed("GetBucketVersioning", "Malformed", 200, "no document")
@@ -83,7 +83,7 @@ def _bucket_acl(reply: Reply) -> Acl:
 
 @dataclass(frozen=True, slots=True)
 class BucketSetting:
-    """One call. fact: its name in BucketFacts. absent: the codes that mean "not configured", and what as."""
+    """One call. fact: its name in BucketFacts. absent: the codes that mean "not configured", and the value then."""
 
     fact: str
     action: str

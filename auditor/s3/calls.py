@@ -1,4 +1,4 @@
-"""Every request of a run goes through here: the rate, the budget, the retries and the counts are the same for all."""
+"""Make the S3 calls of a run: rate, budget, retries and counts, the same for all calls."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ class RetryPolicy:
 
 
 class Caller:
-    """Makes calls on one bucket. Throttles, resets and server errors are tried again with jittered, doubling pauses
-    ("full jitter", AWS Architecture Blog); what dooms the run is raised as RunError; all else leaves as CallFailed.
+    """Makes calls on one bucket.
+
+    It retries throttles, resets and server errors with doubling pauses and full jitter. A failure that dooms the run is
+    raised as RunError, any other as CallFailed.
     """
 
     def __init__(
@@ -53,9 +55,9 @@ class Caller:
         self.counts: Counter[str] = Counter()
         self.permits = permits
         self.calls_per_object = 0
-        """What each object in flight may still need; a listing leaves it that much of the budget."""
+        """Calls that each object in flight may still need; a listing leaves them in the budget."""
         self.renewals = 0
-        """How many calls were refused for credentials that have been replaced since."""
+        """Calls that S3 refused because of credentials that were replaced since."""
         self._bucket = bucket
         self._rate = rate
         self._retry = retry or RetryPolicy()
@@ -67,19 +69,19 @@ class Caller:
 
     @property
     def budget_left(self) -> int | None:
-        """How many calls may still be sent; None: no limit."""
+        """Calls that may still be sent; None: no limit."""
         return None if self._max_calls is None else max(0, self._max_calls - self._sent)
 
     def short_of(self, calls: int) -> bool:
-        """The budget has fewer calls left than these."""
+        """Whether the budget has fewer calls left."""
         return self.budget_left is not None and self.budget_left < calls
 
     async def call(
         self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], *, beyond_budget: bool = False
     ) -> T:
-        """Send one request, again where it is worth it. Raises CallFailed, or RunError where every call would fail.
+        """Send one request, with retries. Raises CallFailed, or RunError where every call would fail.
 
-        beyond_budget: send it even when the budget is used up (counted all the same).
+        beyond_budget: send it even when the budget is used up; it is counted all the same.
         """
         started = self.clock()
         tries = 0
@@ -107,10 +109,10 @@ class Caller:
             self.counts["retried"] += 1
 
     def _spend(self, kind: Kind, action: str, beyond_budget: bool) -> None:
-        """One call of the budget; raises CallFailed when it is used up."""
+        """Take one call from the budget; raises CallFailed when it is used up."""
         if self._max_calls is not None and not beyond_budget:
-            aside = self.calls_per_object * self.permits.in_use if kind == "list" else 0
-            if self.short_of(1 + aside):
+            reserved = self.calls_per_object * self.permits.in_use if kind == "list" else 0
+            if self.short_of(1 + reserved):
                 raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")
         self._sent += 1
 
@@ -128,14 +130,14 @@ class Caller:
             self._rate.answered(now)
 
     def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float) -> float | None:
-        """Seconds until the next attempt, or None when there is to be none."""
-        # botocore calls a body that it cannot read a bare 500; servers that do not know a question answer so for ever.
+        """Seconds until the next attempt; None: there is none."""
+        # botocore reports an unreadable body as a bare 500. A server that lacks the call sends one each time.
         unreadable = kind == "bucket" and failure.code == UNREADABLE
         if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):
             return None
         pause = backoff(tries - 1, FIRST_PAUSE, LONGEST_PAUSE, least=0.0, dice=self._dice)
-        late = self.clock() + pause - started > self._retry.seconds
-        return None if late else pause
+        too_late = self.clock() + pause - started > self._retry.seconds
+        return None if too_late else pause
 
     def _raise_doom(self, failure: CallFailed) -> None:
         if (error := doom(failure, self._bucket)) is not None:

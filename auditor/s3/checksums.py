@@ -1,4 +1,4 @@
-"""The digests of a whole object that S3 itself stores: in HeadObject, in GetObject, promised by the listing."""
+"""The checksums of a whole object that S3 itself stores: in HeadObject, in GetObject, and named by the listing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 def s3_digests(evidence: Evidence) -> Mapping[str, str]:
-    """Digests that S3 itself stores of the whole object, lower-case hex; a composite checksum is none.
+    """S3's checksums of the whole object by algorithm, lower-case hex; composite checksums are left out.
 
-    ChecksumType tells FULL_OBJECT from COMPOSITE; where a server does not say, only a multipart ETag ends in `-N`.
+    ChecksumType tells FULL_OBJECT from COMPOSITE; without it an ETag that ends in `-N` means a multipart upload.
     """
     head = evidence.head
     if not isinstance(head, Head):
@@ -35,14 +35,14 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
 
 
 def promised(ref: ObjectRef) -> frozenset[str]:
-    """Algorithms whose full-object checksum S3 stores, as the listing says, whether or not we may read its value."""
+    """Algorithms of which the listing names a full-object checksum, whether or not we may read its value."""
     whole = ref.checksum_type == "FULL_OBJECT" or (ref.checksum_type is None and "-" not in ref.etag)
     return frozenset(name.lower() for name in ref.checksum_algorithms) if whole else frozenset()
 
 
 Headers = Mapping[bytes, bytes]
 CHECKSUM_MODE: Final = ("x-amz-checksum-mode", "ENABLED")
-"""The header that asks for them."""
+"""The request header that asks for checksums."""
 
 _PREFIX: Final = b"x-amz-checksum-"
 _TYPE: Final = b"x-amz-checksum-type"
@@ -51,10 +51,10 @@ _OF_PARTS: Final = re.compile(rb'-[0-9]+"?$')
 
 
 def stored(headers: Headers) -> Mapping[str, str]:
-    """Algorithm to lower-case hex; lower-case names of headers.
+    """S3's checksums of the whole object by algorithm, lower-case hex. headers: lower-case names.
 
-    Composite ones, which are digests of the parts' digests, are left out: those that S3 calls so, those that end in a
-    number of parts, and those of a multipart upload whose kind is not told. So is what has not its algorithm's length.
+    Composite checksums, which are digests of the parts' digests, are left out: S3 says COMPOSITE, or the value ends in
+    a number of parts, or a multipart upload names no type. So are values of another length than the algorithm's.
     """
     found = {name: headers[header] for header, name in _NAMES.items() if header in headers}
     if not found or not _of_the_whole(headers):
@@ -64,15 +64,15 @@ def stored(headers: Headers) -> Mapping[str, str]:
 
 
 def stored_of_reply(reply: Mapping[str, Any]) -> Mapping[str, str]:
-    """The same, from what botocore made of the answer."""
+    """The same, from a reply of botocore."""
     headers = reply["ResponseMetadata"]["HTTPHeaders"]
     return stored({name.lower().encode(): str(value).encode() for name, value in headers.items()})
 
 
 def without_validation(client: Any) -> Any:
-    """The client, which asks for the digests of every whole object that it reads, and leaves them to us.
+    """The client, which now asks for the checksums of every whole object that it reads, and does not validate them.
 
-    Where botocore itself is told to ask, it digests each body once more while it is read.
+    botocore's own setting for that would digest each body once more while we read it.
     """
     client.meta.events.register("before-call.s3.GetObject", _ask)
     return client

@@ -12,20 +12,20 @@ from typing import Final
 
 from auditor.s3.rate import Clock
 
-FORGETTING: Final = 0.01
-"""By this share the best latency is taken for higher with each second."""
+LATENCY_GROWTH: Final = 0.01
+"""The best latency on record grows by this share a second, so that an old best is forgotten."""
 
 AUTO_START: Final = 8
 AUTO_CEILING: Final = 128
 FEWEST_AT_FIRST: Final = 4
 MOST_AT_FIRST: Final = 48
 MB_FOR_EACH: Final = 36
-"""A function's memory for each call in flight at first: each needs a TLS handshake, which costs the CPU of ten calls,
-and memory buys CPU (docs/performance.md)."""
+"""A function starts with one call in flight for so many MB of its memory: each needs a TLS handshake, which costs the
+CPU of ten calls, and Lambda gives CPU by memory (docs/performance.md)."""
 
 
 def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
-    """How many calls to have in flight at first, where handshakes are what CPU goes to: few in a small function."""
+    """The calls in flight at the start, each of which makes a TLS handshake: few in a small function."""
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     if not memory.isdecimal():
         return 2 * AUTO_START
@@ -34,6 +34,8 @@ def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyStatistics:
+    """limit: objects that may be in flight now. peak: most that were. waiting: callers of acquire()."""
+
     limit: int
     in_use: int
     peak: int
@@ -41,9 +43,9 @@ class ConcurrencyStatistics:
 
 
 class ConcurrencyLimit:
-    """Permission to have one object in flight; the number falls on throttling and rises again while all goes well.
+    """Permits to have one object in flight; their number falls on throttling and rises again afterwards.
 
-    ceiling: never more. auto: start with `first` and double each round until throttled or until latency has doubled,
+    ceiling: most permits. auto: start with `first` and double each round until throttled or until latency has doubled,
     then rise by one a round; otherwise start at the ceiling. A round is as many answers as the limit.
     """
 
@@ -60,20 +62,20 @@ class ConcurrencyLimit:
         self._peak = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._answers = 0
-        self._latencies = 0.0
-        self._best: float | None = None
-        self._deaf_until = 0.0
-        self._rounded_at = clock()
+        self._latency_sum = 0.0
+        self._best_latency: float | None = None
+        self._ignores_throttling_until = 0.0
+        self._round_ended_at = clock()
 
     @property
     def in_use(self) -> int:
         return self._in_use
 
     def assume_open(self, open_connections: int) -> None:
-        """Connections that an earlier run left open need no handshake: where the number is automatic, begin with them.
+        """Start with the connections that an earlier run left open, for they need no handshake; only with `auto`.
 
-        And with some more, for handshakes that are worth it at once; in the smallest function none is. Not where this
-        run was refused already, or became slower, nor where it has more in flight by now.
+        Some more permits allow new handshakes at once, but in the smallest function. The limit stays where this run was
+        throttled, became slower, or has more in flight already.
         """
         if self._climbing and open_connections >= self._first:
             more = max(0, self._first - FEWEST_AT_FIRST)
@@ -91,7 +93,7 @@ class ConcurrencyLimit:
                 await waiter
             except BaseException:
                 if waiter.done() and not waiter.cancelled():
-                    self.release()  # it was handed to us in the moment we were cancelled
+                    self.release()  # the permit came in the moment of the cancellation
                 elif waiter in self._waiters:
                     self._waiters.remove(waiter)
                 raise
@@ -111,30 +113,30 @@ class ConcurrencyLimit:
                 waiter.set_result(None)
 
     def answered(self, seconds: float) -> None:
-        """A call was answered without throttling after so many seconds."""
+        """Count a call that S3 answered without throttling, after so many seconds."""
         self._answers += 1
-        self._latencies += seconds
+        self._latency_sum += seconds
         if self._answers >= self._limit:
-            self._end_round(self._latencies / self._answers)
+            self._end_round(self._latency_sum / self._answers)
 
     def throttled(self) -> None:
-        """S3 asked for fewer calls: three quarters as many, once for all the calls that were in flight together."""
+        """S3 throttled a call: cut the limit by a quarter, once for all calls that were in flight together."""
         now = self._clock()
-        if now < self._deaf_until:
+        if now < self._ignores_throttling_until:
             return
-        self._deaf_until = now + 0.25
+        self._ignores_throttling_until = now + 0.25
         self._climbing = False
         self._limit = max(1, self._limit * 3 // 4)
-        self._answers, self._latencies = 0, 0.0
+        self._answers, self._latency_sum = 0, 0.0
 
     def _end_round(self, latency: float) -> None:
-        self._answers, self._latencies = 0, 0.0
+        self._answers, self._latency_sum = 0, 0.0
         now = self._clock()
-        # S3's own latency changes over minutes: the best of long ago is slowly forgotten.
-        forgiven = 1.0 + FORGETTING * (now - self._rounded_at)
-        self._best = latency if self._best is None else min(self._best * forgiven, latency)
-        self._rounded_at = now
-        if self._auto and latency > 2 * self._best:
+        # S3's own latency changes over minutes, so an old best is slowly forgotten.
+        growth = 1.0 + LATENCY_GROWTH * (now - self._round_ended_at)
+        self._best_latency = latency if self._best_latency is None else min(self._best_latency * growth, latency)
+        self._round_ended_at = now
+        if self._auto and latency > 2 * self._best_latency:
             self._climbing = False
             self._limit = max(self._first, self._limit - max(1, self._limit // 16))
         elif self._climbing:

@@ -76,7 +76,7 @@ class _Starter:
         return group.create_task(self._read(step, step.ref))
 
     def _must_stop(self) -> bool:
-        """Looked at with the permit in hand: this object's calls count among those that the budget must suffice for."""
+        """Call it with the permit in hand: the budget must suffice for this object's calls too."""
         caller = self._caller
         if caller.budget_left is not None and caller.short_of(caller.calls_per_object * self._permits.in_use):
             self._stop.set("the limit of --max-calls was reached")

@@ -1,4 +1,4 @@
-"""The listing: every page of the target, in key order, cut to its key range, one page ahead of whoever reads it."""
+"""The listing: every page of the target, in key order, cut to its key range."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 
 T = TypeVar("T")
 EMPTY_PAGES: Final = 1000
-"""In a row; S3 may send some where much was deleted."""
+"""Empty pages in a row before the listing fails; S3 may send some where many objects were deleted."""
 
 
 @record()
 class Listed:
-    """One step through the key space, up to and including `key`: a ref, or None where only delete markers were passed.
+    """One step of the listing, up to `key`. ref: None where the step only passed delete markers.
 
-    delete_markers: how many were passed since the step before.
+    delete_markers: their number since the step before.
     """
 
     key: str
@@ -33,9 +33,9 @@ class Listed:
 
 
 async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:
-    """The target's pages as steps. Raises BucketError where it cannot be listed to its end, naming the fix.
+    """The target's pages as steps. Raises BucketError, which names the fix, for a listing that does not reach its end.
 
-    A key at or before start_after is dropped here too: not every server honours the markers.
+    Keys up to start_after are dropped here too, for not every server honours the markers.
     """
     query = ListQuery(target.prefix, target.start_after, target.versions)
     position: Position | None = None
@@ -60,7 +60,7 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
 
 
 class _Order:
-    """Holds the server to the order of keys, which the end of a range, resuming and "each object once" stand on."""
+    """Checks that the server lists keys in order. The end of a range, resuming, and "each object once" rely on it."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -69,7 +69,7 @@ class _Order:
         self._empty = 0
 
     def check(self, page: Page) -> None:
-        """Raises BucketError for a page that goes back, repeats a key, or leads in a circle or to nothing for ever."""
+        """Raises BucketError for a page that goes back or repeats a key, and for pages in a circle or without end."""
         keys = [ref.key for ref in page.refs]
         self._empty = 0 if keys or page.delete_markers else self._empty + 1
         if page.next in self._positions or self._empty > EMPTY_PAGES:
@@ -84,7 +84,7 @@ class _Order:
             self._positions.add(page.next)
 
     def _goes_back(self, keys: Sequence[str]) -> bool:
-        """Versions of one key follow each other, over pages too; a current object is listed once."""
+        """Versions of one key follow each other, also over pages; without versions each key is listed once."""
         pairs = pairwise([self._last, *keys])
         return any(after < before if self._target.versions else after <= before for before, after in pairs)
 
@@ -93,7 +93,7 @@ async def _page(engine: Engine, caller: Caller, target: Target, query: ListQuery
     action = "ListObjectVersions" if target.versions else "ListObjectsV2"
     permission = "s3:ListBucketVersions" if target.versions else "s3:ListBucket"
     try:
-        # The versions of one key are listed to the last even past --max-calls, or a resumed run would miss some.
+        # A key's versions are listed to the last one even past --max-calls: a resumed run starts after the key.
         return await caller.call(
             "list", action, lambda: engine.list_page(query, position), beyond_budget=target.versions
         )
@@ -112,7 +112,7 @@ def _past_the_end(page: Page, target: Target) -> bool:
 
 
 def _steps(page: Page, target: Target) -> Iterator[Listed]:
-    """Refs and delete markers in one order; a marker is counted with the first ref at or behind its key."""
+    """Refs and delete markers in key order. A marker is counted with the first ref at or after its key."""
     markers = filter(target.covers, page.delete_markers)
     marker = next(markers, None)
     for ref in page.refs:

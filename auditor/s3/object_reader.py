@@ -14,12 +14,11 @@ from auditor.model.object import Acl, Ask, Evidence, Head, ObjectRef, Skipped, U
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine, ListQuery
 
-SAME: Final = 1024
-"""ACLs among which equal ones are looked for."""
+INTERNED_ACLS: Final = 1024
 
 
 class ObjectReader:
-    """Reads one object's ACL and HEAD, one call after the other; every failure of one object becomes a value."""
+    """Reads an object's ACL and HEAD, one call after the other; a failure of the object becomes a value."""
 
     def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:
         self._engine = engine
@@ -27,12 +26,12 @@ class ObjectReader:
         self._ask = ask
         self._wanted = frozenset(name.upper() for name in algorithms)
         self._ask_checksums = True
-        self._one_of = lru_cache(SAME)(_itself)
+        self._interned = lru_cache(INTERNED_ACLS)(_itself)
         self._probing = asyncio.Lock()
         self._probed_at = float("-inf")
 
     async def read(self, ref: ObjectRef) -> Evidence:
-        """The object's evidence; raises RunError only for what dooms the run."""
+        """The object's evidence; raises RunError for a failure that dooms the run."""
         try:
             acl = await self._acl(ref)
             head = await self._head(ref, acl)
@@ -44,7 +43,7 @@ class ObjectReader:
         return Evidence(ref, acl, head)
 
     async def _changed(self, ref: ObjectRef, head: Head) -> Evidence:
-        """Another object stands there than was listed: the ACL may be the old one's, so it is read again."""
+        """The object was overwritten since it was listed. The ACL may be the old object's, so it is read again."""
         now = _as_read(ref, head)
         acl = await self._acl(replace(now, owner=None))
         return Evidence(replace(now, owner=acl.owner) if isinstance(acl, Acl) else now, acl, head, changed=True)
@@ -54,7 +53,7 @@ class ObjectReader:
             return self._ask.acl
         try:
             acl = await self._caller.call("acl", "GetObjectAcl", lambda: self._engine.get_acl(ref.key, ref.version_id))
-            return self._one_of(acl)
+            return self._interned(acl)
         except CallFailed as failure:
             return _unread(failure, ref.version_id is not None)
 
@@ -69,12 +68,12 @@ class ObjectReader:
             if failure.status == 403 and checksum:
                 return await self._head_without_checksum(ref)
             if failure.status == 400:
-                told = await self._bucket_answers(ref if isinstance(acl, Acl) else None)
-                if self._caller.renewals != renewals:  # the 400 may have been the old credentials'
+                proved = await self._bucket_answers(ref if isinstance(acl, Acl) else None)
+                if self._caller.renewals != renewals:  # the old credentials may have caused the 400
                     return await self._head(ref, acl)
-                return _refused(acl, told)
+                return _refused(acl, proved)
             if failure.status == 404 and not isinstance(acl, Acl):
-                await self._bucket_answers()  # the object is gone, or the whole bucket is: HEAD does not tell
+                await self._bucket_answers()  # HEAD does not tell a missing object from a missing bucket
             return _unread(failure, ref.version_id is not None)
 
     async def _head_once(self, ref: ObjectRef, checksum: bool) -> Head:
@@ -92,13 +91,13 @@ class ObjectReader:
         return head
 
     async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
-        """Ask with a call whose answer has a body; raises what dooms the run. False: it told nothing.
+        """Whether the bucket answers a call whose errors have a code; raises RunError for one that dooms the run.
 
-        readable: an object whose ACL could be read; that costs less than a listing.
+        readable: an object whose ACL could be read; GetObjectAcl costs less than a listing.
         """
         refused_at = self._caller.clock()
         async with self._probing:
-            # One probe that was sent after the refusal speaks for every HEAD that was refused before it.
+            # One probe after the refusal serves every HEAD that was refused before the probe.
             if self._probed_at < refused_at:
                 self._probed_at = self._caller.clock()
                 try:
@@ -117,22 +116,22 @@ class ObjectReader:
 
 
 def _itself(acl: Acl) -> Acl:
-    """Remembered, it gives the first of equal ACLs: what waits for the run folder holds each but once."""
+    """Cached, it interns equal ACLs, so that buffered results share one object."""
     return acl
 
 
 class _VanishedError(Exception):
-    """The object went between the listing and the reading."""
+    """The object was deleted after it was listed."""
 
 
-def _refused(acl: Acl | Unread | Skipped, told: bool) -> Unread:
-    """A HEAD's 400 has no body: with the ACL read, or where another call told of nothing else, it means SSE-C."""
-    sse_c = isinstance(acl, Acl) or (told and not isinstance(acl, Unread))
+def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
+    """A HEAD's 400 has no code. It means SSE-C where the ACL was read, or where the bucket answers other calls."""
+    sse_c = isinstance(acl, Acl) or (bucket_answers and not isinstance(acl, Unread))
     return Unread("HeadObject", "SSE-C" if sse_c else "400")
 
 
 def _unread(failure: CallFailed, versioned: bool) -> Unread:
-    """405 is a delete marker where the answer says so, or on a named version's HEAD; else a server lacks the call."""
+    """A 405 is a delete marker where a header says so, or on a named version's HEAD; else the server lacks the call."""
     marker = failure.headers.get("x-amz-delete-marker") == "true" or (failure.action == "HeadObject" and versioned)
     if is_gone(failure) and (failure.status != 405 or marker):
         raise _VanishedError from failure

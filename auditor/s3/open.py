@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from auditor.aws.connection import Connection
-from auditor.s3 import bucket as bucketfacts
+from auditor.s3.bucket import open_reader
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import ENGINES
@@ -19,7 +19,7 @@ from auditor.s3.rate import RateLimit
 async def open_in_its_region(engine: str, connection: Connection) -> AsyncIterator[Engine]:
     """engine: a name of ENGINES. Raises BucketError where there is no such bucket, or not in connection.region."""
     caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1))
-    with bucketfacts.open_reader(connection, caller) as reader:
+    with open_reader(connection, caller) as reader:
         region = await reader.region(connection.region)
     if isinstance(region, str):
         connection = replace(connection, region=region)

@@ -8,37 +8,43 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 BURST_SECONDS: Final = 0.05
-"""How much unused time the rate keeps: small, so that a pause is never followed by a surge."""
+"""So many seconds of unused calls are made up for after a pause: few, so that no surge follows it."""
 
 SETTLING_SECONDS: Final = 0.25
-"""So long after the rate fell, refusals are those of calls that were under way."""
+"""Refusals within this time after the rate fell belong to calls that were sent before."""
 
-LOOK_SECONDS: Final = 0.25
-FEW: Final = 0.01
-FEWEST: Final = 3
-"""Refusals up to this share of the calls, or by chance some more, say nothing of the rate: S3 has some at all times."""
+INTERVAL_SECONDS: Final = 0.25
+"""Answers and refusals are counted over intervals of this length."""
 
-SHARE: Final = 0.7
-FIRST_SHARE: Final = 0.5
-"""Of what S3 has answered; what is left is for what it had kept in reserve to come back."""
+TOLERATED_SHARE: Final = 0.01
+TOLERATED_REFUSALS: Final = 3
+"""S3 refuses some calls at all times. Refusals up to this share of the calls, or this number, or by chance some more,
+do not lower the rate."""
 
-RISE: Final = 0.005
+FALL_TO: Final = 0.7
+FIRST_FALL_TO: Final = 0.5
+"""The rate falls to this share of the calls that S3 answered a second; the rest lets its reserve recover."""
+
+RISE_SHARE: Final = 0.005
 LEAST_RISE: Final = 0.5
-"""By this share, or so many calls a second, the rate rises at each look; by as much more for each HASTE_SECONDS."""
+"""The rate rises by this share, or by so many calls a second, after each interval without refusals.
 
-HASTE_SECONDS: Final = 5.0
-SLOWEST: Final = 40.0
-"""Calls a second, unless the user's ceiling is lower; a server that gives fewer has the calls in flight reduced."""
+It rises by as much more for each ACCELERATION_SECONDS since it fell.
+"""
+
+ACCELERATION_SECONDS: Final = 5.0
+LOWEST_RATE: Final = 40.0
+"""Calls a second below which the rate does not fall; ConcurrencyLimit slows down for a server that gives fewer."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class RateLimit:
-    """At most `per_second` calls a second, first come, first served; None: as many as are answered.
+    """At most `per_second` calls a second, first come, first served; None: no ceiling until S3 refuses calls.
 
-    When S3 refuses more than a few, the rate becomes a little less than what it answered, and rises slowly until that
-    happens again: whoever sends more is refused the rest, and so are the bucket's own users.
+    When S3 refuses more than a few calls, the rate falls a little below the rate of its answers, and rises slowly until
+    S3 refuses again. A higher rate would only be refused, and the bucket's own users with it.
     """
 
     def __init__(
@@ -50,21 +56,21 @@ class RateLimit:
         self._clock = clock
         self._sleep = sleep
         now = clock()
-        self._next = now - BURST_SECONDS  # begin as after a pause
+        self._next_turn = now - BURST_SECONDS  # begin as after a pause
         self._fell_at: float | None = None
-        self._waited = False
-        # Counted since the last look, and in the time between that one and the one before.
-        self._since, self._answers, self._refusals = now, 0, 0
-        self._before, self._answers_before, self._refusals_before = now, 0, 0
+        self._calls_waited = False
+        # Counts of the present interval, and of the one before it.
+        self._begun_at, self._answers, self._refusals = now, 0, 0
+        self._previous_begun_at, self._previous_answers, self._previous_refusals = now, 0, 0
 
     @property
     def limited(self) -> bool:
-        """There is a ceiling, S3's or the user's; without one nobody needs to take a turn."""
+        """Whether there is a ceiling, S3's or the user's; without one no call needs to take a turn."""
         return self._interval > 0
 
     @property
     def per_second(self) -> float:
-        """Calls a second at this moment; infinite where nothing limits them."""
+        """Calls a second at present; infinite without a ceiling."""
         return self._rate
 
     async def take(self) -> None:
@@ -73,52 +79,56 @@ class RateLimit:
             await self._sleep(wait)
 
     def turn(self) -> float:
-        """Seconds until this call's turn, which is taken."""
+        """Take the next turn; returns the seconds until it."""
         now = self._clock()
-        turn = max(self._next, now - BURST_SECONDS)
-        self._next = turn + self._interval
+        turn = max(self._next_turn, now - BURST_SECONDS)
+        self._next_turn = turn + self._interval
         if turn <= now:
             return 0.0
-        self._waited = True
+        self._calls_waited = True
         return turn - now
 
     def answered(self, now: float) -> None:
-        """A call was answered, and not refused."""
+        """Count a call that S3 answered without throttling."""
         self._answers += 1
-        if now >= self._since + LOOK_SECONDS:
-            self._look(now)
+        if now >= self._begun_at + INTERVAL_SECONDS:
+            self._end_interval(now)
 
     def refused(self, now: float) -> None:
-        """S3 asked for fewer calls."""
+        """Count a call that S3 throttled, and lower the rate where there were too many."""
         self._refusals += 1
         if self._fell_at is not None and now < self._fell_at + SETTLING_SECONDS:
             return
-        answers, refusals = self._answers_before + self._answers, self._refusals_before + self._refusals
-        few = FEW * (answers + refusals)
-        if refusals >= max(FEWEST, few + 2.0 * few**0.5):
-            self._fall(now, answers)
-        elif now >= self._since + LOOK_SECONDS:
-            self._look(now)
+        answers, refusals = self._previous_answers + self._answers, self._previous_refusals + self._refusals
+        tolerated = TOLERATED_SHARE * (answers + refusals)
+        if refusals >= max(TOLERATED_REFUSALS, tolerated + 2.0 * tolerated**0.5):
+            self._lower(now, answers)
+        elif now >= self._begun_at + INTERVAL_SECONDS:
+            self._end_interval(now)
 
-    def _fall(self, now: float, answers: int) -> None:
-        seconds = now - self._before
-        answered = answers / seconds if seconds > 0 else SLOWEST
-        # The first refusals come when what S3 had kept in reserve is used up: until then it answered more than it can.
-        share = FIRST_SHARE if self._fell_at is None else SHARE
-        self._set(max(SLOWEST, share * min(self._rate, answered)))
+    def _lower(self, now: float, answers: int) -> None:
+        seconds = now - self._previous_begun_at
+        answered = answers / seconds if seconds > 0 else LOWEST_RATE
+        # The first refusals come when S3's reserve is used up. Until then it answered more than it can in the long run.
+        share = FIRST_FALL_TO if self._fell_at is None else FALL_TO
+        self._set(max(LOWEST_RATE, share * min(self._rate, answered)))
         self._fell_at = now
-        self._next = max(self._next, now)
-        self._since = self._before = now
-        self._answers = self._refusals = self._answers_before = self._refusals_before = 0
+        self._next_turn = max(self._next_turn, now)
+        self._begun_at = self._previous_begun_at = now
+        self._answers = self._refusals = self._previous_answers = self._previous_refusals = 0
 
-    def _look(self, now: float) -> None:
-        """Rise, if calls have waited for the rate and none was refused; and count anew."""
-        if self._fell_at is not None and self._waited and not self._refusals:
-            haste = 1.0 + (now - self._fell_at) / HASTE_SECONDS
-            self._set(self._rate + haste * max(LEAST_RISE, RISE * self._rate))
-        self._waited = False
-        self._before, self._answers_before, self._refusals_before = self._since, self._answers, self._refusals
-        self._since, self._answers, self._refusals = now, 0, 0
+    def _end_interval(self, now: float) -> None:
+        """Raise the rate if calls waited for it and none was refused; then count anew."""
+        if self._fell_at is not None and self._calls_waited and not self._refusals:
+            acceleration = 1.0 + (now - self._fell_at) / ACCELERATION_SECONDS
+            self._set(self._rate + acceleration * max(LEAST_RISE, RISE_SHARE * self._rate))
+        self._calls_waited = False
+        self._previous_begun_at, self._previous_answers, self._previous_refusals = (
+            self._begun_at,
+            self._answers,
+            self._refusals,
+        )
+        self._begun_at, self._answers, self._refusals = now, 0, 0
 
     def _set(self, per_second: float) -> None:
         self._rate = min(self._ceiling, per_second)

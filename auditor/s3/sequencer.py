@@ -1,4 +1,4 @@
-"""The order of S3's events of one key, as their sequencers tell it."""
+"""Order S3's events of one key by their sequencers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _HEXADECIMAL: Final = re.compile(r"[0-9A-Fa-f]+\Z")
 
 
 def is_sequencer(text: str) -> bool:
-    """Whether it is 1 to 64 hexadecimal digits; S3's have 16 to 18."""
+    """Whether the text is 1 to 64 hexadecimal digits; S3's sequencers have 16 to 18."""
     return len(text) <= MAX_LENGTH and _HEXADECIMAL.match(text) is not None
 
 
 def sort_key(sequencer: str) -> str:
-    """What sorts as the events happened; equal for two spellings of one sequencer.
+    """A text that sorts in the order of the events; equal for two spellings of one sequencer.
 
     S3's rule: pad the shorter one with zeros on the right, then compare as text (S3 User Guide,
-    notification-content-structure). Upper and lower case are one. Meaningless between different keys.
+    notification-content-structure). Case does not matter. Sequencers of different keys cannot be compared.
     """
     return sequencer.upper().rstrip("0")
 

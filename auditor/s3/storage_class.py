@@ -12,16 +12,16 @@ _CHARGED: Final = {
     "ONEZONE_IA": _RETRIEVAL,
     "GLACIER_IR": _RETRIEVAL,
 }
-"""A restored archive is not here: its retrieval was paid with the restore (S3 User Guide, "Understanding and managing
+"""Restored archives are absent: their retrieval is paid with the restore (S3 User Guide, "Understanding and managing
 Amazon S3 storage classes")."""
 
 _MONITORED: Final = 128 * 1024
 
 
 def charged(storage_class: str | None, size: int | None = None) -> str | None:
-    """Why reading an object of this class costs, in words; None where it does not. None as class is STANDARD.
+    """Why it costs extra to read an object of this class, in words; None where it does not. Class None is STANDARD.
 
-    size: bytes; Intelligent-Tiering never moves an object of less than 128 KB, so that reading it changes nothing.
+    size: bytes; Intelligent-Tiering never moves an object of less than 128 KB, so a read changes nothing.
     """
     if storage_class == "INTELLIGENT_TIERING" and size is not None and size < _MONITORED:
         return None

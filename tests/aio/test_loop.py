@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from auditor.aio.loop import YOUNG, new_loop, run
+from auditor.aio.loop import COLLECT_AFTER, new_loop, run
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def test_result_and_error_are_those_of_the_coroutine() -> None:
         run(fail())
 
 
-@pytest.mark.parametrize(("before", "after"), [(700, YOUNG), (2 * YOUNG, 2 * YOUNG), (0, 0)])
+@pytest.mark.parametrize(("before", "after"), [(700, COLLECT_AFTER), (2 * COLLECT_AFTER, 2 * COLLECT_AFTER), (0, 0)])
 def test_cycles_are_looked_for_less_often_unless_somebody_has_decided_that(before: int, after: int) -> None:
     _, *older = gc.get_threshold()
     gc.set_threshold(before, *older)

@@ -30,7 +30,7 @@ _LOST: Final = (aiohttp.ClientError,)
 
 
 class _OneHop:
-    """An aiohttp session that follows no Location, and knows whom it speaks to."""
+    """An aiohttp session that follows no redirect and verifies the server's certificate."""
 
     def __init__(self, session: Any, tls: ssl.SSLContext) -> None:
         self._session = session
@@ -41,8 +41,10 @@ class _OneHop:
 
 
 class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
-    """The SDK's own follows a redirect to any host, session token included, and believes what that host answers;
-    behind a proxy it verifies no certificate."""
+    """The SDK's own session follows a redirect to any host, sends the session token there and believes the answer.
+
+    Behind a proxy it verifies no certificate.
+    """
 
     def __init__(self, *arguments: Any, tls: ssl.SSLContext, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -53,7 +55,7 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
 
 
 class Aioboto3Body:
-    """aiobotocore's StreamingBody; raises CallFailed Malformed for a reply that does not say what it is."""
+    """aiobotocore's StreamingBody; raises CallFailed Malformed for a reply without a length or an ETag."""
 
     def __init__(self, reply: Any, span: Span | None) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
@@ -90,10 +92,10 @@ class Aioboto3Engine:
 
     @property
     def open_connections(self) -> int:
-        return 0  # the SDK does not tell
+        return 0  # the SDK does not count them
 
     def keep_idle(self, connections: int) -> None:
-        pass  # the SDK's pool is its own
+        pass  # the SDK manages its pool itself
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         method, arguments = self._requests.listing(query, position)

@@ -1,4 +1,4 @@
-"""What an engine is: the client that makes the calls, one attempt each, for one bucket."""
+"""The interface of an engine: the client that makes S3's calls for one bucket, one attempt each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the next page starts: ListObjectsV2's continuation token, or ListObjectVersions' two markers."""
+    """The start of the next page: ListObjectsV2's continuation token, or ListObjectVersions' two markers."""
 
     token: str | None = None
     key_marker: str | None = None
@@ -24,7 +24,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """What to list. start_after: whole key, exclusive. versions: ListObjectVersions instead of ListObjectsV2."""
+    """A listing. start_after: a whole key, exclusive. versions: ListObjectVersions instead of ListObjectsV2."""
 
     prefix: str = ""
     start_after: str | None = None
@@ -56,10 +56,10 @@ class Span:
 
 
 class Body(Protocol):
-    """An object's bytes, or a span of them, on their way. length: Content-Length, bytes. etag: without quotes.
+    """The bytes of an object, or of a span of it, as they arrive. length: Content-Length. etag: without quotes.
 
-    stored: digests of the whole object that S3 keeps and told with the answer, algorithm ("sha256", "crc64nvme") to
-    lower-case hex; composite ones are none. Empty with a span.
+    stored: S3's own checksums of the whole object, by algorithm ("sha256", "crc64nvme"), lower-case hex; no composite
+    ones. Empty with a span.
     """
 
     @property
@@ -69,10 +69,10 @@ class Body(Protocol):
     @property
     def stored(self) -> Mapping[str, str]: ...
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer from its start with what comes next; returns how many bytes it has now.
+        """Fill the buffer from its start with the next bytes, and return their number.
 
-        Fewer than its length only where the body ends, 0 when nothing is left. Raises CallFailed when the connection
-        breaks; bytes that had come by then are in the buffer, and `CallFailed.read` says how many.
+        The number is less than the buffer's length at the body's end only, and 0 after it. Raises CallFailed when the
+        connection breaks; the buffer then has `CallFailed.read` bytes.
         """
         ...
 
@@ -86,11 +86,11 @@ class Engine(Protocol):
 
     @property
     def open_connections(self) -> int:
-        """That stand open for ACLs and HEADs, and need no handshake; 0 where that cannot be told."""
+        """Open connections for ACLs and HEADs, which need no handshake; 0 where the engine cannot count them."""
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Leave at most so many of them open for the next run, where that can be said."""
+        """Leave at most so many connections open for the next run, where the engine can."""
         ...
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page: ...
@@ -104,9 +104,10 @@ class Engine(Protocol):
     def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AbstractAsyncContextManager[Body]:
-        """The object, or a span of it: VersionId when given, and If-Match when `etag` is given (412 when it was
-        overwritten). A span beyond the object's end fails with InvalidRange, and an answer that is another span's is
-        Malformed."""
+        """The object, or a span of it. etag: sent as If-Match; S3 answers 412 where the object was overwritten.
+
+        A span beyond the object's end fails with InvalidRange, an answer with another span as Malformed.
+        """
         ...
 
 

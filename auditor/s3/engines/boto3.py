@@ -19,11 +19,11 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
 
 PIECE: Final = 64 * 1024
-"""Bytes that are read at once: of the piece in which a connection breaks, the SDK gives us none."""
+"""Bytes to read at once; when the connection breaks, the SDK loses the bytes of the piece being read."""
 
 
 class Boto3Body:
-    """A StreamingBody read in the engine's threads; CallFailed Malformed for a reply that does not say what it is."""
+    """A StreamingBody read in the engine's threads; CallFailed Malformed for a reply without a length or an ETag."""
 
     def __init__(self, reply: Any, span: Span | None, run: Callable[..., Any]) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
@@ -64,10 +64,10 @@ class Boto3Engine:
 
     @property
     def open_connections(self) -> int:
-        return 0  # the SDK does not tell
+        return 0  # the SDK does not count them
 
     def keep_idle(self, connections: int) -> None:
-        pass  # the SDK's pool is its own
+        pass  # the SDK manages its pool itself
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         method, arguments = self._requests.listing(query, position)

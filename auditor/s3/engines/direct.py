@@ -1,4 +1,4 @@
-"""Engine `direct`: plain HTTPS requests that we sign, one connection pool, and no SDK between a call and its answer."""
+"""Engine `direct`: plain HTTPS requests that we sign ourselves, without an SDK."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from auditor.s3.http.base import (
 from auditor.s3.http.transport import HttpTransport, ThinStreams
 
 SKEW_SECONDS: Final = 240.0
-"""S3 refuses a request that is more than fifteen minutes off; a clock that is off by so many seconds is set right."""
+"""A clock that is wrong by so many seconds is corrected; S3 refuses a request that is fifteen minutes off."""
 PAGES_AT_ONCE: Final = 2
 SECRETS: Final = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"})
 _LONGEST_CODE: Final = 100
@@ -50,7 +50,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class DirectBody:
-    """A GetObject's bytes; raises CallFailed Malformed for an answer that does not say what it is."""
+    """The bytes of a GetObject; raises CallFailed Malformed for an answer without a length or an ETag."""
 
     def __init__(self, stream: Stream, span: Span | None) -> None:
         content_range = stream.headers.get(b"content-range")
@@ -69,9 +69,9 @@ class DirectBody:
 
 
 class DirectEngine:
-    """Signs each request with the credentials of its moment.
+    """Signs each request with the current credentials.
 
-    Three transports: `small` for ACLs and HEADs, `pages` for listings, `large` for objects' bodies.
+    It has three transports: `small` for ACLs and HEADs, `pages` for listings, `large` for object bodies.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class DirectEngine:
         self._small = small
         self._pages = pages
         self._large = large
-        self._behind = 0.0
+        self._clock_behind = 0.0
         common = [("user-agent", f"s3-auditor/{__version__}")]
         if connection.expected_owner:
             common.append(("x-amz-expected-bucket-owner", connection.expected_owner))
@@ -156,16 +156,16 @@ class DirectEngine:
         except TransportError as error:
             raise lost(action, error) from error
         if answer.status != 200:
-            raise await self._set_right(_failure(action, answer), behind)
+            raise await self._renewed(_failure(action, answer), behind)
         return answer
 
     def _signed(
         self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs
     ) -> tuple[Request, float]:
-        """The request, and by how many seconds its time was set right."""
+        """The request, and the seconds by which the clock was corrected in it."""
         try:
             path = self._bucket_path + encode_key(key)
-            behind = self._behind
+            behind = self._clock_behind
             signed = self._signer.sign(credentials, method, self._host, path, query, extra, time.time() + behind)
         except UnsignableError as error:
             raise _unsignable(action, error) from error
@@ -176,19 +176,19 @@ class DirectEngine:
         with transport_errors("GetObject"):
             count = await stream.readinto(buffer)
         answer = Response(stream.status, stream.reason, stream.headers, bytes(buffer[:count]))
-        return await self._set_right(_failure("GetObject", answer), behind)
+        return await self._renewed(_failure("GetObject", answer), behind)
 
-    async def _set_right(self, failure: CallFailed, signed_behind: float) -> CallFailed:
-        """The failure; or one that is worth another try, where what S3 refused was renewed: credentials, or the clock.
+    async def _renewed(self, failure: CallFailed, signed_behind: float) -> CallFailed:
+        """The failure, or a transient one where the cause is mended: new credentials, or a corrected clock.
 
-        A HEAD's 403 has no code: there the answer's date has to tell.
+        A HEAD's 403 has no code; there the answer's Date must show that the clock is wrong.
         """
         if failure.code in EXPIRED and await self._credentials.renewed():
             return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
         if failure.status == 403 and failure.code in ("RequestTimeTooSkewed", "403"):
             behind = _behind(failure)
             if behind is not None and abs(behind - signed_behind) >= SKEW_SECONDS:
-                self._behind = behind
+                self._clock_behind = behind
                 return CallFailed(failure.action, CLOCK_SET, failure.status, failure.message, failure.headers)
         return failure
 
@@ -209,7 +209,7 @@ def _unsignable(action: str, error: UnsignableError) -> CallFailed:
 
 
 def _failure(action: str, answer: Response) -> CallFailed:
-    """A HEAD's answer has no body: its code is the status."""
+    """The failed call. A HEAD's answer has no body, so its code is the status."""
     code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
     return CallFailed(
         action,
@@ -221,7 +221,7 @@ def _failure(action: str, answer: Response) -> CallFailed:
 
 
 def _behind(failure: CallFailed) -> float | None:
-    """Seconds by which this machine's clock is behind the server's, by the answer's Date."""
+    """Seconds by which this machine's clock is behind the Date of the answer."""
     try:
         return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
     except (KeyError, ValueError, TypeError):
@@ -235,7 +235,7 @@ def lost(action: str, error: TransportError) -> CallFailed:
 
 @contextmanager
 def transport_errors(action: str) -> Iterator[None]:
-    """What the transport raises leaves as a failed call."""
+    """Turn the transport's errors into CallFailed."""
     try:
         yield
     except TransportError as error:
@@ -244,7 +244,7 @@ def transport_errors(action: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """An engine with as many connections as the connection's concurrency, for small answers and for bodies each."""
+    """An engine with as many connections as the concurrency, for small answers and again for bodies."""
     origin, server, credentials = await asyncio.to_thread(_prepare, connection)
     small: Transport
     pages: Transport
@@ -254,9 +254,9 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 
         small = pages = large = AiohttpTransport(server)
     else:
-        # Many at once: an ACL is no larger, and a server that says otherwise shall not fill the memory.
+        # Many answers are held at once. An ACL is no larger, and a server that claims so must not fill the memory.
         small = HttpTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
-        # A connection's buffers keep the size of what went through: pages of half a megabyte shall not go through all.
+        # A connection's buffers grow with its answers and stay: only a few connections carry pages of half a megabyte.
         pages = HttpTransport(replace(server, connections=PAGES_AT_ONCE))
         large = ThinStreams(server)
     try:
@@ -267,14 +267,14 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 
 
 def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
-    """All that reads files; raises UsageError or CredentialsError for settings that cannot be."""
-    origin, server = _place(connection, _surroundings())
+    """All that reads files; raises UsageError or CredentialsError for settings that do not work."""
+    origin, server = _located(connection, _environment())
     return origin, server, CredentialSource(connection.profile)
 
 
 @lru_cache(maxsize=32)
-def _place(connection: Connection, surroundings: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
-    """Found once for all runs of a process, for it costs as much CPU as hundreds of calls."""
+def _located(connection: Connection, environment: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
+    """Cached for all runs of a process: it costs as much CPU as hundreds of calls."""
     origin = resolve_endpoint(connection)
     return origin, Server(
         host=origin.host,
@@ -288,8 +288,8 @@ def _place(connection: Connection, surroundings: frozenset[tuple[str, str]]) -> 
     )
 
 
-def _surroundings() -> frozenset[tuple[str, str]]:
-    """The variables that the SDK's configuration, the proxies and the certificates may depend on; no secrets."""
+def _environment() -> frozenset[tuple[str, str]]:
+    """The variables that the SDK's configuration, the proxies and the certificates depend on; no secrets."""
     return frozenset(
         (name, value)
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""From the headers of an answer to our facts, pure; what S3 says of an object is read in one pass over what it sent."""
+"""Parse the headers of an answer into a Head, in one pass; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _META: Final = b"x-amz-meta-"
 
 
 def text(value: bytes) -> str:
-    """A header as it was sent: UTF-8, or Latin-1 where it is not that (RFC 9110)."""
+    """A header's value: UTF-8, or Latin-1 where it is no UTF-8 (RFC 9110)."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -28,7 +28,7 @@ def _unquoted(value: str) -> str:
 
 
 def _number(value: str) -> int:
-    """Of ASCII digits; an int's own reading takes every script's."""
+    """A number in ASCII digits; int() takes the digits of every script."""
     return int(value.encode("ascii"))
 
 
@@ -50,7 +50,7 @@ _CONVERTED: Final[Mapping[bytes, tuple[str, Callable[[str], Any]]]] = {
     b"x-amz-tagging-count": ("tag_count", _number),
     b"x-amz-object-lock-retain-until-date": ("object_lock_retain_until_date", _iso_date),
 }
-"""HeadObject's members that are more than text by their header (HeadObject, S3 API reference)."""
+"""By header: HeadObject's members that are not text, and how to convert them (HeadObject, S3 API reference)."""
 _TEXTS: Final[Mapping[bytes, str]] = {
     b"content-type": "content_type",
     b"content-encoding": "content_encoding",
@@ -77,7 +77,7 @@ _TEXTS: Final[Mapping[bytes, str]] = {
     b"x-amz-archive-status": "archive_status",
     b"x-amz-expiration": "expiration",
 }
-"""Those that are text."""
+"""By header: HeadObject's members that are text."""
 _PLACES: Final[Mapping[str, int]] = {field.name: place for place, field in enumerate(fields(Head))}
 _ETAG, _LENGTH, _METADATA = (_PLACES[name] for name in ("etag", "content_length", "metadata"))
 _TEXT_AT: Final[Mapping[bytes, int]] = {header: _PLACES[member] for header, member in _TEXTS.items()}
@@ -87,7 +87,7 @@ _CONVERTED_AT: Final[Mapping[bytes, tuple[int, Callable[[str], Any]]]] = {
 
 
 def head(headers: Headers) -> Head:
-    """HeadObject's answer; raises CallFailed Malformed without an ETag or a length, or for a number that is none."""
+    """HeadObject's answer; raises CallFailed Malformed for a missing ETag or length, and for a bad number or date."""
     try:
         values = _values(headers, bytes.decode)
     except UnicodeDecodeError:
@@ -97,7 +97,7 @@ def head(headers: Headers) -> Head:
 
 
 def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
-    """The values of Head's fields, in their order: thirty arguments take half as long without their names."""
+    """The values of Head's fields in order: thirty positional arguments take half as long as named ones."""
     metadata: dict[str, str] = {}
     values: list[Any] = [None] * len(_PLACES)
     values[_METADATA] = metadata

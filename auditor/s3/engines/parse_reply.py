@@ -1,4 +1,4 @@
-"""From botocore's parsed replies to our facts, pure; a reply without a required element is Malformed."""
+"""Turn botocore's replies into our facts, pure; a reply without a required element is Malformed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auditor.s3.engines.base import ListQuery, Page, Position, Span
 Reply = Mapping[str, Any]
 
 PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_CONTROL"})
-"""All that a grant can give (Grant, S3 API reference)."""
+"""All permissions of a grant (Grant, S3 API reference)."""
 
 
 def iso(moment: Any) -> str:
@@ -42,7 +42,7 @@ def required(action: str, reply: Reply, name: str) -> Any:
 def acl(action: str, reply: Reply) -> Acl:
     """GetObjectAcl and GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission.
 
-    Blanks around a value are an XML writer's layout: with them everyone would be nobody that we know.
+    Blanks around a value are the layout of an XML writer; with them the URI of AllUsers would not be recognised.
     """
     owner = required(action, required(action, reply, "Owner"), "ID")
     return Acl(str(owner).strip(), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
@@ -55,7 +55,7 @@ def _grant(action: str, grant: Reply) -> Grant:
         raise CallFailed(action, "Malformed", 200, "a grantee without ID or URI")
     permission = str(required(action, grant, "Permission")).strip()
     if permission not in PERMISSIONS:
-        # No rule would find anything in it.
+        # No rule would match it.
         raise CallFailed(action, "Malformed", 200, f"{permission[:40]!r} is no permission")
     return Grant(name, permission)
 
@@ -93,12 +93,12 @@ _HEAD_MEMBERS = {
 
 
 def as_sent(text: str) -> str:
-    """A header as it was sent, but for the blanks around it, which mean nothing (RFC 9110)."""
+    """A header without the blanks around it, which mean nothing (RFC 9110)."""
     return text.strip(" \t")
 
 
 def from_latin_1(text: str) -> str:
-    """A header that http.client has read as Latin-1, as the UTF-8 that it is."""
+    """A header that http.client decoded as Latin-1, decoded as UTF-8 where it is that."""
     if text.isascii():
         return as_sent(text)
     try:
@@ -108,9 +108,9 @@ def from_latin_1(text: str) -> str:
 
 
 def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
-    """HeadObject. `Expires` is taken as S3 sent it, for a date that nobody can parse is still a fact.
+    """HeadObject. `Expires` stays as S3 sent it, for a date that cannot be parsed is a fact too.
 
-    text: makes of a header, as the SDK gives it, what S3 sent.
+    text: restores a header that the SDK has decoded.
     """
     found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
     members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
@@ -125,7 +125,7 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
 
 
 def check_span(content_range: str | None, span: Span | None) -> None:
-    """Raises CallFailed Malformed where the bytes that come are not those that were asked for: they would be hashed."""
+    """Raises CallFailed Malformed where the answer has another span than the request: we would hash wrong bytes."""
     if span is None:
         if content_range is None:
             return
@@ -148,9 +148,9 @@ def page(query: ListQuery, reply: Reply) -> Page:
 
 
 def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
-    """S3 writes a space as "+" there, as forms do; a server that ignores EncodingType does not say `url`.
+    """Decodes the keys of a listing. With EncodingType `url` S3 writes a space as "+", as forms do.
 
-    A key that is not UTF-8 is refused: with its bytes replaced it would name another object, or none.
+    A key that is not UTF-8 is refused: with replaced bytes it would name another object, or none.
     """
 
     def decode(text: str) -> str:

@@ -1,4 +1,4 @@
-"""From the XML of an answer to our facts, pure; errors too. What is required of a reply is said in replies.py alone."""
+"""Parse the XML of an answer into our facts and errors, pure; parse_reply.py checks the required elements."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from auditor.s3.engines.base import ListQuery, Page
 from auditor.s3.engines.parse_headers import malformed
 
 UNREADABLE: Final = "500"
-"""The code of a 200 whose body is no XML, as the SDKs give it: it is tried again."""
+"""The code of a 200 whose body is no XML, as in the SDKs: the call is retried."""
 LARGEST_ACL: Final = 2 * 1024 * 1024
-"""Bytes of an ACL or of an error; S3's hundred grants take about 30 KiB. Parsed, a body takes up to 50 times its size.
-"""
+"""Bytes of an ACL or an error document; S3's hundred grants take about 30 KiB. Parsed, they take 50 times that."""
 _LARGEST_CACHED: Final = 8 * 1024
 
 
@@ -36,7 +35,7 @@ def page(query: ListQuery, body: bytes) -> Page:
             elif name == "DeleteMarker":
                 reply["DeleteMarkers"].append(_entry(child))
             elif name in reply and name != "CommonPrefixes":
-                raise _twice(name)
+                raise _repeated(name)
             elif name == "IsTruncated":
                 reply[name] = _boolean(name, child)
             else:
@@ -69,8 +68,8 @@ def _entry(element: Element) -> dict[str, Any]:
 
 
 def acl(action: str, body: bytes) -> Acl:
-    """GetObjectAcl; raises CallFailed. Most objects of a bucket have the very same ACL: it is then parsed once."""
-    return _same_acl(action, body) if len(body) <= _LARGEST_CACHED else _acl(action, body)
+    """GetObjectAcl; raises CallFailed. Most objects of a bucket have equal ACLs, which are parsed once."""
+    return _cached_acl(action, body) if len(body) <= _LARGEST_CACHED else _acl(action, body)
 
 
 def _acl(action: str, body: bytes) -> Acl:
@@ -91,11 +90,11 @@ def _acl(action: str, body: bytes) -> Acl:
     return replies.acl(action, reply)
 
 
-_same_acl = lru_cache(maxsize=512)(_acl)
+_cached_acl = lru_cache(maxsize=512)(_acl)
 
 
 def _grant(element: Element) -> dict[str, Any]:
-    """Raises ValueError for what is no grant: it would be nobody's."""
+    """Raises ValueError for another element than a Grant: it would be read as a grant without a grantee."""
     if _name(element) != "Grant":
         raise ValueError(f"{_name(element)[:20]} stands where a Grant should")
     _check_once(element)
@@ -110,21 +109,21 @@ def _texts(element: Element) -> dict[str, str]:
 
 
 def _check_once(element: Element) -> None:
-    """Raises ValueError for a part that is there twice: one would hide the other. A list of algorithms may be."""
+    """Raises ValueError for a repeated element, which would hide the first; ChecksumAlgorithm may repeat."""
     seen: set[str] = set()
     for child in element:
         name = _name(child)
         if name in seen and name != "ChecksumAlgorithm":
-            raise _twice(name)
+            raise _repeated(name)
         seen.add(name)
 
 
-def _twice(name: str) -> ValueError:
+def _repeated(name: str) -> ValueError:
     return ValueError(f"{name[:40]} is there twice")
 
 
 def error_of(body: bytes) -> tuple[str, str]:
-    """Code and message of an error document; both empty where the body is none."""
+    """Code and message of an error document; both empty for any other body."""
     if len(body) > LARGEST_ACL:
         return "", ""
     try:
@@ -135,7 +134,7 @@ def error_of(body: bytes) -> tuple[str, str]:
 
 
 def _root(action: str, body: bytes) -> Element:
-    """The document's root; raises CallFailed for a body that is none, and for an error that came as a 200."""
+    """The document's root; raises CallFailed for a body that is no XML, and for an error that came with status 200."""
     if not body:
         raise malformed(action, "the answer is empty")
     try:

@@ -1,4 +1,4 @@
-"""The query strings of the listings, the same as the SDKs send."""
+"""The arguments of each request: the query of a listing on the wire, and botocore's arguments."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from auditor.s3.engines.base import ListQuery, Position, Span
 
 def listing_query(query: ListQuery, position: Position | None) -> list[tuple[str, str]]:
     """Names and values of ListObjectsV2's or ListObjectVersions' query, not encoded (S3 API reference)."""
-    asked = [("encoding-type", "url"), ("max-keys", str(query.page_size)), ("prefix", query.prefix)]
+    pairs = [("encoding-type", "url"), ("max-keys", str(query.page_size)), ("prefix", query.prefix)]
     if query.versions:
-        return [*asked, ("versions", ""), *_markers(query, position)]
-    asked += [("list-type", "2"), ("fetch-owner", "true")]
+        return [*pairs, ("versions", ""), *_markers(query, position)]
+    pairs += [("list-type", "2"), ("fetch-owner", "true")]
     if position is not None:
-        asked.append(("continuation-token", position.token or ""))
+        pairs.append(("continuation-token", position.token or ""))
     elif query.start_after is not None:
-        asked.append(("start-after", query.start_after))
-    return asked
+        pairs.append(("start-after", query.start_after))
+    return pairs
 
 
 def _markers(query: ListQuery, position: Position | None) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The transport on aiohttp: the reference that the thin one is compared with, and the one for proxies and streams."""
+"""The transport on aiohttp: for proxies, and the reference that our own transports are compared with."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from auditor.s3.http.delivery import Flow
 from auditor.s3.http.request import request_bytes
 
 NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that aiohttp would add to those that are signed."""
-LONGER: Final = 1.25
-"""Times the time-out for the next bytes. Where the chunks of a body go wrong after its head, aiohttp (3.14) stops its
-own clock and waits for ever; this one ends that, and is never the first to ring for a server that is silent.
+"""Headers that aiohttp must not add to the signed ones."""
+PATIENCE: Final = 1.25
+"""Our timeout for the next bytes is so many times aiohttp's. Where a chunked body breaks after its head, aiohttp (3.14)
+stops its own timer and waits for ever; ours ends that wait, and comes later than aiohttp's for a silent server.
 """
 
 
 class AiohttpTransport:
     """Made in a running loop. `resent` counts requests that were sent again.
 
-    aiohttp itself sends a GET once more when any connection, a new one too, ends before an answer's head, and tells
-    nobody; the middleware here stands before that and does as the thin transport does. What it cannot see: an interim
-    answer before the end; of a reset, whether a part of the head had come; whether the second connection is a new one.
+    aiohttp itself silently sends a GET again when any connection, even a new one, ends before an answer's head. The
+    middleware here does it before aiohttp, by the rule of our own transports. It cannot see an interim answer before
+    the end, whether part of the head came before a reset, nor whether the second connection is a new one.
     """
 
     def __init__(self, server: Server) -> None:
         self._origin = f"{'http' if server.tls is None else 'https'}://{_bracketed(server.host)}:{server.port}"
         self._proxy = server.proxy
-        self._silence = server.read_timeout * LONGER
+        self._read_limit = server.read_timeout * PATIENCE
         self._limit = server.answer_timeout
         self._slowest = server.least_rate, server.slow_seconds
         self.resent = 0
@@ -74,13 +74,13 @@ class AiohttpTransport:
 
     @property
     def open_connections(self) -> int:
-        return 0  # aiohttp does not tell
+        return 0  # aiohttp does not count them
 
     def keep_idle(self, connections: int) -> None:
-        pass  # it closes them itself when they were idle for a time
+        pass  # aiohttp closes idle connections itself
 
     async def send(self, request: Request) -> Response:
-        """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
+        """The complete answer; raises TransportError, and ValueError for text that would change the request."""
         async with self.stream(request) as stream:
             with _errors():
                 async with asyncio.timeout(self._limit):
@@ -89,7 +89,7 @@ class AiohttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:
-        """The answer's head, and its body on the way; a connection left in mid-body is closed."""
+        """The answer, while its body arrives; a connection is closed where the body is not read to its end."""
         request_bytes(request)
         limit = asyncio.timeout(None)
         connection = SimpleNamespace(reused=False, limit=limit)
@@ -106,7 +106,7 @@ class AiohttpTransport:
                 )
         try:
             with _errors():
-                stream = AiohttpStream(response, self._silence, Flow(*self._slowest))
+                stream = AiohttpStream(response, self._read_limit, Flow(*self._slowest))
             yield stream
         finally:
             response.release()
@@ -121,7 +121,7 @@ class AiohttpTransport:
         await self._timed(session, context, _)
 
     async def _timed(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-        """The wait for a place is over. aiohttp has no limit for a proxy's word, nor for a head that comes in drops."""
+        """Start the time limit of the head. aiohttp has none for a proxy's answer, nor for a head that trickles in."""
         context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._limit)
 
     def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
@@ -139,9 +139,9 @@ class AiohttpTransport:
 
 
 class AiohttpStream:
-    """An answer whose body is still on its way; raises TransportError for one that is no answer."""
+    """An answer whose body is still arriving; raises TransportError for a malformed head."""
 
-    def __init__(self, response: aiohttp.ClientResponse, silence: float, flow: Flow) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, read_limit: float, flow: Flow) -> None:
         self.status = response.status
         if not 200 <= self.status <= 599:
             raise BrokenAnswerError(f"status {self.status} is no answer")
@@ -152,7 +152,7 @@ class AiohttpStream:
         if self.headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
             raise BrokenAnswerError("a transfer encoding that is not chunked")
         self._content = response.content
-        self._silence = silence
+        self._read_limit = read_limit
         self._flow = flow
 
     async def chunks(self, size: int) -> AsyncIterator[bytes]:
@@ -161,7 +161,7 @@ class AiohttpStream:
             yield piece
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer, but at the end; raises TransportError with `read` set."""
+        """As Stream.readinto."""
         count, size, clock = 0, len(buffer), asyncio.get_running_loop().time
         begun = clock()
         try:
@@ -192,7 +192,7 @@ class AiohttpStream:
 
     async def _piece(self, size: int) -> bytes:
         try:
-            async with asyncio.timeout(self._silence):
+            async with asyncio.timeout(self._read_limit):
                 with _errors():
                     return await self._content.read(size)
         except TimeoutError as error:
@@ -223,7 +223,7 @@ async def _created(_: aiohttp.ClientSession, context: SimpleNamespace, __: objec
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """What aiohttp raises leaves as TransportError."""
+    """Turn aiohttp's errors into TransportError."""
     try:
         yield
     except TransportError:
@@ -235,7 +235,7 @@ def _errors() -> Iterator[None]:
 
 
 def _kind(error: Exception) -> type[TransportError]:
-    """What the error says of the answer. aiohttp names the cause of a spoilt body in __cause__."""
+    """The TransportError of an aiohttp error; its __cause__ has the reason for a broken body."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return ConnectionLostError
     if isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError)):

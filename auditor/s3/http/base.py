@@ -1,4 +1,4 @@
-"""What a transport is: it carries one signed request to one server and its answer back, and knows nothing of S3."""
+"""The interface of a transport: it sends signed requests to one server, and knows nothing of S3."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ from typing import Final, Protocol
 from auditor.model.record import record
 
 LARGEST_BODY: Final = 32 * 1024 * 1024
-"""Bytes of a body that is held whole; a page of a listing has at most about 10 MiB."""
+"""Bytes of a body that is buffered; a page of a listing has about 10 MiB at most."""
 LARGEST_HEAD: Final = 64 * 1024
-"""Bytes of an answer's status line and headers; S3's own stay below a tenth of it."""
+"""Bytes of an answer's status line and headers; S3 sends less than a tenth of that."""
 MOST_HEADERS: Final = 256
-"""Headers of an answer: some twenty of S3's own, and as many as two kilobytes of user metadata hold."""
+"""Headers of an answer: some twenty of S3's own, and those that fit in two kilobytes of user metadata."""
 IDLE_SECONDS: Final = 4.0
-"""A connection that was idle for longer is not used again. S3 closes one after some five seconds (observed by the
-authors of several clients, documented nowhere), and what is sent into that close is lost; a new one costs a handshake.
+"""A connection that was idle for longer is not used again. S3 closes idle connections after about five seconds (seen
+by the authors of several clients, documented nowhere), and a request that meets the close is lost.
 """
 ANSWER_SECONDS: Final = 120.0
-"""A page of half a megabyte has come by then even where four kilobytes come in a second."""
+"""Enough for a page of half a megabyte at four kilobytes a second."""
 
 LEAST_RATE: Final = 1024.0
-"""Bytes a second: a body that comes more slowly keeps its connection and its reader for nothing."""
+"""Bytes a second; a body that arrives more slowly is given up, for it only occupies a connection."""
 SLOW_SECONDS: Final = 60.0
 
 
 class TransportError(Exception):
-    """No whole answer came.
+    """There is no complete answer.
 
     TransportError
     |-- ConnectionLostError   refused, reset, closed early, TLS or proxy failed
     |-- TransportTimeoutError connecting, waiting for the next byte, or the whole answer took too long
-    `-- BrokenAnswerError     what came is not HTTP/1.1, or passes a limit
+    `-- BrokenAnswerError     the answer is not HTTP/1.1, or larger than a limit
 
-    read: bytes of a body that were in the reader's buffer by then.
+    read: bytes of a body that the reader's buffer has.
     """
 
     read: int = 0
 
 
 class ConnectionLostError(TransportError):
-    """Refused, reset, closed before the answer was whole; TLS or the proxy failed."""
+    """The connection was refused, reset, or closed before the end of the answer; or TLS or the proxy failed."""
 
 
 class TransportTimeoutError(TransportError):
-    """Connecting, waiting for the next bytes, or all of an answer took longer than its limit."""
+    """The connection, the next bytes, or the whole answer took longer than the limit."""
 
 
 class BrokenAnswerError(TransportError):
-    """Not HTTP/1.1, or larger than a limit."""
+    """The answer is not HTTP/1.1, or larger than a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where every request of a transport goes.
+    """The server of a transport, and the limits of its connections.
 
-    connections: most at once. tls: None for plain HTTP. timeouts: seconds; `read_timeout` is for the next bytes,
-    `answer_timeout` for an answer that is held whole, and for the head of a stream, however often some bytes come; a
-    connection idle for longer than `idle_seconds` is not used again. largest_body: bytes that the thin transport holds
-    of one answer. least_rate: bytes a second of a stream's body; one that brings fewer, over `slow_seconds` in which a
-    reader waited, ends with TransportTimeoutError. proxy: URL of an HTTP proxy, or None.
+    connections: most at once. tls: None for plain HTTP. Timeouts in seconds: `read_timeout` for the next bytes,
+    `answer_timeout` for a whole buffered answer, or for the head of a stream. A connection idle for longer than
+    `idle_seconds` is not used again. largest_body: bytes of a buffered answer. least_rate: bytes a second of a stream's
+    body; fewer, over `slow_seconds` in which a reader waited, end it with TransportTimeoutError. proxy: URL of an HTTP
+    proxy.
     """
 
     host: str
@@ -83,7 +83,7 @@ class Server:
 class Request:
     """A GET or HEAD without a body. target: path and query, percent-encoded as they were signed.
 
-    headers: names and values in the order in which they are sent, Host included; checked to hold no line break.
+    headers: names and values in the order of sending, Host included; they hold no line break.
     """
 
     method: str
@@ -93,8 +93,8 @@ class Request:
 
 @record()
 class Response:
-    """An answer, whole. headers: lower-case names; each value without blanks around it, those of a repeated name joined
-    with ", ". reason: its phrase. body: b"" for a HEAD.
+    """A complete answer. headers: lower-case names; values without blanks around them, those of a repeated name joined
+    with ", ". reason: the reason phrase. body: b"" for a HEAD.
     """
 
     status: int
@@ -104,7 +104,7 @@ class Response:
 
 
 class Transport(Protocol):
-    """Sends one request at a time on each of its connections, and keeps those open. No redirect is followed."""
+    """Sends one request at a time on each connection, and keeps the connections open. It follows no redirect."""
 
     async def send(self, request: Request) -> Response:
         """Raises TransportError."""
@@ -112,18 +112,18 @@ class Transport(Protocol):
 
     @property
     def open_connections(self) -> int:
-        """That can take a request at once; 0 where that cannot be told."""
+        """Connections that can take a request at once; 0 where the transport cannot count them."""
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Close idle connections beyond so many, where that can be done."""
+        """Close idle connections beyond so many, where the transport can."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Stream(Protocol):
-    """An answer whose body is still on its way."""
+    """An answer whose body is still arriving."""
 
     @property
     def status(self) -> int: ...
@@ -132,18 +132,18 @@ class Stream(Protocol):
     @property
     def headers(self) -> Mapping[bytes, bytes]: ...
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer with the bytes that come next; how many there are: fewer than its length at the end only.
+        """Fill the buffer with the next bytes, and return their number: less than its length at the body's end only.
 
-        Raises TransportError, whose `read` says how many of the buffer's bytes had come.
+        Raises TransportError, whose `read` is the number of bytes in the buffer.
         """
         ...
 
 
 class StreamingTransport(Protocol):
-    """A transport for bodies too large to be held."""
+    """A transport for bodies that are too large to buffer."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """The answer once its head is there; raises TransportError. What is not read by the end is thrown away."""
+        """The answer, once its head is complete; raises TransportError. The unread rest of the body is dropped."""
         ...
 
     async def close(self) -> None: ...

@@ -1,5 +1,7 @@
-"""A connection that is kept: a request out, word to its owner when it is free and when it is gone; what comes in is
-the business of its two kinds."""
+"""The base class of keep-alive connections.
+
+It sends a request, and tells the pool when the connection is idle or closed; subclasses read the answer.
+"""
 
 from __future__ import annotations
 
@@ -17,38 +19,37 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 
 class StaleConnectionError(ConnectionLostError):
-    """A connection that had served before was gone before a byte of this answer came: it may be sent again."""
+    """A connection that was used before closed before the first byte of this answer: the request may be sent again."""
 
 
 class ConnectionOwner(Protocol[K_contra]):
-    """Who keeps connections, and is told of each once when it is `gone`, and once when it is `closed`."""
+    """The owner of connections. It hears once of each that it is `gone`, and once that its socket is `closed`."""
 
     def closed(self) -> None:
-        """The socket of a connection that had been `connected` is no more."""
+        """The socket of a connection that was `connected` is closed."""
         ...
 
     def freed(self, connection: K_contra) -> None:
-        """It can take the next request."""
+        """The connection can take the next request."""
         ...
 
     def gone(self, connection: K_contra) -> None:
-        """It never can again."""
+        """The connection can take no request any more."""
         ...
 
 
 class HttpConnection(asyncio.BaseProtocol):
-    """From `connect` to `gone`, one request after another.
+    """One request after another, until the connection is gone.
 
-    Pauses in writing are not heeded: one request of some kilobytes is in the transport's buffer at most, which holds
-    64 KiB before it asks for a pause.
+    It ignores pause_writing: the socket's buffer holds one request of some kilobytes at most, and pauses from 64 KiB.
     """
 
     __slots__ = (
+        "_answer_deadline",
         "_answer_timeout",
         "_deadline",
         "_future",
         "_idle_since",
-        "_last",
         "_loop",
         "_owner",
         "_read_timeout",
@@ -72,7 +73,7 @@ class HttpConnection(asyncio.BaseProtocol):
         self._transport: asyncio.Transport | None = None
         self._write: Callable[[bytes], None] = _unwritable
         self._served = False
-        self._idle_since = self._deadline = self._last = 0.0
+        self._idle_since = self._deadline = self._answer_deadline = 0.0
         self.connected = False
         self.alive = True
 
@@ -84,18 +85,18 @@ class HttpConnection(asyncio.BaseProtocol):
         self._write = self._transport.write
 
     def ready(self) -> None:
-        """The loop has handed it over. It may not, after `connection_made`; then `connection_lost` may never come."""
+        """create_connection has returned it. Where that fails after connection_made, connection_lost may never come."""
         self.connected = True
         self._idle_since = self._loop.time()
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request; the connection must be alive and idle. The future fails with TransportError."""
+        """Send a request; the connection must be alive and idle. The future gives the answer, or a TransportError."""
         loop = self._loop
         future = self._future = loop.create_future()
         self._reader.expect(head_only=head_only)
         now = loop.time()
         self._deadline = now + self._read_timeout
-        self._last = now + self._answer_timeout
+        self._answer_deadline = now + self._answer_timeout
         if self._timer is None:
             self._timer = loop.call_at(self._deadline, self._check_time)
         self._write(request)
@@ -106,7 +107,7 @@ class HttpConnection(asyncio.BaseProtocol):
         return self._loop.time() - self._idle_since
 
     def abandon(self, future: asyncio.Future[Response]) -> None:
-        """Nobody waits any longer: what is still on its way is thrown away, with the connection."""
+        """Give up the request; where its answer is incomplete, the connection is closed."""
         if self._future is future:
             self.close()
         elif future.done() and not future.cancelled():
@@ -115,14 +116,14 @@ class HttpConnection(asyncio.BaseProtocol):
     def close(self, error: TransportError | None = None) -> None:
         """Close at once; the request under way, if any, fails."""
         if self._transport is not None:
-            # Not `close`: it would wait for a TLS peer's farewell, and hold the socket for as long.
+            # Not `close`, which holds the socket until the peer's close_notify comes.
             self._transport.abort()
         self._end(error or ConnectionLostError("the connection was closed here"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost(CLOSED_EARLY if exc is None else f"the connection was lost: {type(exc).__name__}: {exc}")
-        # It holds its protocol, which is this: the two would keep a quarter of a mebibyte of TLS buffers alive until
-        # the collector comes by, which in an audit is hardly ever.
+        # The transport refers to this protocol: the cycle would keep 256 KiB of TLS buffers until the garbage collector
+        # runs, which it hardly does in an audit.
         self._transport, self._write = None, _unwritable
         if self.connected:
             self._owner.closed()
@@ -156,22 +157,22 @@ class HttpConnection(asyncio.BaseProtocol):
         self._owner.gone(self)
 
     def _failed(self, error: TransportError) -> None:
-        """The connection has ended, and whoever waited for a head knows."""
+        """For subclasses: the connection has ended, and the future of its request is done."""
 
     def _check_time(self) -> None:
-        """One timer for many requests: it looks again at the deadline of the request then under way."""
+        """One timer serves many requests: it is set again to the deadline of the request that is under way."""
         self._timer = None
         if self._future is None:
             return
         if self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._check_time)
             return
-        if self._deadline == self._last:
+        if self._deadline == self._answer_deadline:
             self.close(TransportTimeoutError(f"the answer was not whole after {self._answer_timeout:g} seconds"))
         else:
             self.close(TransportTimeoutError(f"no byte came for {self._read_timeout:g} seconds"))
 
 
 def _unwritable(_: bytes) -> None:
-    """What a connection without a socket writes with."""
+    """The `_write` of a connection without a socket."""
     raise ConnectionLostError("the connection is closed")

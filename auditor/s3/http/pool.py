@@ -1,4 +1,4 @@
-"""Connections to one server: at most so many, each in its turn, and a queue where all are taken."""
+"""A pool of connections to one server: a limit on their number, and a queue of requests that wait for one."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from auditor.s3.http.base import ConnectionLostError, Response, Server, Transpor
 from auditor.s3.http.connection import HttpConnection, StaleConnectionError
 
 _LONGEST_CLOSE: Final = 1.0
-"""Seconds to wait for sockets that were closed at once to be no more; a turn or two of the loop is the rule."""
+"""Seconds to wait until aborted sockets are closed; usually a turn or two of the loop suffices."""
 
 K = TypeVar("K", bound=HttpConnection)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """open: connections, the ones being made included; idle and in_use are its parts. waiting: requests in the queue.
-    opened: connections made so far. resent: requests sent again on a new connection. peak: most open at once.
+    """open: connections, idle or in use, those being made included. waiting: requests in the queue. opened: connections
+    made so far. resent: requests sent again on a new connection. peak: most open at once.
     """
 
     open: int
@@ -33,10 +33,10 @@ class Statistics:
 
 
 class Pool(Generic[K]):
-    """A place is taken by each connection from before it is made until it is gone, so the bound holds at all times."""
+    """Each connection counts from before it is made until it is gone, so that the limit holds at all times."""
 
     def __init__(self, server: Server, made: Callable[[Pool[K], Server], K]) -> None:
-        """made: makes a connection that is still to be connected."""
+        """made: makes a connection object that is not connected yet."""
         self._server = server
         self._make = made
         self._resent = 0
@@ -44,16 +44,16 @@ class Pool(Generic[K]):
         self._idle: deque[K] = deque()
         self._waiting: deque[asyncio.Future[K]] = deque()
         self._sockets = 0
-        self._no_socket: asyncio.Future[None] | None = None
-        self._shut = False
+        self._all_closed: asyncio.Future[None] | None = None
+        self._is_closed = False
         self._opened = 0
         self._peak = 0
 
     async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Response]:
-        """Send a request; its answer, as far as the connection gives it, and the connection. Raises TransportError.
+        """Send a request; returns its answer, or the answer's head, and the connection. Raises TransportError.
 
-        A kept connection may turn out to be closed before a byte of the answer came; the request is then sent once
-        more, on a new connection. That is safe: a GET or HEAD changes nothing.
+        An idle connection may turn out to be closed before the answer's first byte. The request is then sent once more
+        on a new connection, which is safe: a GET or HEAD changes nothing.
         """
         stale = False
         connection = self.take_idle()
@@ -72,12 +72,11 @@ class Pool(Generic[K]):
                 raise
 
     def take_idle(self) -> K | None:
-        """The connection that was idle longest; those that were idle for too long are closed.
+        """The connection that was idle longest; closes those that were idle for more than `idle_seconds`.
 
-        So all that are open stay in use, as long as each has its turn within `idle_seconds`; fewer calls than that
-        close some. Were it the one used last, those at the bottom would idle out whenever fewer calls are in flight for
-        some seconds, to be made anew soon after: a handshake costs the CPU of ten calls, and each connection that comes
-        and goes leaves holes in the memory.
+        Taking turns keeps all connections open as long as each is used within `idle_seconds`. If the connection used
+        last came first, others would idle out whenever fewer calls are in flight for some seconds, and be opened again
+        soon after. A handshake costs the CPU of ten calls, and closed connections leave holes in the heap.
         """
         while self._idle:
             connection = self._idle.popleft()
@@ -87,13 +86,13 @@ class Pool(Generic[K]):
         return None
 
     async def take(self, *, fresh: bool = False) -> K:
-        """A connection that is alive and idle; fresh: one that has served nobody. Raises TransportError."""
+        """A connection that is alive and idle; fresh: one that was never used. Raises TransportError."""
         connection = None if fresh else self.take_idle()
         while True:
             if connection is None:
                 connection = self._new() or await self._turn()
             if not connection.alive:
-                # Handed to this request, and closed by the server before the request could be sent.
+                # The server closed it after it was assigned to this request.
                 connection = None
             elif not connection.connected:
                 await self._connect(connection)
@@ -105,25 +104,25 @@ class Pool(Generic[K]):
 
     async def close(self) -> None:
         """Close every connection; requests under way and waiting fail, and no new one begins."""
-        self._shut = True
+        self._is_closed = True
         waiting, self._waiting = self._waiting, deque()
         for turn in waiting:
             if not turn.done():
-                turn.set_exception(_shut())
+                turn.set_exception(_closed_error())
         for connection in tuple(self._all):
             connection.close()
         if self._sockets:
-            if self._no_socket is None:
-                self._no_socket = asyncio.get_running_loop().create_future()
-            await asyncio.wait((self._no_socket,), timeout=_LONGEST_CLOSE)
+            if self._all_closed is None:
+                self._all_closed = asyncio.get_running_loop().create_future()
+            await asyncio.wait((self._all_closed,), timeout=_LONGEST_CLOSE)
 
     @property
     def usable(self) -> int:
-        """Connections that are idle, and will not have been for too long when the next requests come."""
+        """Idle connections that will still be young enough for the next requests."""
         return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
 
     def keep_idle(self, most: int) -> None:
-        """Close the connections that were idle longest, but for so many."""
+        """Close the connections that were idle longest, until `most` idle ones remain."""
         for _ in range(len(self._idle) - most):
             self._idle[0].close()
 
@@ -140,8 +139,8 @@ class Pool(Generic[K]):
 
     def closed(self) -> None:
         self._sockets -= 1
-        if not self._sockets and self._no_socket is not None and not self._no_socket.done():
-            self._no_socket.set_result(None)
+        if not self._sockets and self._all_closed is not None and not self._all_closed.done():
+            self._all_closed.set_result(None)
 
     def freed(self, connection: K) -> None:
         if not self._waiting or not self._hand_on(connection):
@@ -151,7 +150,7 @@ class Pool(Generic[K]):
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
-        if self._waiting and not self._shut:
+        if self._waiting and not self._is_closed:
             place = self._new()
             if place is not None and not self._hand_on(place):
                 self._all.discard(place)
@@ -165,9 +164,9 @@ class Pool(Generic[K]):
         return False
 
     def _new(self) -> K | None:
-        """A place for a connection that is still to be made; an idle one makes room for it. None: all are in use."""
-        if self._shut:
-            raise _shut()
+        """A connection that is still to be connected, in place of an idle one at the limit. None: all are in use."""
+        if self._is_closed:
+            raise _closed_error()
         if len(self._all) >= self._server.connections:
             if not self._idle:
                 return None
@@ -178,7 +177,7 @@ class Pool(Generic[K]):
         return connection
 
     def _replaced(self, connection: K) -> K:
-        """A new connection in the place of one that has served."""
+        """A new connection in place of one that was used."""
         self._all.discard(connection)
         new = self._made()
         self._all.add(new)
@@ -189,7 +188,7 @@ class Pool(Generic[K]):
         return self._make(self, self._server)
 
     async def _turn(self) -> K:
-        """The next connection that is free, or the place of one that is gone."""
+        """Wait in the queue for a connection that is free, or for a new one in place of one that is gone."""
         turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -231,5 +230,5 @@ class Pool(Generic[K]):
         self._opened += 1
 
 
-def _shut() -> ConnectionLostError:
+def _closed_error() -> ConnectionLostError:
     return ConnectionLostError("the transport is closed")

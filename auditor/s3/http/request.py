@@ -1,4 +1,4 @@
-"""A request as the bytes that are sent."""
+"""Write a request as the bytes of HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from auditor.s3.http.base import Request
 
 METHODS = ("GET", "HEAD")
-"""Methods that may be sent twice without harm."""
+"""Methods that may safely be sent twice."""
 
 _OWN: Final = 2
-"""The last headers are each request's own: the signer's date and signature (Signer.sign)."""
-_KEPT: Final = 4
+"""The last headers differ in each request: the signer's date and signature (Signer.sign)."""
+_CACHED: Final = 4
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -26,30 +26,31 @@ def _lines(headers: Iterable[tuple[str, str]]) -> str:
 
 
 class CommonLines:
-    """The lines of headers that many requests share, written once. They hold a session's token, so few are kept, and
-    for no longer than their transport.
+    """Caches the header lines that many requests share.
+
+    They contain a session token, so the cache is small and lives as long as its transport.
     """
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_cached",)
 
     def __init__(self) -> None:
-        self._kept: dict[Pairs, str] = {}
+        self._cached: dict[Pairs, str] = {}
 
     def __call__(self, headers: Pairs) -> str:
         """Raises ValueError for a line break or NUL."""
-        found = self._kept.get(headers)
+        found = self._cached.get(headers)
         if found is None:
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            found = self._kept[headers] = _lines(headers)
+            if len(self._cached) >= _CACHED:
+                self._cached.clear()
+            found = self._cached[headers] = _lines(headers)
         return found
 
 
 def request_bytes(request: Request, lines: Callable[[Pairs], str] = _lines) -> bytes:
-    """The head of an HTTP/1.1 request, in one piece; raises ValueError for what would be another request.
+    """The bytes of an HTTP/1.1 request; raises ValueError for text that would change the request.
 
-    That is a line break or NUL anywhere, a blank or `#` in the target, a character that is not ASCII. lines: makes the
-    text of all headers but the request's own.
+    Such are a line break or NUL anywhere, a blank or `#` in the target, and characters beyond ASCII. lines: writes the
+    headers that requests share.
     """
     method, target, headers = request.method, request.target, request.headers
     if method not in METHODS:

@@ -1,4 +1,4 @@
-"""The bytes of one answer, in whatever pieces they come, to an Answer; no input or output."""
+"""Parse the bytes of answers, in pieces of any size, into Responses; no input or output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from auditor.s3.http.base import LARGEST_BODY, LARGEST_HEAD, MOST_HEADERS, BrokenAnswerError, Response
 
 MOST_INTERIM: Final = 16
-"""Interim (1xx) answers before the answer itself."""
+"""Interim (1xx) answers before the final one."""
 
 _FIRST: Final = ord("H")
 _BEGINNING: Final = b"HTTP/1."
@@ -17,29 +17,29 @@ _BODILESS: Final = (204, 304)
 
 
 class ResponseReader:
-    """Reads one answer after another: `expect`, then `feed` until it gives the answer.
+    """Reads one answer after another: call `expect`, then `feed` until it returns the answer.
 
-    started: a byte of the answer came. reusable: the answer before is whole, nothing came after it, and the server
-    keeps the connection.
+    started: the first byte of the answer came. reusable: the last answer is complete, no byte followed it, and the
+    server keeps the connection open.
     """
 
-    # A parser of C that is stricter than it need be: no bare line feeds, no folded lines, no two lengths.
+    # httptools is stricter than HTTP requires: no bare line feeds, no folded lines, no second length.
     __slots__ = (
         "_answer",
         "_body",
         "_body_size",
-        "_excess",
+        "_extra_bytes",
         "_fault",
         "_head",
         "_head_only",
         "_headers",
         "_interim",
+        "_is_http_1",
         "_largest",
         "_parser",
         "_reason",
         "_repeated",
         "_size",
-        "_spoken",
         "_status",
         "_until_close",
         "reusable",
@@ -53,19 +53,19 @@ class ResponseReader:
         self._body: list[bytes] = []
         self._repeated = 0
         self._head_only = False
-        self._spoken = False
+        self._is_http_1 = False
         self._parser = HttpResponseParser(self)
         self.expect(head_only=False)
 
     def expect(self, *, head_only: bool) -> None:
-        """Begin an answer; head_only: to a HEAD, whose Content-Length announces nothing."""
+        """Begin an answer. head_only: the answer to a HEAD, which has no body whatever its Content-Length."""
         if self._head_only:
-            # After the answer to a HEAD the parser waits for the body that is not sent.
+            # After the answer to a HEAD the parser waits for a body that never comes.
             self._parser = HttpResponseParser(self)
         self._head_only = head_only
         self._answer = None
         self._fault = ""
-        self._excess = False
+        self._extra_bytes = False
         self._interim = 0
         self._size = 0
         self.started = False
@@ -73,11 +73,11 @@ class ResponseReader:
         self._begin_head()
 
     def feed(self, data: bytes | memoryview) -> Response | None:
-        """The answer when these bytes end it; raises BrokenAnswerError."""
+        """The answer, once these bytes complete it; raises BrokenAnswerError."""
         if not self.started:
             self.started = True
-            self._spoken = data[:7] == _BEGINNING
-            if not self._spoken and data[0] != _FIRST:
+            self._is_http_1 = data[:7] == _BEGINNING
+            if not self._is_http_1 and data[0] != _FIRST:
                 raise BrokenAnswerError("what came is not HTTP")
         self._size += len(data)
         try:
@@ -85,31 +85,31 @@ class ResponseReader:
         except (HttpParserError, HttpParserUpgrade) as error:
             if self._answer is None:
                 raise BrokenAnswerError(self._fault or str(error)[:200] or "what came is not HTTP/1.1") from error
-            self._excess = True
+            self._extra_bytes = True
         answer = self._answer
         if answer is None:
             self._check_size()
             return None
-        if self._excess:
+        if self._extra_bytes:
             self.reusable = False
-        # An idle connection must not keep a body of megabytes alive.
+        # Do not keep a body of megabytes in an idle connection.
         self._answer, self._body = None, []
         return answer
 
     def taken(self) -> list[bytes]:
-        """What came of a body after its head was given, for a reader that holds no body whole."""
+        """The pieces of the body so far, for a reader that does not buffer it."""
         body, self._body = self._body, []
         return body
 
     def end(self) -> Response | None:
-        """The answer when it is one that the end of the connection ends."""
+        """The answer, where its body ends with the connection."""
         if self._until_close and self._answer is None:
             self._finish()
         return self._answer
 
     def on_message_begin(self) -> None:
         if self._answer is not None:
-            self._excess = True
+            self._extra_bytes = True
 
     def on_status(self, phrase: bytes) -> None:
         self._reason += phrase
@@ -140,7 +140,7 @@ class ResponseReader:
 
     def on_body(self, piece: bytes) -> None:
         if self._answer is not None:
-            self._excess = True
+            self._extra_bytes = True
             return
         self._body.append(piece)
         self._body_size += len(piece)
@@ -149,7 +149,7 @@ class ResponseReader:
 
     def on_chunk_header(self) -> None:
         if self._answer is not None:
-            self._excess = True
+            self._extra_bytes = True
 
     def on_message_complete(self) -> None:
         if self._answer is not None:
@@ -176,15 +176,15 @@ class ResponseReader:
         if status > 599:
             self._fail(f"status {status} is no answer")
         parser, headers = self._parser, self._headers
-        # The parser makes a text of it, which costs a tenth of all that is done here.
-        if (self._interim or not self._spoken) and not parser.get_http_version().startswith("1."):
+        # get_http_version() makes a str, which costs a tenth of all the parsing.
+        if (self._interim or not self._is_http_1) and not parser.get_http_version().startswith("1."):
             self._fail("what came is not HTTP/1.1")
         self.reusable = parser.should_keep_alive()
         length, encoding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
         if encoding is not None and encoding.lower() != b"chunked":
             self._fail("a transfer encoding that is not chunked")
         if self._head_only:
-            self.reusable = self.reusable or (length is None and encoding is None and self._kept())
+            self.reusable = self.reusable or (length is None and encoding is None and self._stays_open())
             self._finish()
         elif length is not None:
             if int(length) > self._largest and status not in _BODILESS:
@@ -192,8 +192,8 @@ class ResponseReader:
         elif encoding is None and status not in _BODILESS:
             self._until_close = True
 
-    def _kept(self) -> bool:
-        """Whether the server keeps the connection; the parser says no where a body would end with it."""
+    def _stays_open(self) -> bool:
+        """Whether the server keeps the connection; the parser says no for an answer without a length."""
         said = self._headers.get(b"connection", b"") + self._headers.get(b"proxy-connection", b"")
         return b"close" not in said.lower() and self._parser.get_http_version() == "1.1"
 
@@ -230,7 +230,7 @@ _SPLIT: Final = len(_END) - 1
 
 
 class EmptyLine:
-    """Looks for the empty line that ends a head."""
+    """Finds the empty line that ends a head."""
 
     __slots__ = ("_tail",)
 
@@ -241,8 +241,7 @@ class EmptyLine:
         self._tail = b""
 
     def end(self, data: bytearray, start: int, size: int) -> int:
-        """Where in data[start:size] the empty line ends that comes next, which may have begun in the bytes that were
-        looked at before; 0: not there."""
+        """The end of the next empty line in data[start:size]; it may begin in the bytes of the last call. 0: none."""
         found = self._across(data, start, size)
         if not found:
             at = data.find(_END, start, size)

@@ -1,4 +1,4 @@
-"""The thin transports: HTTP/1.1 with keep-alive on a pool of connections, and nothing else. They are the hot path."""
+"""Our own transports, the hot path: HTTP/1.1 with keep-alive on a pool of connections, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from auditor.s3.http.streaming import StreamingConnection
 
 
 class HttpTransport:
-    """One write and one future for each request; no task, and no timer of its own.
+    """One write and one future for each request; no task and no timer.
 
-    It knows no proxy, decompresses nothing, and holds each body whole: ThinStreams and AiohttpTransport are for the
-    rest.
+    It buffers each body, decompresses nothing, and supports no proxy: ThinStreams and AiohttpTransport do the rest.
     """
 
     __slots__ = ("_lines", "_pool")
@@ -31,7 +30,7 @@ class HttpTransport:
         )
 
     async def send(self, request: Request) -> Response:
-        """The answer, whole; raises TransportError, and ValueError for a request that would be another one."""
+        """The complete answer; raises TransportError, and ValueError for text that would change the request."""
         written = request_bytes(request, self._lines)
         _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
         return answer
@@ -48,12 +47,12 @@ class HttpTransport:
         await self._pool.close()
 
     def statistics(self) -> Statistics:
-        """What the pool holds now, and did so far."""
+        """The pool's counts."""
         return self._pool.statistics()
 
 
 class ThinStreams:
-    """Answers whose bodies go straight into their reader's buffer. It knows no proxy, decompresses nothing."""
+    """Receives bodies straight into their reader's buffer. It decompresses nothing, and supports no proxy."""
 
     __slots__ = ("_pool",)
 
@@ -63,7 +62,7 @@ class ThinStreams:
         self._pool: Pool[StreamingConnection] = Pool(server, StreamingConnection)
 
     def stream(self, request: Request) -> ThinStream:
-        """Raises TransportError when entered, and ValueError for a request that would be another one."""
+        """Entering it raises TransportError, and ValueError for text that would change the request."""
         return ThinStream(self._pool, request)
 
     async def close(self) -> None:
@@ -71,12 +70,12 @@ class ThinStreams:
         await self._pool.close()
 
     def statistics(self) -> Statistics:
-        """What the pool holds now, and did so far."""
+        """The pool's counts."""
         return self._pool.statistics()
 
 
 class ThinStream:
-    """An answer whose body is on its way, once it was entered: its own context manager, for one use."""
+    """A context manager, for one use, that sends the request and reads the answer's body."""
 
     __slots__ = ("_connection", "_pool", "_request", "headers", "reason", "status")
 
@@ -100,7 +99,7 @@ class ThinStream:
         self._connection.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer, but at the end; raises TransportError with `read` set."""
+        """As Stream.readinto."""
         return await self._connection.readinto(buffer)
 
 

@@ -49,7 +49,7 @@ def test_lines_that_are_shared_are_the_same_and_few_are_kept() -> None:
     for number in (*range(9), *range(9)):
         request = Request("GET", "/", (("Host", f"h{number}"), ("x-amz-date", str(number)), ("authorization", "a")))
         assert request_bytes(request, lines) == request_bytes(request)
-    assert len(lines._kept) <= 4
+    assert len(lines._cached) <= 4
 
 
 def test_signed_requests_end_in_what_is_their_own() -> None:
