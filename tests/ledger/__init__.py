@@ -1,1 +1,1 @@
-"""Ledgers: one suite for every kind, and what only one kind can do."""
+"""Ledgers: the suite for every kind, and tests of each kind."""

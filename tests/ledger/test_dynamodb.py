@@ -1,4 +1,4 @@
-"""The shared ledger: tables that cannot be one, throttled reads, and rows under versions that nobody listed."""
+"""The shared ledger: unusable tables, throttled reads, and rows of versions that the listing does not name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTRY = Entry(bucket="b", key="k", version_id=None, etag="e", size=1, digests={"
 
 
 class Answers:
-    """A client that gives prepared answers, one a call; a CallFailed is raised. Keeps what it was asked."""
+    """A client with prepared answers, one a call; it raises a CallFailed. It keeps the calls."""
 
     region = "eu-north-1"
 
@@ -151,7 +151,7 @@ async def test_versioned_ref_needs_no_query() -> None:
     assert asked == ["v1#e", "null#e"]
 
 
-async def test_item_deleted_between_the_refusal_and_the_look_is_written_after_all() -> None:
+async def test_item_deleted_between_the_refusal_and_the_read_is_written() -> None:
     refused = CallFailed("UpdateItem", "ConditionalCheckFailedException", 400)
     client = Answers(refused, {}, {})
     assert await ledger_of(client).record(ENTRY) is True
@@ -180,7 +180,7 @@ async def test_throttled_and_nothing_is_lost(moto_url: str) -> None:
     await everything_is_there_and_once(moto_url, "throttled")
 
 
-async def test_table_that_is_throttled_for_good_is_named_after_growing_pauses() -> None:
+async def test_table_that_stays_throttled_is_named_after_growing_pauses() -> None:
     client = Answers(*[CallFailed("UpdateItem", "ProvisionedThroughputExceededException", 400)] * 10)
     pauses: list[float] = []
     with pytest.raises(LedgerError, match=r"refuses UpdateItem again and again .*raise its capacity"):
@@ -190,7 +190,7 @@ async def test_table_that_is_throttled_for_good_is_named_after_growing_pauses() 
     assert max(pauses) <= 5
 
 
-async def test_items_of_an_earlier_version_are_read_with_what_they_do_not_say() -> None:
+async def test_items_of_an_earlier_version_are_read_without_their_missing_attributes() -> None:
     old = item("v1#e", "00") | {"md5": {"S": "11"}, "size": {"N": "9"}}
     found = await ledger_of(Answers({"Items": [old]})).subject("b", "k")
     assert found is not None
@@ -205,7 +205,7 @@ async def test_items_of_an_earlier_version_are_read_with_what_they_do_not_say() 
     ]
 
 
-async def test_key_that_dynamodb_has_no_room_for() -> None:
+async def test_key_that_is_too_long_for_dynamodb() -> None:
     with pytest.raises(LedgerError, match=r"longer than DynamoDB takes: use sqlite:PATH"):
         await ledger_of(Answers()).record(replace(ENTRY, key="k" * 2047))
 

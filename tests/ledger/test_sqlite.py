@@ -1,4 +1,4 @@
-"""The embedded ledger: files that cannot be one, several processes, and a death in mid-write."""
+"""The embedded ledger: unusable files, several processes, and a kill in the middle of a write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded ledger's file: one of the first schema becomes this one's, and its history is only added to."""
+"""The embedded ledger's file: the first schema is upgraded, and the history only grows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 def first_ledger(path: Path, copies: int = 1) -> None:
-    """copies: of its first row, under other keys."""
+    """copies: how often its first row is copied under other keys."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(FIRST_SCHEMA)
         connection.executemany("INSERT INTO digests VALUES (?,?,?,?,?,?,?,?)", ROWS)
@@ -62,7 +62,7 @@ def first_ledger(path: Path, copies: int = 1) -> None:
         connection.execute("PRAGMA user_version = 1")
 
 
-async def test_ledger_of_the_first_schema_keeps_its_digests_and_tells_of_them(tmp_path: Path) -> None:
+async def test_ledger_of_the_first_schema_keeps_its_digests_and_gets_a_history(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     first_ledger(path)
     async with open_ledger(f"sqlite:{path}") as ledger:
@@ -92,7 +92,7 @@ async def test_ledger_of_the_first_schema_keeps_its_digests_and_tells_of_them(tm
         ]
 
 
-async def test_processes_that_bring_it_over_at_once_do_it_once(tmp_path: Path) -> None:
+async def test_processes_that_upgrade_it_at_once_do_it_once(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     first_ledger(path, copies=5000)
     pipe = asyncio.subprocess.PIPE
@@ -107,7 +107,7 @@ async def test_processes_that_bring_it_over_at_once_do_it_once(tmp_path: Path) -
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
 
 
-async def test_bringing_over_that_fails_leaves_the_first_schema_whole(tmp_path: Path) -> None:
+async def test_failed_upgrade_leaves_the_first_schema_whole(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     first_ledger(path)
     with closing(sqlite3.connect(path)) as connection:
@@ -157,7 +157,7 @@ async def test_64_claimants_each_with_a_connection_of_its_own_and_one_winner(tmp
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", "[" * 100_000])
-async def test_checkpoint_that_was_tampered_with_is_one_that_its_reader_refuses(tmp_path: Path, text: str) -> None:
+async def test_tampered_checkpoint_is_refused_by_its_reader(tmp_path: Path, text: str) -> None:
     path = tmp_path / "ledger.db"
     work = Work(bucket="b", key="k", version_id=None, etag="e", algorithms=("sha256",))
     async with open_ledger(f"sqlite:{path}") as ledger:

@@ -1,4 +1,4 @@
-"""A DynamoDB that refuses three calls in ten, some of them after it did what was asked."""
+"""A DynamoDB that refuses three calls in ten, some after it has done the write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run folder holds whole parts only, and a run that was killed goes on without losing or doubling a line."""
+"""A run folder has whole parts only, and a killed run goes on without losing or doubling a line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLDER = f"bucket=audited/run={RUN}"
 
 
 class Clock:
-    """Time that stands still until it is told to go on."""
+    """Time that a test sets."""
 
     now = 0.0
 
@@ -70,13 +70,13 @@ def test_run_ids_say_when_and_sort() -> None:
 @pytest.mark.parametrize(
     "text", ["", "latest", RUN.upper(), RUN + "0", "20260230T030405Z-0a1b2c", f"../{RUN}", f"{RUN}\n"]
 )
-def test_what_is_not_a_run_id(text: str) -> None:
+def test_text_that_is_no_run_id(text: str) -> None:
     with pytest.raises(UsageError, match="is not a run ID"):
         parse_run_id(text)
 
 
 @pytest.mark.parametrize("bucket", ["", "a/b", "../up", "a b", ".hidden"])
-def test_bucket_that_is_no_folder(bucket: str) -> None:
+def test_name_that_is_no_bucket(bucket: str) -> None:
     with pytest.raises(UsageError, match="is not a bucket name"):
         run_path(bucket, RUN)
 
@@ -333,7 +333,7 @@ def kill(root: Path, step: int) -> int:
 
 
 def go_on(store: LocalStore) -> Tally:
-    """What the pipeline does to resume: list after the checkpoint and write the rest."""
+    """Resume as the audit does: list after the checkpoint and write the rest."""
     state = load_checkpoint(store, "audited", RUN)
     tally = Tally.from_dict(state.tally) if state else Tally()
     after = state.start_after if state and state.start_after else ""
@@ -372,7 +372,7 @@ def assert_once(store: LocalStore, tally: Tally) -> None:
 
 
 class Stopped(BaseException):
-    """Stands for the end of the process, without one."""
+    """Stands for the end of the process."""
 
 
 class StoppingStore(LocalStore):

@@ -82,7 +82,7 @@ def start(results: str) -> Iterator[Start]:
 
 
 def check(store: S3Store) -> None:
-    """Every object has its one line, and every other line its object; nothing is counted that is not there."""
+    """Every object has one line, every other line its object, and the counts are those of the lines."""
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert state.writer is None
@@ -144,7 +144,7 @@ def test_of_two_claims_at_the_very_same_time_one_is_refused(start: Start) -> Non
 
 
 def meeting(read: Callable[[str], Any], barrier: threading.Barrier) -> Callable[[str], Any]:
-    """The first answer is given when the other process has its own."""
+    """Hold the first answer back until the other process has its own."""
     first = iter([True])
 
     def answer(path: str) -> Any:
@@ -230,7 +230,7 @@ def test_killed_again_and_again_before_the_first_part(start: Start) -> None:
 
 @pytest.mark.parametrize("sees", ["its part", "its checkpoint"])
 @pytest.mark.parametrize("when", ["before the successor writes", "after it wrote a part", "after it ended"])
-def test_a_writer_that_was_only_thought_dead_spoils_nothing(start: Start, sees: str, when: str) -> None:
+def test_a_late_writer_spoils_nothing(start: Start, sees: str, when: str) -> None:
     begun(start)
     sleeper = start()
     sleeper.folder.prepare()
@@ -311,7 +311,7 @@ def lost_once(store: S3Store, method: str) -> None:
     setattr(store, method, answer)
 
 
-def test_a_write_whose_answer_was_lost_is_known_as_our_own(start: Start) -> None:
+def test_a_write_whose_answer_was_lost_is_recognized(start: Start) -> None:
     begun(start)
     process = start()
     lost_once(process.store, "put_if")

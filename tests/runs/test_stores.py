@@ -250,7 +250,7 @@ def test_refused_condition_is_tried_again(code: str) -> None:
     assert len(pauses) == 2
 
 
-def test_writers_without_end_are_given_up() -> None:
+def test_update_among_endless_writers_gives_up() -> None:
     pauses: list[float] = []
     store = S3Store(FakeClient(*["PreconditionFailed"] * 99), "results", sleep=pauses.append)
     with pytest.raises(OutputError, match="too many others"):
@@ -266,7 +266,7 @@ def test_other_refusals_are_not_tried_again() -> None:
 
 
 class Careless(FakeClient):
-    """A server that does not know conditions: it writes as if there were none, or (refuses) says that it cannot."""
+    """A server without conditions: it ignores them, or (refuses) says that it has none."""
 
     def __init__(self, *, refuses: bool = False) -> None:
         super().__init__()
@@ -495,7 +495,7 @@ def test_denied_and_without_credentials() -> None:
 
 
 class WriteOnly(FakeClient):
-    """May write everything and read nothing but `readable`."""
+    """A client that may write everything and read only `readable`."""
 
     def __init__(self, *readable: str) -> None:
         super().__init__()
@@ -507,15 +507,15 @@ class WriteOnly(FakeClient):
         return super().get_object(Bucket, Key)
 
 
-def test_what_cannot_be_read_back_is_said_before_anything_is_written() -> None:
+def test_a_store_that_cannot_be_read_back_is_refused_before_any_write() -> None:
     client = WriteOnly()
     with pytest.raises(OutputError, match=r"s3://results refuses GetObject .*: allow s3:GetObject"):
         S3Store(client, "results").check_writable()
     assert client.refused == 0
 
 
-def test_a_key_that_hides_the_latest_run_is_said_at_the_start() -> None:
-    """S3 answers 403, not 404, to who may read the object and not use its key."""
+def test_an_unreadable_latest_json_is_refused_at_the_start() -> None:
+    """S3 answers 403, not 404, to a caller who may read the object but not use its KMS key."""
     store = S3Store(WriteOnly(".auditor-probe"), "results")
     store.check_writable()
     with pytest.raises(OutputError, match=r"latest\.json refuses GetObject .* kms:Decrypt where a key"):
@@ -545,7 +545,7 @@ def test_place_that_the_system_refuses() -> None:
 
 
 def test_full_disk_leaves_the_old_file_and_no_half_one(tmp_path: Path) -> None:
-    """The limit on a file's size stands for the full disk: write(2) fails in its middle there too."""
+    """A limit on the file's size stands for a full disk: write(2) fails in the middle in both cases."""
     script = """
 import resource, sys
 from auditor.errors import OutputError

@@ -1,4 +1,4 @@
-"""The counts add up, survive a checkpoint, and complain when they do not."""
+"""The counts add up and survive a checkpoint; counts that do not add up are an error."""
 
 from __future__ import annotations
 

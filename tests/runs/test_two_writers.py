@@ -1,4 +1,4 @@
-"""Two processes on one run: the second is refused, and the end of the first, even a violent one, sets the run free."""
+"""Two processes on one run in a directory: the second is refused until the first ends or is killed."""
 
 from __future__ import annotations
 

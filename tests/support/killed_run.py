@@ -22,7 +22,7 @@ PART = 5
 
 
 def judgements() -> list[Judgement]:
-    """Every third with a finding, every fourth undecided, every fifth gone."""
+    """Judgements: every third with a finding, every fourth undecided, every fifth vanished."""
     made = []
     for number in range(OBJECTS):
         key = f"k{number:03}"
@@ -44,7 +44,7 @@ def put(folder: RunFolder, tally: Tally, judgement: Judgement) -> bool:
 
 
 def put_all(folder: RunFolder, tally: Tally, judgements: Iterable[Judgement]) -> None:
-    """As the pipeline does: in key order, flushing when told to, ticking now and then."""
+    """Write as the audit does: in key order, with a flush on demand, and a tick now and then."""
     for number, judgement in enumerate(judgements):
         if put(folder, tally, judgement) or number % 2:
             folder.tick()

@@ -1,1 +1,1 @@
-"""Manifests: what each form reads and writes, and the commands that move digests between files and ledgers."""
+"""Checksum manifests: reading and writing of each form, and moving digests between files and ledgers."""

@@ -1,4 +1,4 @@
-"""Manifests that we write: coreutils checks them, spreadsheets run nothing of them, and we read them back."""
+"""Exported manifests: coreutils checks them, spreadsheets run no cell of them, and import reads them back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALPHABET = "\n\r\\/ -.*'\"%#=+@,;\t~\x01\x7f\x85\u2028\ufeff\u202eé\u0301\U0001
 
 
 def generated_keys(seed: int, number: int) -> list[str]:
-    """Of the characters that manifests and spreadsheets trip over."""
+    """A name of characters that manifests and spreadsheets trip over."""
     chance = random.Random(seed)
     keys = {"".join(chance.choices(ALPHABET, k=chance.randint(1, 12))) for _ in range(number)}
     return sorted(
@@ -39,7 +39,7 @@ def generated_keys(seed: int, number: int) -> list[str]:
 
 
 def is_file_name(key: str) -> bool:
-    """The key can be the path of a file below one directory, beside the others."""
+    """The key can be a file's path below one directory, beside the other keys."""
     parts = key.split("/")
     return all(part not in {"", ".", ".."} and len(part.encode()) <= 255 for part in parts)
 
@@ -63,7 +63,7 @@ async def imported(path: Path, prefix: str = "") -> dict[tuple[str, str], Expect
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha1", "md5"])
-def test_coreutils_checks_what_was_restored_under_odd_names(tmp_path: Path, algorithm: str) -> None:
+def test_coreutils_checks_restored_files_with_odd_names(tmp_path: Path, algorithm: str) -> None:
     tool = shutil.which(f"{algorithm}sum")
     if tool is None:
         pytest.skip(f"{algorithm}sum is not installed")
@@ -162,7 +162,7 @@ async def test_older_versions_digest_does_not_stand_for_the_key() -> None:
     assert (manifest, counts.keys, counts.without) == (b"", 0, 1)
 
 
-async def test_what_is_left_out_is_counted() -> None:
+async def test_left_out_keys_are_counted() -> None:
     ledger = ledger_with({"a": b"a", "nul\0": b"b", "p/": b"c", "gone": b"d", "expected": b""})
     ledger.held["gone"] = replace(ledger.held["gone"], deleted_at=THEN)
     ledger.held["expected"] = KeyRecord(key="expected", versions=())
@@ -220,7 +220,7 @@ def test_names_that_a_form_cannot_hold() -> None:
     ]  # fmt: skip
 
 
-async def test_ledger_is_let_go_of_when_the_export_stops_in_the_middle() -> None:
+async def test_ledger_is_released_when_the_export_stops_in_the_middle() -> None:
     ledger = ledger_with(dict.fromkeys("abc", b""))
     counts = await export(
         ledger, Target("b"), FORMS["sha256sum"], ("sha256",), lambda _: None, go_on=lambda keys: keys < 2

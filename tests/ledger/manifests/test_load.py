@@ -1,4 +1,4 @@
-"""Importing: all of a manifest or nothing, once or twice, in little memory."""
+"""Import of manifests: all of it or nothing, once or twice, in little memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS = "key,version_id,etag,size,algorithm,digest,source,recorded_at,verified_at
 
 
 def write(tmp_path: Path, **files: str) -> list[ManifestFile]:
-    """Files by name, `_` in it for a dot."""
+    """Files by name, with `_` for a dot."""
     sources = []
     for name, text in files.items():
         path = tmp_path / name.replace("_", ".")

@@ -1,4 +1,4 @@
-"""Manifests that others wrote: what each line means, and which lines are refused."""
+"""Manifests of other tools: the meaning of each line, and the lines that are refused."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def refused(tmp_path: Path, data: bytes, form: str = "sha256sum", name: str = "s
 
 @pytest.mark.parametrize("options", [(), ("--binary",), ("--tag",)], ids=" ".join)
 @pytest.mark.parametrize("algorithm", ["sha256", "sha1", "md5"])
-def test_what_coreutils_writes_of_odd_names(tmp_path: Path, algorithm: str, options: tuple[str, ...]) -> None:
+def test_odd_names_as_coreutils_writes_them(tmp_path: Path, algorithm: str, options: tuple[str, ...]) -> None:
     tool = shutil.which(f"{algorithm}sum")
     if tool is None:
         pytest.skip(f"{algorithm}sum is not installed")
@@ -236,12 +236,12 @@ def test_every_digest_length_of_a_table_is_that_of_an_algorithm_we_keep(tmp_path
         ("my-manifest-md5.txt", f"{MD5}  data/a\n", "sha256sum"),
     ],
 )
-def test_form_is_found_out(tmp_path: Path, name: str, text: str, form: str) -> None:
+def test_form_is_detected(tmp_path: Path, name: str, text: str, form: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert form_of(ManifestFile(str(tmp_path / name))).name == form
 
 
-def test_form_that_cannot_be_found_out_is_asked_for(tmp_path: Path) -> None:
+def test_form_that_cannot_be_detected_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\nDear Sir,\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"a\.txt:2: .* --manifest sha256sum or bagit or csv"):
         form_of(ManifestFile(str(tmp_path / "a.txt")))
@@ -254,7 +254,7 @@ def test_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("count", [3, 5000])
-def test_pipe_is_read_whole_though_its_form_is_found_out_first(tmp_path: Path, count: int) -> None:
+def test_pipe_is_read_whole_after_its_form_was_detected(tmp_path: Path, count: int) -> None:
     os.mkfifo(tmp_path / "pipe")
     text = "".join(f"{SHA}  key {number}\n" for number in range(count))
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,))
