@@ -1,4 +1,4 @@
-"""What S3 says of an object's bytes: taken into the ledger without a read, and held against what was recorded."""
+"""S3's checksums of an object: recorded without a read, and compared with the recorded digests."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ async def remember(ledger: Ledger, evidence: Evidence, **digests: str) -> None:
     ],
     ids=["full", "full of parts", "no type", "parts", "composite", "composite of one", "number of parts", "too short"],
 )
-async def test_only_a_digest_of_the_whole_object_is_taken(ledger: Ledger, head: Mapping[str, Any], taken: bool) -> None:
+async def test_only_a_digest_of_the_whole_object_is_recorded(
+    ledger: Ledger, head: Mapping[str, Any], taken: bool
+) -> None:
     evidence = evidence_of(**{"checksum_sha256": told(SHA256.digest()), **head})
     (status,) = await fixity_of(ledger).find([evidence])
     assert status is not None
@@ -91,14 +93,14 @@ async def test_only_a_digest_of_the_whole_object_is_taken(ledger: Ledger, head: 
         assert [(name, one.source, one.bytes_read) for name, one in version.digests.items()] == [("sha256", "s3", 0)]
 
 
-async def test_taken_once_however_often_it_is_status_at(ledger: Ledger) -> None:
+async def test_s3_digest_is_recorded_once_over_several_runs(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha256=told(SHA256.digest()))
     for _ in range(3):
         await fixity_of(ledger).find([evidence])
     assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded"]
 
 
-async def test_algorithm_that_nobody_wants_is_left_with_s3(ledger: Ledger) -> None:
+async def test_digest_of_an_unwanted_algorithm_is_not_recorded(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha1=told(SHA1.digest()))
     (status,) = await fixity_of(ledger, "sha256").find([evidence])
     assert status is not None
@@ -106,7 +108,7 @@ async def test_algorithm_that_nobody_wants_is_left_with_s3(ledger: Ledger) -> No
     assert await ledger.subject("bucket", "k") is None
 
 
-async def test_part_of_the_wanted_algorithms_is_taken_and_the_object_hashed_all_the_same(ledger: Ledger) -> None:
+async def test_some_of_the_wanted_digests_are_recorded_and_the_object_stays_pending(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha1=told(SHA1.digest()))
     (status,) = await fixity_of(ledger, "sha256", "sha1").find([evidence])
     assert status is not None
@@ -115,7 +117,7 @@ async def test_part_of_the_wanted_algorithms_is_taken_and_the_object_hashed_all_
     assert known == {"sha1": SHA1.hexdigest()}
 
 
-async def test_other_digest_than_was_recorded_is_told_and_changes_nothing(ledger: Ledger) -> None:
+async def test_digest_that_differs_from_the_recorded_one_is_noted_once_and_changes_nothing(ledger: Ledger) -> None:
     evidence = evidence_of(checksum_sha256=told(OTHER.digest()))
     await remember(ledger, evidence, sha256=SHA256.hexdigest())
     for _ in range(2):
@@ -136,7 +138,7 @@ async def test_other_digest_than_was_recorded_is_told_and_changes_nothing(ledger
     }
 
 
-async def test_new_version_is_held_against_nothing_old(ledger: Ledger) -> None:
+async def test_new_version_is_not_compared_with_an_older_one(ledger: Ledger) -> None:
     before = evidence_of(version_id="v1")
     await remember(ledger, before, sha256=SHA256.hexdigest())
     now = evidence_of(version_id="v2", etag="f" * 32, checksum_sha256=told(OTHER.digest()))
@@ -158,7 +160,7 @@ class FixedHasher:
         return [self.status for _ in refs]
 
 
-async def test_bytes_that_are_not_what_s3_stores_are_told_at_once(ledger: Ledger) -> None:
+async def test_bytes_that_differ_from_s3s_checksum_are_noted(ledger: Ledger) -> None:
     hasher = FixedHasher(
         HashStatus("pending", DigestSources(read={"crc64nvme": "02" * 8}, stored={"crc64nvme": "01" * 8}))
     )
@@ -169,7 +171,7 @@ async def test_bytes_that_are_not_what_s3_stores_are_told_at_once(ledger: Ledger
     assert [event.what for event in await ledger.history("bucket", "k")] == ["mismatch"]
 
 
-async def test_bytes_that_are_not_what_was_recorded_are_told_with_it(ledger: Ledger) -> None:
+async def test_bytes_that_differ_from_the_ledger_are_reported_with_its_digest(ledger: Ledger) -> None:
     evidence = evidence_of()
     await remember(ledger, evidence, sha256="aa" * 32)
     hasher = FixedHasher(HashStatus("pending", DigestSources(read={"sha256": "bb" * 32, "sha1": "cc" * 20})))
@@ -185,7 +187,7 @@ def classed(storage_class: str, size: int = MIB, **changes: Any) -> Evidence:
 
 
 @pytest.mark.parametrize("accept_cost", [False, True])
-async def test_classes_that_are_charged_are_left_unless_that_is_accepted(ledger: Ledger, accept_cost: bool) -> None:
+async def test_objects_charged_for_reading_stay_pending_unless_accepted(ledger: Ledger, accept_cost: bool) -> None:
     names = ["STANDARD", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY"]
     batch = [*map(classed, names), classed("INTELLIGENT_TIERING", 1000), classed("GLACIER", restored=True)]
     hasher = FixedHasher(HashStatus("hashed_now"))
@@ -214,9 +216,7 @@ async def test_large_and_archived_objects_are_routed_where_that_is_configured(
     assert (found[4].state, found[4].routed) == ("unhashable", False)
 
 
-async def test_audit_takes_s3s_word_and_finds_the_one_object_whose_word_has_changed(
-    stub: StubServer, tmp_path: Path
-) -> None:
+async def test_audit_records_s3s_digests_and_finds_the_one_that_changed(stub: StubServer, tmp_path: Path) -> None:
     for number in range(5):
         body = f"{number}".encode()
         checksum = {"SHA256": told(hashlib.sha256(body).digest())}

@@ -1,4 +1,4 @@
-"""Checkpoints: ours are read back, and whatever differs in any field is refused without being quoted."""
+"""Checkpoints: ours are read back, and any difference is refused without a quotation."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ PROGRESS = HashProgress(
 
 
 def made() -> dict[str, Any]:
-    """As it comes back out of a ledger."""
+    """A checkpoint, as the ledger returns it."""
     document = json.loads(json.dumps(sealed(BINDING, PROGRESS)))
     assert isinstance(document, dict)
     return document
 
 
-def test_ours_is_read_back_as_it_was() -> None:
+def test_checkpoint_is_read_back_as_written() -> None:
     assert opened(made(), BINDING) == PROGRESS
 
 
 @pytest.mark.parametrize("name", sorted(made()))
-def test_any_field_that_is_left_out_is_missed(name: str) -> None:
+def test_missing_field_is_refused(name: str) -> None:
     document = made()
     del document[name]
     with pytest.raises(CheckpointError, match="fields"):
@@ -86,7 +86,7 @@ def test_any_field_that_was_changed_is_refused(name: str, value: Any) -> None:
     ("name", "value"),
     [("bytes", 63_999), ("bytes", 10**13), ("states", {"sha256": "ab" * 32}), ("stored", {"crc64nvme": "x"})],
 )
-def test_what_cannot_be_is_refused_though_its_seal_fits(name: str, value: Any) -> None:
+def test_impossible_value_is_refused_though_its_seal_fits(name: str, value: Any) -> None:
     document = made() | {name: value}
     document["seal"] = _seal({field: content for field, content in document.items() if field != "seal"})
     with pytest.raises(CheckpointError):
@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused_though_its_seal_fits(name: str, value: Any) -
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 7, {}, {"v": 1}])
-def test_what_is_no_checkpoint_at_all_is_refused(document: object) -> None:
+def test_document_that_is_no_checkpoint_is_refused(document: object) -> None:
     with pytest.raises(CheckpointError):
         opened(document, BINDING)
 
@@ -115,6 +115,6 @@ OTHERS: list[Callable[[Binding], Binding]] = [
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_one_of_another_object_is_refused(other: Callable[[Binding], Binding]) -> None:
+def test_checkpoint_of_another_object_is_refused(other: Callable[[Binding], Binding]) -> None:
     with pytest.raises(CheckpointError, match="is of another"):
         opened(made(), other(BINDING))

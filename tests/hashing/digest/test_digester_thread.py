@@ -1,4 +1,4 @@
-"""Feeding a digester: in order, on one thread, in memory that is promised to one block after the other."""
+"""Buffers are hashed in order, on one thread, in memory that blocks get one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from auditor.hashing.digest.digester_thread import DigestThread, InlineExecutor
 
 
 class Noting(Digester):
-    """Notes the threads that it was called in."""
+    """Notes the threads of its calls."""
 
     def __init__(self) -> None:
         super().__init__({})
@@ -29,7 +29,7 @@ class Noting(Digester):
 
 
 def nothing() -> None:
-    """What is called when a buffer is free again, where none is wanted again."""
+    """The callback of a freed buffer; it does nothing."""
 
 
 async def test_views_are_hashed_in_order_by_a_thread_while_buffers_come_back() -> None:
@@ -69,7 +69,7 @@ async def test_one_object_has_one_thread_or_none(
     assert (threading.get_ident() not in digester.threads) is elsewhere
 
 
-async def test_abandoned_feeds_let_go_of_their_thread_for_the_next() -> None:
+async def test_abandoned_digest_frees_its_thread_for_the_next() -> None:
     with ThreadPoolExecutor(1) as threads:
         for _ in range(3):
             digester = make_digester(["md5"])
@@ -101,7 +101,7 @@ async def test_block_larger_than_all_memory_gets_it_alone() -> None:
     await asyncio.wait_for(large, 30)
 
 
-async def test_memory_given_back_in_another_thread_wakes_who_waits_for_it() -> None:
+async def test_memory_returned_in_another_thread_wakes_the_waiting_block() -> None:
     room = BlockMemory()
     room.change(10, 10)
     assert room.ask(10).done()

@@ -1,4 +1,4 @@
-"""Large objects that are cut again and again share fewer connections than they have streams, and all come to an end."""
+"""Large objects with many cuts share fewer connections than they have streams, and all are hashed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Cut:
 
 
 class _Cutting(GetOnly):
-    """So many connections, and four of five bodies cut somewhere."""
+    """A limit of connections, and a cut in four of five bodies."""
 
     def __init__(self, connections: int, seed: int) -> None:
         self._connections = asyncio.Semaphore(connections)
@@ -69,7 +69,7 @@ class _Cutting(GetOnly):
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-async def test_no_stream_keeps_a_connection_from_the_one_that_all_wait_for(connections: int) -> None:
+async def test_no_stream_withholds_a_connection_from_the_first_block(connections: int) -> None:
     engine, permits = _Cutting(connections, 7), InFlightBudget(16, 4 * SIZE)
 
     async def pause(_: float) -> None:

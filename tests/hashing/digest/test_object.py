@@ -1,4 +1,4 @@
-"""Hashing: one pass, the very version, every byte counted, and never more in flight than allowed."""
+"""Hashing: one pass, the listed version, every byte counted, and a bound on objects in flight."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_empty_object_has_the_digest_of_nothing() -> None:
     ("version", "asked"),
     [(None, (None, "etag")), ("v1", ("v1", None)), ("null", ("null", "etag"))],
 )
-async def test_the_very_version_is_asked_for(version: str | None, asked: tuple[str | None, str | None]) -> None:
+async def test_get_names_the_listed_version(version: str | None, asked: tuple[str | None, str | None]) -> None:
     engine = holding()
     await hash_object(engine, HashTask("key", version, "etag", len(DATA)), ["md5"])
     assert engine.asked == [("key", *asked)]
@@ -162,7 +162,7 @@ async def test_a_share_of_one_core_hashes_on_the_loop_itself(memory: str, here: 
 
 @dataclass(slots=True)
 class Gauge:
-    """Stands for hashing; keeps the most objects and bytes that were in flight at once."""
+    """Replaces hashing; keeps the maxima of objects and bytes in flight."""
 
     now: int = 0
     most: int = 0
@@ -227,7 +227,7 @@ async def test_borrowed_bytes_are_free_ones_only_and_keep_others_waiting() -> No
     assert permits.statistics().objects == 2
 
 
-async def test_source_is_read_no_faster_than_permits_are_given_back() -> None:
+async def test_tasks_are_taken_no_faster_than_permits_are_returned() -> None:
     made: list[int] = []
     ahead: list[int] = []
     gauge = Gauge()

@@ -123,7 +123,7 @@ async def test_read_that_brings_no_byte_is_given_up(streams: int) -> None:
         assert all(0.2 * 2**nth / 2 <= paused <= 0.2 * 2**nth for nth, paused in enumerate(pauses, 1))
 
 
-async def test_attempts_in_vain_count_anew_after_a_byte() -> None:
+async def test_fruitless_calls_count_anew_after_a_byte() -> None:
     vain = [Cut(0)] * 4
     engine = Generated(1000, answers=[Cut(10), *vain, Cut(1), *vain, Cut(1), *vain])
     hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=no_pause)), engine, "md5")
@@ -158,7 +158,7 @@ async def test_body_that_ends_early_every_time_is_failed() -> None:
         (CallFailed("GetObject", "Malformed", 206), lambda task: Failed(task, "Malformed", retryable=False)),
     ],
 )
-async def test_what_befalls_it_in_mid_read_is_a_value(
+async def test_failure_in_mid_read_is_a_value(
     streams: int, failure: CallFailed, expected: Callable[[object], object], threads: ThreadPoolExecutor
 ) -> None:
     engine = Generated(16 * MIB, answers=[Cut(2 * MIB), failure])
@@ -213,7 +213,7 @@ async def test_every_call_takes_its_turn(threads: ThreadPoolExecutor) -> None:
 
 
 def after(buffers: int) -> Callable[[], bool]:
-    """Says stop when asked for the so-manyth time."""
+    """Return true at the given question."""
     asked = itertools.count(1)
     return lambda: next(asked) >= buffers
 
@@ -261,7 +261,7 @@ async def paused(engine: Generated, threads: ThreadPoolExecutor, *algorithms: st
     return result
 
 
-async def test_what_goes_on_reads_from_there_only(threads: ThreadPoolExecutor) -> None:
+async def test_continued_object_is_read_from_its_checkpoint_only(threads: ThreadPoolExecutor) -> None:
     engine = Generated(BIG)
     first = await paused(engine, threads)
     engine.calls.clear()
@@ -298,7 +298,7 @@ async def test_overwritten_while_it_was_paused(threads: ThreadPoolExecutor) -> N
     assert result == Superseded(engine.task, "Overwritten")
 
 
-async def test_where_states_cannot_be_carried_the_pause_says_why(
+async def test_pause_without_resumable_digests_says_why(
     monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor
 ) -> None:
     engine = Generated(BIG)
@@ -448,7 +448,7 @@ async def test_stored_digest_is_compared_after_a_pause_too(threads: ThreadPoolEx
     assert (result.algorithm, result.ours) == (CRC, await crc_of(Generated(BIG)))
 
 
-async def test_without_awscrt_nothing_is_computed_beside_and_the_wish_for_it_is_refused(
+async def test_without_awscrt_crc64nvme_is_not_compared_and_a_request_for_it_is_refused(
     monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor
 ) -> None:
     engine = Generated(BIG, stored={CRC: await crc_of(Generated(BIG))})
@@ -576,7 +576,7 @@ async def test_two_gigabytes_in_bounded_memory(
 ZEROS = memoryview(bytes(8 * MIB))
 
 
-async def test_patience_goes_on_in_place_only_while_nothing_was_read() -> None:
+async def test_object_is_read_again_in_place_only_while_no_byte_arrived() -> None:
     engine = Generated(1000, answers=[CallFailed("GetObject", "SlowDown", 503), Cut(10), *[Cut(0)] * 5])
     result = await hash_patiently(engine, engine.task, ["md5"], HashOptions(sleep=no_pause))
     assert result == Failed(engine.task, "ConnectionError", retryable=False)

@@ -1,4 +1,4 @@
-"""States that are carried: equal to hashlib at every boundary, and between versions of Python."""
+"""Resumable digests: equal to hashlib's at every boundary, and between versions of Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(json.dumps(found))
 """
 
 
-def test_this_machine_carries_states() -> None:
+def test_this_machine_has_resumable_digests() -> None:
     assert refusal() is None
 
 
@@ -47,7 +47,7 @@ def test_digest_of_any_length_is_hashlibs(name: str, length: int) -> None:
 
 
 @pytest.mark.parametrize("name", RESUMABLE)
-def test_state_taken_after_every_block_goes_on_to_the_same_digest(name: str) -> None:
+def test_state_after_every_block_continues_to_the_same_digest(name: str) -> None:
     data = content(0, 20 * BLOCK + 17)
     digest = ResumableDigest(name)
     for start in range(0, 20 * BLOCK, BLOCK):
@@ -78,7 +78,7 @@ def test_state_that_is_none_is_refused(state: str, count: int) -> None:
         ResumableDigest("sha256", state, count)
 
 
-def test_library_that_hashes_wrongly_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_that_hashes_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Wrong(ResumableDigest):
         def hexdigest(self) -> str:
             return "0" * len(super().hexdigest())
@@ -104,7 +104,7 @@ def test_no_library_is_a_reason_not_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def interpreter(name: str) -> str:
-    """Where that version of Python is; skips the test where it is not."""
+    """The path of that version of Python; skips the test without it."""
     versions = Path.home() / ".pyenv" / "versions"
     minor = name.removeprefix("python")
     known = [str(path) for path in sorted(versions.glob(f"{minor}.*/bin/{name}"))]
@@ -115,7 +115,7 @@ def interpreter(name: str) -> str:
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_another_python_goes_on_and_back(other: str) -> None:
+def test_another_version_of_python_continues_and_back(other: str) -> None:
     first, more, last = content(0, 640), content(640, 1280), content(1280, 1300)
     states = {}
     for name in RESUMABLE:

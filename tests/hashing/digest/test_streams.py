@@ -1,4 +1,4 @@
-"""How many streams: decided in simulated time, against networks and hashers of several kinds."""
+"""The number of streams, in simulated time, with several kinds of networks and hashers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HASHER = 1000 * MIB
 
 
 def play(rate: Callable[[int, float], float], seconds: float, hasher: float = HASHER) -> list[tuple[float, int]]:
-    """What the tuner wanted from when on. rate: bytes a second by streams and time, before hashing limits it."""
+    """The tuner's streams over time. rate: bytes a second by streams and time, before hashing limits it."""
     now = count = busy = 0.0
     tuner = Tuner(now)
     wanted = [(now, 1)]
@@ -78,7 +78,7 @@ def test_a_busy_core_gets_no_further_streams() -> None:
     assert numbers(play(lambda streams, _: 90 * MIB * streams, 20, hasher=100 * MIB)) == [1]
 
 
-def test_what_gained_nothing_is_tried_again_ever_more_seldom() -> None:
+def test_more_streams_that_gained_nothing_are_tried_again_ever_more_seldom() -> None:
     tries = [at for at, streams in play(lambda streams, _: 80 * MIB, 400) if streams == 2]
     pauses = [later - sooner for sooner, later in pairwise(tries)]
     assert 30 < pauses[0] < 35
@@ -114,7 +114,7 @@ def test_blocks_of_one_object_fit_the_memory(streams: int, left: int) -> None:
 @pytest.mark.parametrize(("streams", "least"), [(2, 9 * MIB), (4, 9 * MIB), (8, 4.5 * MIB)])
 @pytest.mark.parametrize("left", [10**8, 5 * 10**8, 5 * 10**12])
 def test_blocks_are_long_beside_the_wait_for_each(streams: int, least: int, left: int) -> None:
-    """At 25 MB/s a block of 8 MiB takes 335 ms, and its first byte is waited for 15 to 30 ms; all are alike."""
+    """At 25 MB/s a block of 8 MiB takes 335 ms, and its first byte 15 to 30 ms; all blocks are alike."""
     assert layout(streams, left).block >= 0.85 * least
 
 

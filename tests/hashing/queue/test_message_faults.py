@@ -200,7 +200,7 @@ def test_what_is_merely_unknown_is_ignored() -> None:
     assert decode_notification(json.dumps({"Records": []} | extra)) == Notification()
 
 
-async def test_poison_among_good_messages_harms_none_of_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_malformed_messages_among_good_ones_harm_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     poison = [*NOT_JSON.values(), *TWICE.values(), *LARGE.values()]
     store = Store({f"key-{number}": f"data {number}".encode() * 50 for number in range(len(poison))})

@@ -1,4 +1,4 @@
-"""S3's events in the three shapes that reach a queue, and what is not one of them."""
+"""S3's events in the three forms that reach a queue, and bodies that are none."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_records_of_several_buckets_are_one_message_a_bucket() -> None:
         event_bridge(kind="Object Deleted", deletion="Delete Marker Created"),
     ],
 )
-def test_events_that_create_nothing_ask_for_nothing(body: str) -> None:
+def test_events_that_create_no_object_hash_nothing(body: str) -> None:
     assert decode_notification(body).messages == ()
 
 

@@ -1,4 +1,4 @@
-"""Digests that come together are written together; each is told its own conflict, and no failure is another's."""
+"""Digests that arrive together are written together; a conflict or a failure concerns its own callers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def known(ledger: Ledger, count: int) -> list[str]:
     return [found.get("sha256", "") for found in await ledger.known("bucket", refs, ["sha256"])]
 
 
-async def test_what_comes_while_one_is_written_is_written_together(ledger: Ledger) -> None:
+async def test_entries_that_arrive_during_a_write_are_written_together(ledger: Ledger) -> None:
     slow = Slow(ledger)
     recording = BatchWriter(slow)
     async with asyncio.TaskGroup() as group:
@@ -60,7 +60,7 @@ async def test_what_comes_while_one_is_written_is_written_together(ledger: Ledge
     assert await known(ledger, 50) == [f"{number:064x}" for number in range(50)]
 
 
-async def test_conflict_is_told_to_its_own_object_alone(ledger: Ledger) -> None:
+async def test_conflict_concerns_its_own_object_alone(ledger: Ledger) -> None:
     recording = BatchWriter(ledger)
     await recording.record("bucket", hashed(1))
     found = await asyncio.gather(*(recording.record("bucket", hashed(number, "ff" * 32)) for number in range(3)))
@@ -68,7 +68,7 @@ async def test_conflict_is_told_to_its_own_object_alone(ledger: Ledger) -> None:
     assert await known(ledger, 3) == ["ff" * 32, f"{1:064x}", "ff" * 32]
 
 
-async def test_failed_write_is_everybodys_who_waits_and_nobodys_after(ledger: Ledger) -> None:
+async def test_failed_write_is_raised_to_its_own_callers_only(ledger: Ledger) -> None:
     broken = [LedgerError("the ledger is gone")] * 3
 
     def hook(name: str) -> None:

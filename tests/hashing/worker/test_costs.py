@@ -1,4 +1,4 @@
-"""New objects in storage classes that are charged for reading: the worker leaves them, unless that is accepted."""
+"""New objects in storage classes that charge for reading: the worker leaves them, unless the settings accept it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHARGED = {"infrequent", "one zone", "instant"}
 
 @dataclass(slots=True)
 class Classed(Store):
-    """A bucket that tells its objects' classes. refused: what the next HEADs raise."""
+    """A bucket with storage classes. refused: errors of the next HEADs."""
 
     heads: list[str] = field(default_factory=list)
     refused: list[CallFailed] = field(default_factory=list)
@@ -95,7 +95,7 @@ def processor_of(store: Classed, ledger: Ledger, *, accept_cost: bool) -> Proces
 
 
 async def digests(ledger: Ledger, store: Classed) -> dict[str, str]:
-    """Of each key whose digest the ledger has."""
+    """The digest of each key that the ledger knows."""
     refs = [ObjectRef(key, etag_of(data), len(data), "") for key, data in store.objects.items()]
     found = await ledger.known("bucket", refs, ("sha256",))
     return {ref.key: known["sha256"] for ref, known in zip(refs, found, strict=True) if known}
@@ -113,7 +113,7 @@ async def test_new_object_that_is_charged_for_reading_is_left_unread(store: Clas
 
 
 @pytest.mark.parametrize("accept_cost", [True, False])
-async def test_what_was_accepted_is_read_and_its_class_not_asked(
+async def test_accepted_objects_are_read_without_asking_for_their_class(
     store: Classed, ledger: Ledger, accept_cost: bool
 ) -> None:
     message = events(store, *CLASSES) if accept_cost else queued(store, *CLASSES)
@@ -122,7 +122,7 @@ async def test_what_was_accepted_is_read_and_its_class_not_asked(
     assert store.heads == []
 
 
-async def test_object_under_a_customers_key_is_told_by_the_read_that_is_refused(store: Classed, ledger: Ledger) -> None:
+async def test_object_under_a_customers_key_is_unhashable_by_its_refused_read(store: Classed, ledger: Ledger) -> None:
     store.refused = [CallFailed("HeadObject", "400", 400)]
     store.failures = {"plain": [CallFailed("GetObject", "InvalidRequest", 400)]}
     done = await processor_of(store, ledger, accept_cost=False).process(events(store, "plain"))
@@ -136,7 +136,7 @@ async def test_object_under_a_customers_key_is_told_by_the_read_that_is_refused(
         (CallFailed("HeadObject", "503", 503), Counts(messages=1, resent=1)),
     ],
 )
-async def test_class_that_cannot_be_asked_lets_nothing_be_read(
+async def test_object_whose_head_fails_is_not_read(
     store: Classed, ledger: Ledger, failure: CallFailed, expected: Counts
 ) -> None:
     store.refused = [failure]

@@ -1,4 +1,4 @@
-"""Objects that outlast a worker: their state is left in the ledger, the rest of the work on the queue."""
+"""Objects that outlast a worker: their checkpoint stays in the ledger, the rest of the work on the queue."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WORK = Work(bucket="bucket", key="big", version_id=None, etag=ETAG, algorithms=(
 
 
 class StopAfter(Stop):
-    """Set after it was asked so many times: a deadline that comes in the middle, wherever that is."""
+    """A stop that is set after a number of questions, as a deadline anywhere inside the work."""
 
     def __init__(self, questions: int) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ def truth() -> dict[str, str]:
 
 
 async def drained(queue: MemoryQueue, processor: Processor, stop: Callable[[], Stop]) -> Counts:
-    """Each message in an invocation of its own, until there is none left."""
+    """Process each message in an invocation of its own, until the queue is empty."""
     counts = Counts()
     while queue.left:
         for received in await queue.receive(1, wait=900, visibility=5400):
@@ -151,7 +151,7 @@ async def test_continuation_starts_with_no_attempts_and_at_once(make: Make, queu
     assert (task, sent.delay) == (big(hops=8), 0)
 
 
-async def test_small_objects_that_were_not_begun_are_left_with_their_attempts(
+async def test_small_objects_that_were_not_begun_keep_their_attempts(
     make: Make, queue: MemoryQueue, store: Store
 ) -> None:
     stop = Stop()
@@ -175,7 +175,7 @@ async def test_small_objects_in_hand_are_finished_where_there_is_no_deadline(
     assert done.counts == Counts(messages=1, hashed=1, continued=1)
 
 
-async def test_hops_end_on_the_dead_letter_queue_and_begin_anew_from_there(
+async def test_too_many_hops_are_a_dead_letter_that_starts_anew(
     make: Make, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     settings = WorkerOptions(large=512 * KIB, buffer_size=64 * KIB, has_deadline=True, max_hops=3)
@@ -192,7 +192,7 @@ async def test_hops_end_on_the_dead_letter_queue_and_begin_anew_from_there(
     assert len(store.reads) == before + 1
 
 
-async def test_object_that_another_worker_has_is_hidden_until_that_lease_ends(
+async def test_message_of_an_object_under_another_lease_is_hidden_until_that_ends(
     make: Make, queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     await ledger.claim(WORK, "other", 250)
@@ -206,7 +206,7 @@ async def test_object_that_another_worker_has_is_hidden_until_that_lease_ends(
     assert (queue.sent, store.reads) == ([], [])
 
 
-async def test_object_that_is_waited_for_a_second_time_travels_in_a_new_message(
+async def test_object_that_waits_a_second_time_gets_a_new_message(
     make: Make, queue: MemoryQueue, ledger: Ledger
 ) -> None:
     await ledger.claim(WORK, "other", 250)
@@ -220,9 +220,7 @@ async def test_object_that_is_waited_for_a_second_time_travels_in_a_new_message(
     assert 240 <= sent.delay <= 250
 
 
-async def test_neighbours_of_an_object_that_is_waited_for_do_not_wait(
-    make: Make, queue: MemoryQueue, ledger: Ledger
-) -> None:
+async def test_neighbours_of_a_waiting_object_do_not_wait(make: Make, queue: MemoryQueue, ledger: Ledger) -> None:
     await ledger.claim(WORK, "other", 250)
     small = HashTask("small", None, etag_of(b"small"), 5)
     done = await make(SETTINGS).process(queue.put(message(big(), small)))
@@ -230,7 +228,7 @@ async def test_neighbours_of_an_object_that_is_waited_for_do_not_wait(
     assert [decode(one.body).tasks for one in queue.sent] == [(big(),)]
 
 
-async def test_two_deliveries_at_once_read_the_object_once(
+async def test_two_deliveries_at_the_same_time_read_the_object_once(
     make: Make, queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     """As when the visibility runs out in mid-hash."""
@@ -248,7 +246,7 @@ async def test_two_deliveries_at_once_read_the_object_once(
     assert await digests(ledger) == {"sha256": truth()["sha256"]}
 
 
-async def test_crashed_workers_object_goes_on_at_its_checkpoint(
+async def test_crashed_workers_object_continues_at_its_checkpoint(
     make: Make, queue: MemoryQueue, ledger: Ledger, path: Path
 ) -> None:
     await make(SETTINGS).process(queue.put(message(big())), StopAfter(60))
@@ -366,7 +364,7 @@ LIMITED = WorkerOptions(large=1000, has_deadline=True)
         (PLAIN, 5000, 1, None, (2, 1)),
     ],
 )
-def test_what_is_sent_on_of_an_unfinished_object(
+def test_task_that_an_unfinished_object_is_sent_on_with(
     settings: WorkerOptions, size: int, hops: int, checkpoint: dict[str, int] | None, expected: tuple[int, int] | str
 ) -> None:
     task = HashTask("key", None, "etag", size, attempts=2, hops=hops)

@@ -1,4 +1,4 @@
-"""Large objects under a lease: one worker at a time, the state left for the next, nothing written without the lease."""
+"""Large objects under a lease: one worker at a time, a checkpoint for the next, nothing written without the lease."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock:
 
 
 class Reader:
-    """Reads as told. steps: what is saved on the way; result: how it ends. begun: the checkpoints it was given."""
+    """A scripted read. steps: checkpoints to save; result: to return. begun: checkpoints that it got."""
 
     def __init__(self, result: Result, *steps: Mapping[str, Any] | None) -> None:
         self.result = result
@@ -74,7 +74,7 @@ async def claim(ledger: Ledger, owner: str = "other", seconds: float = 300) -> L
     return lease
 
 
-async def test_hashed_object_is_kept_once_and_its_lease_and_state_are_gone(
+async def test_hashed_object_is_recorded_once_and_leaves_no_lease_and_no_checkpoint(
     hasher: LeasedHasher, ledger: Ledger
 ) -> None:
     reader = Reader(Hashed(TASK, {"sha256": "00"}), STATE)
@@ -83,7 +83,7 @@ async def test_hashed_object_is_kept_once_and_its_lease_and_state_are_gone(
     assert (await claim(ledger)).checkpoint is None
 
 
-async def test_paused_object_goes_on_where_it_was_left(hasher: LeasedHasher, ledger: Ledger) -> None:
+async def test_paused_object_continues_at_its_checkpoint(hasher: LeasedHasher, ledger: Ledger) -> None:
     first = Reader(Paused(TASK, STATE, 640))
     assert await hasher.hash(WORK, TASK, first.read, first.keep) == first.result
     second = Reader(Hashed(TASK, {"sha256": "00"}))
@@ -92,13 +92,13 @@ async def test_paused_object_goes_on_where_it_was_left(hasher: LeasedHasher, led
     assert (first.kept, second.kept) == ([], [second.result])
 
 
-async def test_pause_without_a_state_lets_the_lease_go_too(hasher: LeasedHasher, ledger: Ledger) -> None:
+async def test_pause_without_a_checkpoint_releases_the_lease_too(hasher: LeasedHasher, ledger: Ledger) -> None:
     reader = Reader(Paused(TASK, None, 640, "no libcrypto"))
     await hasher.hash(WORK, TASK, reader.read, reader.keep)
     assert (await claim(ledger)).checkpoint is None
 
 
-async def test_object_that_another_has_waits_until_its_lease_ends(
+async def test_object_under_another_lease_waits_until_that_ends(
     hasher: LeasedHasher, ledger: Ledger, clock: Clock
 ) -> None:
     await claim(ledger, seconds=300)
@@ -121,7 +121,7 @@ async def test_two_copies_of_a_message_in_one_process_are_two_claimants(hasher: 
     assert inner.begun == []
 
 
-async def test_crashed_workers_object_goes_on_at_its_last_checkpoint_when_its_lease_runs_out(
+async def test_crashed_workers_object_continues_at_its_last_checkpoint_when_its_lease_expires(
     hasher: LeasedHasher, ledger: Ledger, clock: Clock
 ) -> None:
     await ledger.renew(await claim(ledger, "crashed"), 300, STATE)
@@ -154,7 +154,7 @@ async def test_lost_lease_ends_the_work_and_writes_nothing(
     assert (await ledger.renew(taken[0], 300)).checkpoint is None
 
 
-async def test_each_save_holds_the_lease_longer(hasher: LeasedHasher, ledger: Ledger, clock: Clock) -> None:
+async def test_each_save_extends_the_lease(hasher: LeasedHasher, ledger: Ledger, clock: Clock) -> None:
     reader = Reader(Hashed(TASK, {}))
 
     async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
@@ -169,7 +169,7 @@ async def test_each_save_holds_the_lease_longer(hasher: LeasedHasher, ledger: Le
 
 
 @pytest.mark.parametrize(("steps", "attempts", "hops"), [((), 2, 3), ((None,), 2, 3), ((STATE,), 0, 4)])
-async def test_failure_counts_as_an_attempt_only_where_no_ground_was_gained(
+async def test_failure_counts_as_an_attempt_only_without_progress(
     hasher: LeasedHasher, ledger: Ledger, steps: tuple[Mapping[str, Any] | None, ...], attempts: int, hops: int
 ) -> None:
     reader = Reader(Failed(TASK, "SlowDown", retryable=True), *steps)
@@ -183,7 +183,7 @@ async def test_failure_counts_as_an_attempt_only_where_no_ground_was_gained(
     ("result", "left"),
     [(Superseded(TASK, "Vanished"), None), (Failed(TASK, "AccessDenied", retryable=False), STATE)],
 )
-async def test_state_is_kept_for_another_attempt_only(
+async def test_checkpoint_stays_for_another_attempt_only(
     hasher: LeasedHasher, ledger: Ledger, result: Result, left: object
 ) -> None:
     reader = Reader(result, STATE)
@@ -191,7 +191,7 @@ async def test_state_is_kept_for_another_attempt_only(
     assert (await claim(ledger)).checkpoint == left
 
 
-async def test_error_that_dooms_all_work_leaves_the_lease_free(hasher: LeasedHasher, ledger: Ledger) -> None:
+async def test_error_that_ends_all_work_frees_the_lease(hasher: LeasedHasher, ledger: Ledger) -> None:
     async def read(checkpoint: Mapping[str, Any] | None, save: Save) -> Result:
         await save(STATE)
         raise CredentialsError("the credentials have expired")
@@ -213,7 +213,7 @@ async def test_old_lease_is_refused_after_a_takeover_by_the_hasher(
 
 
 @pytest.mark.parametrize(("passed", "kept"), [(299, True), (300, False)])
-async def test_ledger_that_fails_on_the_way_ends_the_work_only_when_the_lease_runs_out(
+async def test_ledger_that_fails_during_the_hashing_ends_it_only_when_the_lease_expires(
     ledger: Ledger, clock: Clock, passed: int, kept: bool
 ) -> None:
     troubles = [LedgerError("throttled")] * 2

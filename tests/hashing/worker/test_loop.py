@@ -1,4 +1,4 @@
-"""The worker's loop: ends when it is quiet, stops when told, keeps in hand what it works on, and loses nothing."""
+"""The worker's loop: it ends when idle, stops on request, keeps its messages hidden, and loses none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_empty_queue_ends_the_worker_after_its_idle_time(
     assert queue.time == 20
 
 
-async def test_queue_is_worked_off(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
+async def test_queue_is_emptied(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
     for start in range(0, 60, 2):
         queue.put(message_of(store, f"key-{start}", f"key-{start + 1}"))
     worker = make(queue, ledger, store)
@@ -60,7 +60,7 @@ async def test_queue_is_worked_off(queue: MemoryQueue, ledger: Ledger, store: St
     assert queue.left == []
 
 
-async def test_quiet_begins_anew_with_each_message(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
+async def test_idle_time_starts_anew_with_each_message(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
     queue.put(message_of(store, "key-1"))
     queue.put(message_of(store, "key-2"), delay=15)
     queue.put(message_of(store, "key-3"), delay=30)
@@ -68,7 +68,9 @@ async def test_quiet_begins_anew_with_each_message(queue: MemoryQueue, ledger: L
     assert queue.time >= 50
 
 
-async def test_worker_waits_for_what_it_sent_again_itself(queue: MemoryQueue, ledger: Ledger, store: Store) -> None:
+async def test_worker_waits_for_messages_that_it_re_sent_itself(
+    queue: MemoryQueue, ledger: Ledger, store: Store
+) -> None:
     store.failures["key-1"] = [CallFailed("GetObject", "AccessDenied", 403)] * 3
     queue.put(message_of(store, "key-1"))
     counts = await make(queue, ledger, store, Pace(idle=1)).run()
@@ -100,7 +102,7 @@ async def test_no_more_messages_in_hand_and_objects_in_flight_than_set(
     assert store.most == 4
 
 
-async def test_stop_finishes_what_is_in_hand_and_leaves_the_rest(
+async def test_stop_finishes_messages_in_hand_and_leaves_the_rest(
     queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     for number in range(10):

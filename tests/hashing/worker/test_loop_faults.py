@@ -1,4 +1,4 @@
-"""Whatever befalls the worker, its ledger holds the digests that are computed here, and no others."""
+"""With any fault of the worker, its ledger holds the digests that are computed here, and no others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SIZES = (0, 1, 63, 64, 65, 10_000, 64 * KIB, 300 * KIB, 1024 * KIB, 3000 * KIB +
 
 @dataclass(slots=True)
 class Bench:
-    """What a scenario needs. expected: digest by key and ETag, of the bytes themselves."""
+    """The parts of a scenario. expected: digest of the bytes by key and ETag."""
 
     stub: StubServer
     queue: MemoryQueue
@@ -189,7 +189,7 @@ async def test_ledger_that_refuses_many_calls_loses_nothing(bench: Bench, share:
     settled(bench)
 
 
-async def test_poison_among_good_messages_harms_none_of_them(bench: Bench) -> None:
+async def test_malformed_messages_among_good_ones_harm_none(bench: Bench) -> None:
     poison = ["poison", "{" * 100_000, '{"v":1}', '{"Records":[{}]}', "\x00\ud800", "[]", "9" * 10_000]
     for task, body in zip(bench.objects(), poison * 2, strict=False):
         bench.send(task)

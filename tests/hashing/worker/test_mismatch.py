@@ -1,4 +1,4 @@
-"""Bytes that are not those S3 took its checksum of: told at once, kept as evidence, never recorded as known."""
+"""Bytes that contradict S3's checksum are logged, noted in the history, and never recorded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def queue() -> MemoryQueue:
 
 
 @pytest.mark.parametrize("settings", [SMALL, LARGE], ids=["small", "large"])
-async def test_mismatch_is_told_kept_as_evidence_and_not_recorded(
+async def test_mismatch_is_logged_and_noted_and_not_recorded(
     queue: MemoryQueue, ledger: Ledger, store: Store, caplog: pytest.LogCaptureFixture, settings: WorkerOptions
 ) -> None:
     engines = EnginePool(Buckets(bucket=store))

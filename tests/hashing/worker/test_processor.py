@@ -1,4 +1,4 @@
-"""One message: what is known is skipped, what fails goes again or is put away, and nothing is lost on the way."""
+"""One message: known objects are skipped, failed ones are re-sent or dead letters, and none is lost."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_backoff_doubles_up_to_what_sqs_allows(processor: Processor, failures: i
     assert len(set(delays)) > 1
 
 
-async def test_entry_past_its_attempts_goes_to_the_dead_letter_queue_with_its_reason(
+async def test_object_past_its_attempts_is_a_dead_letter_with_its_reason(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
 ) -> None:
     store.failures["key-2"] = denied()
@@ -155,7 +155,7 @@ async def test_entry_past_its_attempts_goes_to_the_dead_letter_queue_with_its_re
     assert queue.sent == []
 
 
-async def test_dead_letter_that_is_put_back_is_worked_on(
+async def test_dead_letter_that_is_put_back_is_processed(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
 ) -> None:
     store.failures["key-2"] = denied(1)
@@ -164,7 +164,7 @@ async def test_dead_letter_that_is_put_back_is_worked_on(
     assert done.counts == Counts(messages=1, hashed=1)
 
 
-async def test_entry_that_comes_with_all_its_attempts_used_is_not_read(
+async def test_object_without_attempts_left_is_not_read(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
 ) -> None:
     done = await processor.process(queue.put(message_of(store, "key-1", attempts=5)))
@@ -173,7 +173,7 @@ async def test_entry_that_comes_with_all_its_attempts_used_is_not_read(
     assert dead.sent[0].attributes["reason"] == "TooManyAttempts"
 
 
-async def test_reasons_of_one_message_are_told_apart(
+async def test_each_reason_of_one_message_has_a_dead_letter_of_its_own(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, store: Store
 ) -> None:
     store.failures["key-1"] = denied()
@@ -187,7 +187,7 @@ async def test_reasons_of_one_message_are_told_apart(
     }
 
 
-async def test_digest_that_contradicts_the_ledger_is_put_away_at_once(
+async def test_digest_that_contradicts_the_ledger_is_a_dead_letter_at_once(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     data = store.objects["key-1"]
@@ -209,7 +209,7 @@ async def test_digest_that_contradicts_the_ledger_is_put_away_at_once(
 
 
 @pytest.mark.parametrize("body", ["not json", "{}", '{"v":2}', '{"v":1,"run":"run"}', "x" * 200_000, "\ufffd\u20ac"])
-async def test_malformed_message_is_put_away_as_it_came(
+async def test_malformed_message_is_an_unchanged_dead_letter(
     processor: Processor, queue: MemoryQueue, dead: MemoryQueue, body: str
 ) -> None:
     received = queue.put(body)
@@ -282,7 +282,7 @@ async def test_s3_notification_is_hashed_with_the_default_algorithms(
     assert await digest_in(ledger, store, "a key+1") == hashlib.sha256(data).hexdigest()
 
 
-async def test_test_event_is_done_without_a_word(processor: Processor, queue: MemoryQueue) -> None:
+async def test_test_event_is_processed_without_a_log_line(processor: Processor, queue: MemoryQueue) -> None:
     done = await processor.process(queue.put('{"Service":"Amazon S3","Event":"s3:TestEvent"}'))
     assert (done.counts, done.retry_after) == (Counts(messages=1), None)
 
@@ -303,7 +303,7 @@ async def test_log_names_message_run_and_code_and_cuts_the_key(
     assert "\n" not in line
 
 
-async def test_ledger_that_fails_dooms_all_work_and_leaves_the_message(
+async def test_ledger_that_fails_ends_all_work_and_leaves_the_message(
     queue: MemoryQueue, ledger: Ledger, store: Store
 ) -> None:
     error = LedgerError("the ledger is gone")
@@ -313,7 +313,7 @@ async def test_ledger_that_fails_dooms_all_work_and_leaves_the_message(
     assert done.retry_after is not None
 
 
-async def test_expired_credentials_doom_all_work(processor: Processor, queue: MemoryQueue, store: Store) -> None:
+async def test_expired_credentials_end_all_work(processor: Processor, queue: MemoryQueue, store: Store) -> None:
     store.failures["key-1"] = [CallFailed("GetObject", "ExpiredToken", 400)]
     done = await processor.process(queue.put(message_of(store, "key-1", "key-2")))
     assert "expired" in str(done.doom)

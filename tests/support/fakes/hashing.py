@@ -18,7 +18,7 @@ from tests.conformance.memory import MemoryBody
 
 
 class GetOnly:
-    """An engine with GetObject only."""
+    """An engine with GetObject alone."""
 
     open_connections = 0
 
@@ -37,7 +37,7 @@ class GetOnly:
 
 @dataclass(slots=True)
 class OneObject(GetOnly):
-    """An engine that serves one body after a number of failures, and remembers its calls."""
+    """An engine with one body, after a number of failures. asked: arguments of its calls."""
 
     body: MemoryBody
     failures: list[CallFailed] = field(default_factory=list)
