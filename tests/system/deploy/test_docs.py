@@ -228,7 +228,7 @@ def test_the_owners_command_keeps_what_is_there_and_comes_to_the_same_when_repea
 
 
 def events_that_do_something() -> set[str]:
-    """S3's own names in the table of events, of the rows with which something is done."""
+    """S3's own names in the table of events, of the rows with an action."""
     rows = NOTIFICATIONS.partition("| S3 Event Notifications |")[2].partition("\n\n")[0].splitlines()
     done = [row for row in rows if not re.search("ignored, with|warning|nothing to do", row)]
     return {f"s3:{name}" for row in done for name in quoted(row.strip("| ").partition(" | ")[0]) if ":" in name}
