@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 BURST_SECONDS: Final = 0.05
@@ -40,6 +41,15 @@ Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class RateStatistics:
+    """per_second: the present rate, infinite without a ceiling. answers, refusals: of the present interval."""
+
+    per_second: float
+    answers: int
+    refusals: int
+
+
 class RateLimit:
     """At most `per_second` calls a second, first come, first served; None: no ceiling until S3 refuses calls.
 
@@ -68,10 +78,8 @@ class RateLimit:
         """Whether there is a ceiling, S3's or the user's; without one no call needs to take a turn."""
         return self._interval > 0
 
-    @property
-    def per_second(self) -> float:
-        """Calls a second at present; infinite without a ceiling."""
-        return self._rate
+    def statistics(self) -> RateStatistics:
+        return RateStatistics(self._rate, self._answers, self._refusals)
 
     async def take(self) -> None:
         """Wait for this call's turn."""

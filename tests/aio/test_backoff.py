@@ -1,4 +1,4 @@
-"""Pauses grow, end somewhere, and are not all alike."""
+"""Pauses grow up to a limit, and are random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of our programs, and what it does to the process that runs it."""
+"""The loop of our programs, and its effects on the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is cut off when a stop is set, and what is not."""
+"""The calls that a stop cuts off, and those that it does not."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
 from auditor.s3.engines.pool import EnginePool
 from tests.conformance.memory import MemoryEngine
-from tests.support.fakes.engine import ref
+from tests.support.fakes.caller import ref
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency

@@ -1,4 +1,4 @@
-"""The account's public access block counts for a bucket only where that account is known to own it."""
+"""The account's public access block applies to a bucket only if the account is known to own the bucket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_ON = PublicAccessBlock(True, True, True, True)
 
 @pytest.fixture(autouse=True)
 def account_level(stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller's account has every switch on, and the account level can be asked."""
+    """The caller's account has every switch on, and S3 Control answers."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3_CONTROL", stub.url)
     stub.world.public_access_block = ALL_ON
 

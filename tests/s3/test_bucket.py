@@ -1,4 +1,4 @@
-"""The bucket's facts: each for itself, known, not configured, unread or skipped, and never taken one for the other."""
+"""The bucket's facts: each is known, not configured, unread or skipped, and these are never confused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
 from auditor.model.object import ALL_USERS, Acl, Grant, Skipped, Unread
 from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL, open_reader
 from auditor.s3.calls import Caller
-from tests.support.fakes.engine import FakeTime, make_caller
+from tests.support.fakes.caller import FakeTime, make_caller
 from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
@@ -44,7 +44,7 @@ QUESTIONS: Final = {
 """Fact to the call that gives it."""
 
 EMPTY_MEANS_SOMETHING: Final = {"versioning": "Never"}
-"""Facts of which a document with nothing in it is a proper answer."""
+"""Facts for which an empty document is a valid answer."""
 
 
 def reader_of(stub: StubServer, caller: Caller | None = None, **fields: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A budget of calls that leaves none for an object is refused; the least that leaves one gets a run to its end."""
+"""A budget too small for one object is refused; the smallest budget that suffices lets a run end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _objects(stub: StubServer) -> None:
 
 
 async def refused(stub: StubServer, out: Path, calls: int) -> str | None:
-    """Why a run with so many calls is refused; None when it is not."""
+    """The reason to refuse a run with so many calls; None where it is accepted."""
     try:
         await audit(stub, out, max_calls=calls, concurrency=1)
     except UsageError as error:

@@ -10,7 +10,7 @@ import pytest
 from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
 from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
-from tests.support.fakes.engine import FakeTime, LongestPause, make_caller
+from tests.support.fakes.caller import FakeTime, LongestPause, make_caller
 from tests.support.loop_blocking import BlockingError
 from tests.support.loop_blocking import free_loop as free_loop
 

@@ -22,7 +22,7 @@ from auditor.s3.gather import Gathered, gather
 from auditor.s3.listing import Listed, pages
 from auditor.s3.object_reader import ObjectReader
 from tests.conformance.memory import OWNER, Entry, Hook, MemoryEngine
-from tests.support.fakes.engine import FakeTime, make_caller, ref
+from tests.support.fakes.caller import FakeTime, make_caller, ref
 from tests.support.loop_blocking import free_loop as free_loop
 
 BOTH: Final = Ask()
@@ -32,11 +32,11 @@ HEAD_ONLY: Final = Ask(Skipped("not needed"), None)
 NEITHER: Final = Ask(Skipped("not needed"), Skipped("not needed"))
 
 ORDINARY_TASKS: Final = 6
-"""Tasks of a gathering that read no object: the test, the lister, the drain, and the waits of Stop.race."""
+"""Tasks of a gathering that read no object: the test, the reader of pages, the drain, and those of Stop.race."""
 
 
 class Run:
-    """One gathering over a fake engine. done: what the sink got."""
+    """One gathering over an engine in memory. done: the results that the sink has."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ async def settle(rounds: int = 300) -> None:
 
 
 async def lingers(action: str, key: str) -> None:
-    """Answers come in an order of their own."""
+    """Let answers arrive in another order than the calls."""
     for _ in range(random.Random(f"{action}{key}").randrange(8)):
         await asyncio.sleep(0)
 
@@ -248,7 +248,7 @@ class TestInterruptions:
 
 
 def versions_of(count: int, each: int) -> list[Entry]:
-    """Of each key a delete marker and so many versions."""
+    """For each key a delete marker and so many versions."""
     entries: list[Entry] = []
     for key in keys(count):
         entries += [key, *(ref(key, f"v{number}") for number in range(each))]

@@ -1,4 +1,4 @@
-"""Servers that list out of turn, in circles or without an end: an error that says so, never a silent gap or a loop."""
+"""Servers that list out of order, in circles or without end cause an error, never a silent gap or a loop."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
 from auditor.s3.listing import EMPTY_PAGES, pages
 from tests.conformance.memory import MemoryEngine
-from tests.support.fakes.engine import make_caller, ref
+from tests.support.fakes.caller import make_caller, ref
 
 Script = Sequence[tuple[Sequence[str], str | None]]
 
 
 class Scripted(MemoryEngine):
-    """Pages as written down, keys and the next token; the script begins anew when it ends."""
+    """Answers with the scripted pages of keys and next tokens, over and over."""
 
     def __init__(self, script: Script) -> None:
         super().__init__([])
@@ -50,7 +50,7 @@ async def test_keys_out_of_turn_are_an_error(script: Script) -> None:
 
 
 async def test_key_behind_the_end_of_the_range_hides_no_later_one() -> None:
-    """The range ends where the first key behind it is listed; that holds in an order only."""
+    """The first key behind the range ends the listing, which is right only if keys are in order."""
     engine = Scripted([(["a", "z", "b"], "1"), (["c"], None)])
     with pytest.raises(BucketError, match="order"):
         await keys_of(engine, Target("audited", stop_at="m"))

@@ -1,4 +1,4 @@
-"""A server that names a region that none can be: it is as if it had named none."""
+"""A server that names an impossible region is treated as one that names none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from auditor.aws.connection import Connection
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Skipped
 from auditor.s3.bucket import open_reader
-from tests.support.fakes.engine import make_caller
+from tests.support.fakes.caller import make_caller
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.hooked import HookedServer
 from tests.support.servers.stub_calls import Call, Reply

@@ -1,4 +1,4 @@
-"""The listing: ranges, delete markers, and a server that goes round in circles."""
+"""The listing: ranges, delete markers, and a server that repeats its pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
 from auditor.s3.listing import Listed, pages
 from tests.conformance.memory import MemoryEngine
-from tests.support.fakes.engine import make_caller, ref
+from tests.support.fakes.caller import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
 
 
@@ -55,7 +55,7 @@ async def test_end_of_the_range_among_delete_markers_is_seen() -> None:
 
 
 class IgnoresStartAfter(MemoryEngine):
-    """A server that takes no notice of StartAfter and KeyMarker."""
+    """A server that ignores StartAfter and KeyMarker."""
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
         return await super().list_page(ListQuery(query.prefix, None, query.versions), position)

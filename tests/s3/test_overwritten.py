@@ -1,4 +1,4 @@
-"""An object that is overwritten while it is audited is judged by what stands there now, never by the old one's ACL."""
+"""An object that is overwritten during the audit is judged by the new object, never by the old object's ACL."""
 
 from __future__ import annotations
 

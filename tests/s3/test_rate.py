@@ -8,7 +8,7 @@ import pytest
 
 from auditor.s3.concurrency import AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.rate import RateLimit
-from tests.support.fakes.engine import FakeTime
+from tests.support.fakes.caller import FakeTime
 
 
 class TestRate:
@@ -56,7 +56,7 @@ def limit(permits: ConcurrencyLimit) -> int:
 
 
 def a_round(permits: ConcurrencyLimit, seconds: float = 0.01) -> None:
-    """As many answers as the limit is."""
+    """One round: as many answers as the limit."""
     for _ in range(limit(permits)):
         permits.answered(seconds)
 
@@ -99,7 +99,7 @@ class TestPermits:
         await permits.acquire()
         first, second = (asyncio.create_task(permits.acquire()) for _ in range(2))
         await settle()
-        permits.release()  # it is first's now, who has not run yet
+        permits.release()  # the first task has the permit now, and has not run yet
         first.cancel()
         await second
         with pytest.raises(asyncio.CancelledError):
@@ -264,7 +264,7 @@ class TestOpenConnections:
 
 
 def test_a_thousand_quick_rounds_do_not_make_a_doubled_latency_the_usual_one() -> None:
-    """On a fast server a round takes milliseconds: what was the best a moment ago still is."""
+    """On a fast server a round takes milliseconds, so the best latency of a moment ago still counts."""
     time = FakeTime()
     permits = ConcurrencyLimit(128, auto=True, clock=time.clock)
     a_round(permits, 0.001)

@@ -15,7 +15,7 @@ from auditor.s3.rate import RateLimit
 
 
 class Simulation:
-    """Events in the order of their time; each is a generator that yields for how many seconds it waits."""
+    """Runs generators in simulated time; each yields the seconds that it waits."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -48,7 +48,7 @@ class Server:
         self.left = self.rate
 
     def asked(self, who: str) -> bool:
-        """False: refused."""
+        """True: answered; False: refused."""
         self.left = min(self.rate, self.left + (self.time.now - self.at) * self.rate)
         self.at = self.time.now
         answered = self.left >= 1.0
@@ -62,7 +62,7 @@ class Server:
 
 
 def audit(time: Simulation, server: Server, rate: RateLimit, dice: random.Random) -> Iterator[float]:
-    """One of many in flight: takes its turn, calls, and calls again a little later where it was refused."""
+    """One of many calls in flight: it takes a turn, calls, and calls again a little later after a refusal."""
     pause = 0.1
     while True:
         if rate.limited and (wait := rate.turn()) > 0:
@@ -135,16 +135,16 @@ def test_it_is_never_faster_than_the_users_ceiling() -> None:
     time.run(10)
     for _ in range(100):
         rate.refused(time.now)
-    assert rate.per_second < 200
+    assert rate.statistics().per_second < 200
     time.run(200)
-    assert rate.per_second == 200
+    assert rate.statistics().per_second == 200
     assert server.counts["audit answered"] <= 200 * 200 + 20
 
 
 def refusing(
     time: Simulation, rate: RateLimit, share: float, dice: random.Random, counts: Counter[str]
 ) -> Iterator[float]:
-    """One of many in flight, for a server that refuses a share whatever the rate."""
+    """One of many calls in flight to a server that refuses a share of them at any rate."""
     while True:
         yield rate.turn()
         if dice.random() < share:

@@ -1,4 +1,4 @@
-"""Sequencers: whatever their lengths and case, they sort as S3 says that they do."""
+"""Sequencers of any length and case sort by S3's rule."""
 
 from __future__ import annotations
 

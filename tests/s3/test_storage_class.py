@@ -1,4 +1,4 @@
-"""Which storage classes are charged for being read."""
+"""The storage classes that charge for a read."""
 
 from __future__ import annotations
 

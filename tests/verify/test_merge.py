@@ -16,7 +16,7 @@ from auditor.model.target import Target
 from auditor.s3.listing import pages
 from auditor.verify.merge import Pair, merged
 from tests.conformance.memory import Entry, MemoryEngine
-from tests.support.fakes.engine import make_caller, ref
+from tests.support.fakes.caller import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
 
 KEYS = st.one_of(

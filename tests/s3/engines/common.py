@@ -1,4 +1,4 @@
-"""What the engines' tests share: each operation as a call, and an object of which S3 says all that it can say."""
+"""Shared by the tests of engines: each operation as a call, and an object with every header that S3 can send."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ EVERYTHING: Final = Head(
     archive_status="DEEP_ARCHIVE_ACCESS",
     expiration='expiry-date="Fri, 21 Dec 2029 00:00:00 GMT", rule-id="r"',
 )
-"""An object of which S3 says all that it can say, but for SSE-C, which excludes KMS."""
+"""The Head of an object with every header that S3 can send, but for SSE-C, which excludes KMS."""
 
 
 def put_everything(bucket: StubBucket) -> None:

@@ -1,4 +1,4 @@
-"""Every engine, by name, connected to the stub, and a loop that none of them may block."""
+"""Every engine, by name, connected to the stub, on a loop that it must not block."""
 
 from __future__ import annotations
 

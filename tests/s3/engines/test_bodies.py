@@ -1,4 +1,4 @@
-"""A GetObject whose answer does not say how long it is, or what it is, is a failed call on every engine."""
+"""A GetObject without a length or an ETag in its answer is a failed call on every engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WITHOUT = {
 
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[str]:
-    """A server that gives the same bytes to whoever asks; yields its URL."""
+    """A server that answers every request with the same bytes; yields its URL."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

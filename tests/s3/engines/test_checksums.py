@@ -1,4 +1,4 @@
-"""Digests that S3 keeps and tells with a GetObject: whole objects' only, and nobody computes them once more."""
+"""S3's checksums in the answer to GetObject: only those of whole objects, and the SDK does not verify them."""
 
 from __future__ import annotations
 

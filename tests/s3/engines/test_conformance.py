@@ -1,4 +1,4 @@
-"""What every engine does alike: the same facts of the same objects, and what each call carries."""
+"""Every engine passes the suite, gives the same facts, and sends the same parameters."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def test_engine_that_signs_by_itself_knows_its_open_connections(opening: O
 
 
 async def test_engines_agree_on_a_bucket_of_everything(stub: StubServer, bucket: StubBucket) -> None:
-    """The facts of one object, whatever it is like, are the same by every engine."""
+    """Every engine gives the same facts of the same objects."""
     put_everything(bucket)
     for kind, key in ODD_KEYS.items():
         bucket.put(key, kind.encode(), metadata={"kind": kind}, acl="public-read")

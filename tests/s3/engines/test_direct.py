@@ -1,4 +1,4 @@
-"""What the direct engine does by itself, where the others have an SDK: time, credentials, proxies, what is signed."""
+"""The direct engine does itself what the SDK does for the others: clock, credentials, proxies, signatures."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class TestClock:
 
 
 class Vending(BaseHTTPRequestHandler):
-    """Credentials as a container's agent hands them out: others each time."""
+    """A container's credentials agent, which gives other credentials each time."""
 
     protocol_version = "HTTP/1.1"
     handed_out = 0
@@ -225,7 +225,7 @@ async def test_the_time_of_a_request_is_its_own(stub: StubServer) -> None:
 async def test_another_environment_is_another_place(
     monkeypatch: pytest.MonkeyPatch, bucket: StubBucket, stub: StubServer
 ) -> None:
-    """What was found out for one run is kept for the next, and for no run that is set up otherwise."""
+    """The endpoint and the server are cached for the next run, but not for a run with other settings."""
     bucket.put("key", b"x")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", stub.url)
     connection = Connection(bucket=BUCKET, region="us-east-1", concurrency=1)

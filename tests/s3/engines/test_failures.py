@@ -1,4 +1,4 @@
-"""What every engine makes of failures: one request, then CallFailed with the code; and of a call that is cancelled."""
+"""Failures on every engine: one request, then CallFailed with the code; and cancelled calls."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TestFailures:
     async def test_answer_without_a_usable_body(
         self, engine: Engine, stub: StubServer, bucket: StubBucket, what: str
     ) -> None:
-        """GetObject is left out: an object's bytes are whatever they are, and their number is the reader's to check."""
+        """GetObject is left out: any bytes may be an object's, and the reader checks their number."""
         bucket.put("key")
         fault, code = WITHOUT_BODY[what]
         stub.faults = [fault]
@@ -177,7 +177,7 @@ class TestResuming:
     async def test_body_that_is_cut_again_and_again_is_read_on_at_the_very_byte(
         self, opening: Opening, size: int
     ) -> None:
-        """Each answer is cut after another number of bytes, by a farewell or by a reset."""
+        """Each answer is cut after another number of bytes, by a close_notify or by a reset."""
         whole = random.Random(7).randbytes(300_000)
         cuts = itertools.cycle([0, 1, 16_383, 100_000, 65_537])
         got, buffer = bytearray(), memoryview(bytearray(size))
@@ -211,7 +211,7 @@ class TestResuming:
 
 
 async def read_on(engine: Engine, got: bytearray, buffer: memoryview, length: int) -> CallFailed | None:
-    """Read from where `got` ends; what it failed with."""
+    """Read on from the end of `got`; returns the failure."""
     try:
         async with engine.get("key", None, "e", Span(len(got)) if got else None) as body:
             assert body.length == length - len(got)

@@ -1,4 +1,4 @@
-"""Answers that no S3 would give: each is a failed call and no more; none is believed, none is a crash."""
+"""Answers that no S3 would give: each is a failed call, never a fact and never a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A HEAD's headers, one by one: what is a fact, and what is none."""
+"""A HEAD's headers, one by one: those that are facts, and those that are none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_number_of_other_than_ascii_digits_is_none(name: bytes, value: str) -> N
 
 
 def test_what_is_not_said_is_none() -> None:
-    """The fields are filled by place, so that each must be none by default."""
+    """The fields are filled by position, so each must be None by default."""
     assert headers.head(LEAST) == Head(etag="e", content_length=3)
     assert {field.default for field in fields(Head)[2:] if field.name != "metadata"} == {None}
 

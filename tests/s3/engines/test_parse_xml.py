@@ -1,4 +1,4 @@
-"""Documents that say a thing twice, or put it where it is not looked for: unread, for a half would be lost."""
+"""Documents with a repeated or misplaced element are unread: one half would be lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool of engines: opened once a bucket, never closed in use, the least lately used closed first."""
+"""The pool of engines opens one engine a bucket, closes none in use, and closes the least recently used first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.fakes.hashing import Store
 
 
 class Opened:
-    """Opens stores; remembers the order of openings and closings. refuses: buckets that cannot be opened now."""
+    """Opens stores, and records the order of openings and closings. refuses: buckets that cannot be opened."""
 
     def __init__(self) -> None:
         self.log: list[str] = []

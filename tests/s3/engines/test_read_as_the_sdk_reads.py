@@ -1,4 +1,4 @@
-"""Whatever S3's XML and headers say, our reading of them is the SDK's, fact by fact and fault by fault."""
+"""We parse any XML and headers of S3 as the SDK does, fact by fact and fault by fault."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def sdk_reply(operation: str, body: bytes, sent: Mapping[str, str]) -> Any:
 
 
 def outcome(read: Callable[[], Any]) -> Any:
-    """What was read, or the code of the fault."""
+    """The fact, or the code of the fault."""
     try:
         return read()
     except CallFailed as failure:

@@ -1,4 +1,4 @@
-"""A server that sends every engine elsewhere: nothing follows, least of all the session token."""
+"""No engine follows a server's redirect, and none sends the session token there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every engine speaks TLS with whom the user trusts, and with nobody else: a proxy between them changes nothing."""
+"""Every engine verifies certificates with the user's trusted authorities, also behind a proxy."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def connect_proxy(asked: list[str]) -> AsyncIterator[str]:
 
 @pytest.fixture
 def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tls:
-    """A certificate for 127.0.0.1; the environment trusts what it did before."""
+    """A certificate for 127.0.0.1, which the environment does not trust."""
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)

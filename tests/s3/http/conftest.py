@@ -1,4 +1,4 @@
-"""Both transports on both event loops, a loop that nobody may block, and no error that nobody looks at."""
+"""Both transports on both event loops; a test fails for a blocked loop and for an error that nobody awaits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.loop_blocking import free_loop as free_loop
 
 
 class Whole:
-    """The streaming transport as one that holds bodies whole."""
+    """The streaming transport, with the interface of the buffering one."""
 
     def __init__(self, server: Server, size: int = 10_000) -> None:
         self._size = size
@@ -91,7 +91,7 @@ def opening(name: str) -> Opening:
 
 @pytest.fixture
 def thin() -> Opening:
-    """Opens the thin transport, for what aiohttp has no word on."""
+    """Opens our own transport, for tests that do not apply to aiohttp."""
     return opener("thin")
 
 
@@ -115,7 +115,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_collections() -> Iterator[None]:
-    """Garbage is looked for after each test, but not in all that was imported."""
+    """Collect garbage after each test, but not among the imported modules."""
     gc.collect()
     gc.freeze()
     yield
@@ -124,7 +124,7 @@ def quick_collections() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 async def nothing_unseen() -> AsyncIterator[None]:
-    """Fails where the loop was told of an error that nobody awaited: a future dropped, a transport's callback."""
+    """Fails for an error that nobody awaited: of a dropped future, or in a transport's callback."""
     unseen: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: unseen.append(context))
@@ -146,7 +146,7 @@ def head(target: str = "/bucket/key", *headers: tuple[str, str]) -> Request:
 
 
 async def pieces(stream: Stream, size: int) -> AsyncIterator[bytes]:
-    """The rest of a body, in pieces of `size` bytes, but for the last; what came before an error comes before it."""
+    """The rest of a body in pieces of `size` bytes, but for the last; also the bytes before an error."""
     buffer = memoryview(bytearray(size))
     while True:
         try:
@@ -161,7 +161,7 @@ async def pieces(stream: Stream, size: int) -> AsyncIterator[bytes]:
 
 
 def resent(transport: Transport) -> int:
-    """How many requests it has sent again."""
+    """The number of requests that the transport sent again."""
     if isinstance(transport, (HttpTransport, Whole)):
         return transport.statistics().resent
     assert isinstance(transport, AiohttpTransport)

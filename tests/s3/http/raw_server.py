@@ -34,7 +34,7 @@ class Peer:
         return head
 
     async def send(self, *pieces: bytes) -> None:
-        """Each piece by itself, as far as a network lets us: the client gets the loop between them."""
+        """Send each piece by itself; the client's loop runs between them."""
         for piece in pieces:
             if self._writer.is_closing():
                 raise ConnectionResetError("the client is gone")
@@ -58,7 +58,7 @@ class Peer:
         self._writer.write(data)
 
     def cut(self) -> None:
-        """End the connection below TLS: no farewell is said."""
+        """End the connection below TLS, without a close_notify."""
         raw: socket.socket | None = self._writer.get_extra_info("socket")
         if raw is None:
             return
@@ -96,7 +96,7 @@ class RawServer:
         self._changed = asyncio.Condition()
 
     async def until(self, holds: Callable[[RawServer], bool]) -> None:
-        """Wait until it holds of this server; raises TimeoutError where it does not come to that."""
+        """Wait until the condition holds of this server; raises TimeoutError."""
         async with asyncio.timeout(10), self._changed:
             await self._changed.wait_for(lambda: holds(self))
 
@@ -116,7 +116,7 @@ class RawServer:
             await self.tell()
 
     async def tell(self) -> None:
-        """Something changed: wake who waits for it."""
+        """Something changed: wake the tasks that wait for it."""
         async with self._changed:
             self._changed.notify_all()
 

@@ -1,4 +1,4 @@
-"""Cancelled in each phase: no connection, no place and no future is left behind, and nobody gets another's answer."""
+"""Cancelled in each phase: no connection and no future is left behind, and no request gets another's answer."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def connected(pool: Pool[BufferedConnection]) -> tuple[BufferedConnection, Wire]
 
 
 def fed(connection: BufferedConnection, data: bytes) -> None:
-    """As the loop does when bytes have come."""
+    """Deliver bytes, as the loop does."""
     connection.get_buffer(-1)[: len(data)] = data
     connection.buffer_updated(len(data))
 

@@ -1,4 +1,4 @@
-"""What both transports do alike."""
+"""The behaviour that both transports share."""
 
 from __future__ import annotations
 

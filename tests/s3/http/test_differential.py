@@ -1,4 +1,4 @@
-"""The thin transport beside aiohttp's: the same answers, or the same class of failure, or a row of DIFFERENCES."""
+"""Our transport and aiohttp's give equal answers, or the same class of failure, or a row of DIFFERENCES."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ DIFFERENCES = {
 
 
 async def outcomes(name: str, sent: Sent, times: int = 1) -> tuple[list[Outcome], int]:
-    """What the transport makes of so many of these answers, and how many connections it took."""
+    """The transport's results for so many of these answers, and the number of its connections."""
 
     async def script(peer: Peer) -> None:
         while True:
@@ -141,7 +141,7 @@ def alike(ours: Outcome, reference: Outcome) -> bool:
 
 
 def explained(sent: Sent, ours: Outcome, reference: Outcome) -> bool:
-    """Whether a row of the table says that these two come of these bytes."""
+    """Whether a row of the table expects these two results for these bytes."""
     return any(
         row.covers(sent) and type(ours) is row.thin and type(reference) in row.reference for row in DIFFERENCES.values()
     )

@@ -1,4 +1,4 @@
-"""A connection that is gone leaves nothing behind, without the collector's help: an audit hardly ever calls it."""
+"""A closed connection is freed without the garbage collector, which hardly ever runs in an audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thin transport's connections: how many, which one, who waits, and how it ends."""
+"""The connections of our transport: their number, their order, the queue, and the end."""
 
 from __future__ import annotations
 

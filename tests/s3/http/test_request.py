@@ -1,4 +1,4 @@
-"""A request's bytes; what is refused is in test_conformance."""
+"""A request's bytes; test_conformance has the requests that are refused."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ def test_lines_that_are_shared_are_the_same_and_few_are_kept() -> None:
 
 
 def test_signed_requests_end_in_what_is_their_own() -> None:
-    """What stands before may be kept for the next request; a signature must not be."""
+    """The lines before the signature may be cached for the next request; a signature must not be."""
     signed = Signer("us-east-1").sign(Credentials("a", "b", "t"), "GET", "h", "/", "", (("range", "bytes=0-1"),), 1e9)
     assert [name for name, _ in signed[-2:]] == ["x-amz-date", "authorization"]

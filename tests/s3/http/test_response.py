@@ -1,4 +1,4 @@
-"""Answers cut at every byte, and what is no answer, without a network."""
+"""Answers cut at every byte, and malformed answers, without a network."""
 
 from __future__ import annotations
 

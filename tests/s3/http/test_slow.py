@@ -1,4 +1,4 @@
-"""Servers and proxies that send some bytes, or none, and never an answer."""
+"""Servers and proxies that never send a complete answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kept connections that the server closed meanwhile: what is sent again, what is not, and that it is counted."""
+"""Idle connections that the server closed: which requests are sent again, and that they are counted."""
 
 from __future__ import annotations
 

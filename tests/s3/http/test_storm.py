@@ -1,4 +1,4 @@
-"""Many requests at once, some cancelled, to a server that goes wrong in every way: each answer is its request's own."""
+"""Many requests at once, some cancelled, to a server with every fault: each request gets its own answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What aiohttp's transport does beside: bodies too large to be held, and proxies."""
+"""aiohttp's transport with bodies too large to buffer, and with proxies."""
 
 from __future__ import annotations
 

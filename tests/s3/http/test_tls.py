@@ -1,4 +1,4 @@
-"""TLS: the server is who it says, its name is sent, and an end that anybody could forge ends no answer."""
+"""TLS: the certificate is verified, the server's name is sent, and a forged end of the connection ends no answer."""
 
 from __future__ import annotations
 
