@@ -75,11 +75,11 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _LookResult:
-    """The result of a look. left: seconds until the credentials expire."""
+    """The result of a look. seconds_left: until the credentials expire."""
 
     provider: CredentialProvider
     credentials: Credentials
-    left: float
+    seconds_left: float
 
 
 class CredentialSource:
@@ -176,12 +176,12 @@ class CredentialSource:
         look.done.set_result(None)
 
     def _take(self, answer: _LookResult) -> None:
-        now, left = self._clock(), answer.left
+        now, seconds = self._clock(), answer.seconds_left
         if self._held is not None and self._held != answer.credentials:
             self._changed_at = now
         self._provider, self._held, self._failing = answer.provider, answer.credentials, False
-        self._expires_at = now + left
-        self._look_at = now + (left if left == _NEVER else EVERY if left > 2 * EVERY else _SOON)
+        self._expires_at = now + seconds
+        self._look_at = now + (seconds if seconds == _NEVER else EVERY if seconds > 2 * EVERY else _SOON)
 
     def _expiring(self) -> bool:
         return self._clock() > self._expires_at - _TOO_LATE

@@ -78,7 +78,7 @@ class HashingSummary:
 
 @dataclass(frozen=True, slots=True)
 class UnreadCount:
-    """How many objects lack a fact because this API operation failed with this code."""
+    """The number of objects that lack a fact because this API operation failed with this code."""
 
     action: str
     code: str
@@ -87,7 +87,7 @@ class UnreadCount:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """How to go on with a run that is not complete. start_after: the last key that has an outcome; None: no key has."""
+    """The point where an incomplete run continues. start_after: the last key with an outcome, or None."""
 
     run: str
     start_after: str | None

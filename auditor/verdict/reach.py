@@ -6,6 +6,7 @@ Pure: a policy and facts in, bits out. A way that the text alone cannot decide i
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from auditor.model.policy import EVERYONE, Policy, Statement
@@ -44,26 +45,22 @@ class Reach(NamedTuple):
 NOTHING: Final = Reach()
 
 
-class _Covers(NamedTuple):
-    """The objects that a resource pattern covers. wildcard None: every object. sure: a match is certain."""
-
-    wildcard: Wildcard | None
-    sure: bool
+_EVERY_OBJECT: Final = Wildcard.of("*")
 
 
 class _StatementsByKey(NamedTuple):
     """A statement's effect on the keys that it surely covers, and on the keys that it perhaps covers."""
 
-    covers: tuple[_Covers, ...]
+    covers: tuple[Wildcard, ...]
     negated: bool
     surely: Reach
     perhaps: Reach
 
     def reach(self, path: str) -> Reach:
         doubtful = False
-        for wildcard, sure in self.covers:
-            if wildcard is None or wildcard.matches(path):
-                if sure:
+        for cover in self.covers:
+            if cover.matches(path):
+                if cover.sure:
                     return NOTHING if self.negated else self.surely
                 doubtful = True
         return self.perhaps if doubtful or self.negated else NOTHING
@@ -81,7 +78,7 @@ class CompiledPolicy:
             if surely == NOTHING == perhaps:
                 continue
             covers = tuple(_covers(text, policy.variables) for text in statement.resources)
-            covers = tuple(cover for cover in covers if self._may_cover(cover))
+            covers = tuple(cover for cover in covers if cover.may_match_after(self._bucket))
             self._add(_StatementsByKey(covers, statement.not_resource, surely, perhaps))
 
     def reach(self, key: str) -> Reach:
@@ -95,14 +92,8 @@ class CompiledPolicy:
                     found = found.with_(added)
         return found
 
-    def _may_cover(self, cover: _Covers) -> bool:
-        return cover.wildcard is None or cover.wildcard.may_match_after(self._bucket)
-
-    def _covers_all(self, cover: _Covers) -> bool:
-        return cover.wildcard is None or cover.wildcard.matches_all_after(self._bucket)
-
     def _add(self, keyed: _StatementsByKey) -> None:
-        surely = any(cover.sure and self._covers_all(cover) for cover in keyed.covers)
+        surely = any(cover.sure and cover.matches_all_after(self._bucket) for cover in keyed.covers)
         if not keyed.covers or surely:
             # The key does not matter: the statement covers every object of the bucket, or none.
             if surely != keyed.negated:
@@ -144,17 +135,17 @@ def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
     return False
 
 
-def _covers(text: str, variables: bool) -> _Covers:
-    """The objects of one Resource, "arn:PARTITION:s3:::BUCKET/KEY" or "*"; `*` crosses slashes."""
+def _covers(text: str, variables: bool) -> Wildcard:
+    """A pattern of BUCKET/KEY for one Resource, "arn:PARTITION:s3:::BUCKET/KEY" or "*"; `*` crosses slashes."""
     if text and not text.strip("*"):
-        return _Covers(None, True)
+        return _EVERY_OBJECT
     parts = text.split(":", 5)
     head = parts[:5]
     if len(parts) < 6 or parts[0] != "arn" or "$" in "".join(head):
-        return _Covers(None, False)
+        return replace(_EVERY_OBJECT, sure=False)
     wildcard = Wildcard.of(parts[5], variables=variables)
     # An object's ARN has no region and no account. Ceph writes a tenant there, and we do not know the tenant.
     plain = parts[2] == "s3" and not "".join(parts[3:5]).strip("*")
     if not plain and not Wildcard.of(parts[2]).matches("s3"):
-        return _Covers(Wildcard.of(""), True)
-    return _Covers(wildcard, wildcard.sure and plain)
+        return Wildcard.of("")
+    return replace(wildcard, sure=wildcard.sure and plain)

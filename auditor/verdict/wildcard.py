@@ -33,7 +33,7 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """A pattern that must match a whole text, with its case. sure: the pattern holds no policy variable.
+    """A pattern that must match a whole text, with its case. sure: a match is certain.
 
     pieces: the text between the `*`. Each piece is matched at its first position and never moved: a later position
     could not help the pieces after it, so there is no backtracking.
