@@ -11,7 +11,6 @@ from builtins import list as List  # noqa: N812 - the store has a method of that
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from auditor.errors import OutputError, RunTaken
@@ -134,9 +133,7 @@ class LocalStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _place(self, path: str) -> Path:
