@@ -71,7 +71,7 @@ class Walk:
 
     def __init__(
         self,
-        rules: ReadPolicy,
+        policy: ReadPolicy,
         ask: Ask,
         gone: Gone,
         notes: HistoryWriter,
@@ -84,7 +84,7 @@ class Walk:
         whole_keys: bool = False,
         window: int = WINDOW,
     ) -> None:
-        self._rules = rules
+        self._policy = policy
         self._ask = ask
         self._gone = gone
         self._notes = notes
@@ -127,7 +127,7 @@ class Walk:
             return self._task(group, self._absent(pair), 0)
         if pair.ref is None:
             return Done(pair.key, None, pair.delete_markers)
-        found = self._rules.look(pair)
+        found = self._policy.look(pair)
         if isinstance(found, ReadResult):
             await self._notes.add(found.verified)
             return Done(pair.key, found, pair.delete_markers)
@@ -154,7 +154,7 @@ class Walk:
         return Done(pair.key, answer, pair.delete_markers)
 
     async def _absent(self, pair: Pair) -> Done:
-        verified = self._rules.judge.absent(pair, await self._gone(pair))
+        verified = self._policy.judge.absent(pair, await self._gone(pair))
         await self._notes.add(verified)
         return Done(pair.key, ReadResult(verified), pair.delete_markers)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack
+from functools import cache
 
 from auditor.aio import loop as loops
 from auditor.cli.options import check_needed, settings_of
@@ -17,6 +18,7 @@ from auditor.hashing.batch.report_files import open_report
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
 from auditor.s3.open import open_in_its_region
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
@@ -37,23 +39,22 @@ def run(options: argparse.Namespace) -> int:
 async def _import(settings: Settings, reports: Sequence[str]) -> ImportCounts:
     rate = RateLimit(settings.max_rate)
 
-    @asynccontextmanager
-    async def open_bucket(bucket: str) -> AsyncIterator[tuple[Engine, Caller]]:
+    def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+        return open_in_its_region(settings.engine, connection_to(bucket, settings, BATCH))
+
+    @cache  # a caller adapts its concurrency to the bucket
+    def caller_of(bucket: str) -> Caller:
         retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
-        async with open_in_its_region(settings.engine, connection_to(bucket, settings, BATCH)) as engine:
-            yield engine, Caller(bucket, rate=rate, permits=ConcurrencyLimit(BATCH), retry=retry)
+        return Caller(bucket, rate=rate, permits=ConcurrencyLimit(BATCH), retry=retry)
 
     with ExitStack() as stack:
         places = [open_report(report, settings) for report in reports]
         for store, _ in places:
             stack.enter_context(store)
-        async with ledger_of(settings) as ledger:
-            importer = Importer(ledger, open_bucket)
-            try:
-                for store, path in places:
-                    await importer.take(store, path)
-            finally:
-                await importer.close()
+        async with ledger_of(settings) as ledger, EnginePool(open_engine) as engines:
+            importer = Importer(ledger, engines, caller_of)
+            for store, path in places:
+                await importer.take(store, path)
     return importer.counts
 
 

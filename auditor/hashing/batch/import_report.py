@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from itertools import islice
@@ -22,6 +22,7 @@ from auditor.model.object import ObjectVersion
 from auditor.runs.stores.base import Store
 from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +30,6 @@ BATCH: Final = 32
 """HEAD requests at the same time."""
 SHOWN: Final = 100
 """Failures that are named at most; all are counted."""
-
-OpenBucket = Callable[[str], AbstractAsyncContextManager[tuple[Engine, Caller]]]
 
 
 @dataclass(slots=True)
@@ -73,18 +72,13 @@ def _name(named: list[dict[str, str | None]], task: Task, code: str) -> None:
 
 
 class Importer:
-    """Imports reports into one ledger. open_bucket: opens an engine and a caller for the bucket of a task."""
+    """Imports reports into one ledger. engines: by bucket. caller_of: the caller of a bucket's calls."""
 
-    def __init__(self, ledger: Ledger, open_bucket: OpenBucket) -> None:
+    def __init__(self, ledger: Ledger, engines: EnginePool[str], caller_of: Callable[[str], Caller]) -> None:
         self.counts = ImportCounts()
         self._ledger = ledger
-        self._open_bucket = open_bucket
-        self._stack = AsyncExitStack()
-        self._bucket: str | None = None
-        self._opened: tuple[Engine, Caller] | None = None
-
-    async def close(self) -> None:
-        await self._stack.aclose()
+        self._engines = engines
+        self._caller_of = caller_of
 
     async def take(self, store: Store, given: str) -> None:
         """Import one report, file by file. given: its path in the store, as report_files() takes it."""
@@ -110,9 +104,10 @@ class Importer:
                 self.counts.unusable += 1
         entries: list[tuple[Task, Entry]] = []
         for bucket in dict.fromkeys(task.bucket for task, _ in wanted):
-            engine, caller = await self._open(bucket)
+            caller = self._caller_of(bucket)
             mine = [(task, found) for task, found in wanted if task.bucket == bucket]
-            made = await together(self._entry(engine, caller, task, found) for task, found in mine)
+            async with self._engines.lend(bucket) as engine:
+                made = await together(self._entry(engine, caller, task, found) for task, found in mine)
             entries += [(task, entry) for (task, _), entry in zip(mine, made, strict=True) if entry is not None]
         if not entries:
             return
@@ -143,15 +138,6 @@ class Importer:
             return None
         version = ObjectVersion(task.key, task.version_id, head.etag, head.content_length)
         return entry_of(task.bucket, version, {found.algorithm: found.digest}, source=S3)
-
-    async def _open(self, bucket: str) -> tuple[Engine, Caller]:
-        """Keep one bucket open at a time: a job's manifest has one."""
-        if self._opened is None or self._bucket != bucket:
-            await self._stack.aclose()
-            self._stack = AsyncExitStack()
-            self._opened = await self._stack.enter_async_context(self._open_bucket(bucket))
-            self._bucket = bucket
-        return self._opened
 
 
 def _decoded(found: Iterator[Task], name: str) -> Iterator[Task]:

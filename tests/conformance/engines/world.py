@@ -70,7 +70,7 @@ class StoredVersion(Protocol):
 
 
 class EngineWorld(Protocol):
-    """A bucket that is empty at first. owner: the canonical ID of its owner, who owns every object unless told."""
+    """A bucket that is empty at first. owner: the canonical ID of its owner, who owns every object by default."""
 
     @property
     def owner(self) -> str: ...
