@@ -1,1 +1,1 @@
-"""What makes the deployment package; none of it is inside."""
+"""Build the deployment package, which contains none of these modules."""

@@ -1,4 +1,4 @@
-"""Zips that come out the same each time: entries sorted, one time, fixed modes and one level of compression."""
+"""Reproducible zips: sorted entries, one time, fixed modes and one level of compression."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pack(files: Files, time: Moment) -> bytes:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file at once: a build that is interrupted, or runs twice, leaves no half of one."""
+    """Write a file atomically: a build that is interrupted, or runs twice, leaves no partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

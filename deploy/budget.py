@@ -1,4 +1,4 @@
-"""How large a package may get: it is loaded by every cold start, and grows unseen."""
+"""Limit the size of a package: every cold start loads it, and it grows unseen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds what Lambda runs: `python -m deploy.build --architecture arm64`; one zip, or code and a layer."""
+"""Build the package for Lambda: `python -m deploy.build --architecture arm64`; one zip, or code and a layer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Install = Callable[[Path, Options], None]
 
 
 def build(options: Options, *, installer: Install = install, limits: budget.Budget | None = None) -> list[str]:
-    """Make the package unless it is there as it would be made; returns lines that say so. Raises BuildError."""
+    """Make the package unless it is up to date; returns lines that say so. Raises BuildError."""
     sources = source_files(options.root) | config_files(options.config)
     notes = [
         f"{options.config}: the deployment has a parameter for {name}, which wins over the file where it is not empty"

@@ -1,4 +1,4 @@
-"""The functions' auditor.toml: checked as it is packed, for one that they cannot read would fail every night."""
+"""Check the functions' auditor.toml when it is packed: a wrong one would fail every night."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from deploy.cut import Files
 from deploy.errors import BuildError
 
 NOT_THERE: Final = ("dead_letter_queue", "endpoint_url", "hash", "ledger", "profile", "queue")
-"""Settings of a machine with files and profiles: in a function they name nothing, or what the deployment has made."""
+"""Settings of a machine with files and profiles, and of resources that the deployment makes: no function reads them."""
 
 _VARIABLE: Final = re.compile(r"^ +AUDITOR_([A-Z_]+):", re.MULTILINE)
 
 
 def config_files(path: Path | None) -> Files:
-    """The file as it lies in the package; None: no file. Raises BuildError for what the functions would refuse."""
+    """The file as the package has it. path: None: no file. Raises BuildError where the functions would refuse it."""
     if path is None:
         return {}
     try:
@@ -31,14 +31,12 @@ def config_files(path: Path | None) -> Files:
     except UsageError as error:
         raise BuildError(str(error)) from error
     if found := sorted(layer.values.keys() & set(NOT_THERE)):
-        raise BuildError(
-            f"{path}: {found[0]} is nothing that a function has: leave it out of the file for the functions"
-        )
+        raise BuildError(f"{path}: a function cannot have {found[0]}: leave it out of the file for the functions")
     return {DEFAULT_FILE: path.read_bytes()}
 
 
 def outvoted(path: Path | None, root: Path) -> list[str]:
-    """Settings of the file that are variables of the functions, made of parameters: those win over the file."""
+    """Settings of the file that parameters set too, as variables of the functions: variables win over the file."""
     if path is None:
         return []
     variables = {

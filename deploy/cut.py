@@ -1,4 +1,4 @@
-"""Which of the installed files a function needs."""
+"""Select the installed files that a function needs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DATA: Final = ("botocore", "data")
 """One folder for each service of AWS, and a few files that every client reads."""
 
 NOT_LOADED: Final = ("bin", "boto3/data", "boto3/examples", "aiohttp/pytest_plugin.py", "aiohttp/test_utils.py")
-"""Programs, models of boto3's resources (nothing of ours uses resources), examples, helpers of tests."""
+"""Programs, models of boto3's resources (we use none), examples, test helpers."""
 
 KEPT_ALONE: Final = {"awscrt": ("__init__.py", "checksums.py")}
-"""Of packages that do more than is asked of them. awscrt's checksums need its native module, _awscrt, and no more."""
+"""Parts of packages that we do not use. awscrt's checksums need its native module, _awscrt, alone."""
 
 _BUILD_ONLY: Final = frozenset({".c", ".cpp", ".h", ".hash", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
 _FOLDERS: Final = frozenset({"__pycache__", "test", "tests", ".hash"})
@@ -28,7 +28,7 @@ Files = dict[str, bytes]
 
 
 def installed_files(folder: Path, services: Collection[str], architecture: str) -> Files:
-    """What stays of the installed packages, native modules slimmed. services: whose API models are kept."""
+    """The files to pack, with slimmed native modules. services: those whose API models stay."""
     missing = sorted(name for name in services if not folder.joinpath(*DATA, name).is_dir())
     if missing:
         raise BuildError(f"botocore has no service {missing[0]!r}, which auditor/aws/session.py declares in SERVICES")
@@ -42,7 +42,7 @@ def installed_files(folder: Path, services: Collection[str], architecture: str) 
 
 
 def is_needed(path: PurePosixPath, services: Collection[str]) -> bool:
-    """Whether a function can read this installed file, or its licence asks that it comes along."""
+    """Whether a function can read this installed file, or its licence must be shipped."""
     if path.suffix in _BUILD_ONLY or _FOLDERS & set(path.parts):
         return False
     if any(path.is_relative_to(name) for name in NOT_LOADED):

@@ -1,4 +1,4 @@
-"""Why a package was not made."""
+"""The error of building a package."""
 
 from __future__ import annotations
 

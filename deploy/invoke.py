@@ -100,7 +100,7 @@ def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: b
 
 
 def check_local(environ: Mapping[str, str]) -> str:
-    """The server on this machine; raises BuildError where any service would be asked elsewhere, as the deploy does."""
+    """The server on this machine; raises BuildError where a service's endpoint leads elsewhere, as the deploy does."""
     endpoint = environ.get("AWS_ENDPOINT_URL", "")
     if not _LOCAL.fullmatch(endpoint):
         raise BuildError("this needs a server on this machine: run make local-aws in another terminal")
@@ -113,13 +113,13 @@ def check_local(environ: Mapping[str, str]) -> str:
 
 
 def lambda_client() -> Any:
-    """Where osls deploys to; it waits for an answer as long as a function may take, and asks once."""
+    """A client in the region of the deployment. It waits as long as a function may take, and does not retry."""
     config = Config(read_timeout=LONGEST + 30, retries={"total_max_attempts": 1})
     return boto3.Session().client("lambda", region_name=region(), config=config)
 
 
 def undeployed_settings(endpoint: str) -> dict[str, str]:
-    """What a function is told when nothing is deployed: the sample bucket and queue, and files of this project."""
+    """The variables of a function without a deployment: the sample bucket and queue, and files of this project."""
     return {
         "AUDITOR_BUCKETS": BUCKET,
         "AUDITOR_OUT": str(ROOT / "auditor-runs"),
@@ -129,7 +129,7 @@ def undeployed_settings(endpoint: str) -> dict[str, str]:
 
 
 def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str], timeout: int, arn: str) -> Any:
-    """Run the package's handler in a process of its own, on python3.13 and nothing but the package."""
+    """Run the package's handler in a process of its own, on python3.13 with the package alone on its path."""
     interpreter = python.find()
     if interpreter is None:
         raise BuildError("the functions run on python3.13, which is not installed here")

@@ -31,7 +31,7 @@ def main() -> int:
         take_over(os.environ["AWS_ENDPOINT_URL"])
         return 0
     port = options.port
-    # Without a Docker engine moto cannot run the functions itself, and would take the queues' messages for them.
+    # moto cannot run the functions without a Docker engine, but would still receive the queues' messages for them.
     os.environ["DOCKER_HOST"] = "unix:///nonexistent.sock"
     os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
     from moto.server import ThreadedMotoServer

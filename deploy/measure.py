@@ -1,4 +1,4 @@
-"""What a package costs: `python -m deploy.measure ZIP` prints its sizes, and the CPU seconds to import its handlers."""
+"""Measure a package: `python -m deploy.measure ZIP` prints its sizes, and the CPU seconds to import its handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native modules without their debugging information: cut the same everywhere, whatever tools a machine has."""
+"""Remove the debugging information of native modules, in the same way on every machine, without its tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_native(name: str) -> bool:
 
 
 def slim(name: str, content: bytes, architecture: str) -> bytes:
-    """The library without what follows its last segment: sections are for linkers and debuggers, and are not loaded.
+    """The library up to the end of its last segment: sections are for linkers and debuggers, and are not loaded.
 
     A file of another format stays as it is. Raises BuildError for a library of another architecture.
     """

@@ -1,4 +1,4 @@
-"""For which machine a package is made, in how many files, and where they go."""
+"""The options of a package: its architecture, its layer, its place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYTHON: Final = "3.13"
 """The functions' runtime, python3.13."""
 
 PLATFORMS: Final = {"arm64": "aarch64-manylinux_2_34", "x86_64": "x86_64-manylinux_2_34"}
-"""Lambda's names of the architectures, and uv's of what runs there: Amazon Linux 2023 has glibc 2.34."""
+"""Lambda's names of the architectures, and uv's platforms of wheels for them: Amazon Linux 2023 has glibc 2.34."""
 
 _MACHINES: Final = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 _ZIP_EPOCH: Final = (1980, 1, 1, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The functions' own Python, with a package on its path and nothing else."""
+"""Run the functions' Python version with the package alone on its path."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _SHARED = ("PATH", "HOME", "SSL_CERT_FILE", "LANG")
 
 
 def find() -> Path | None:
-    """The interpreter of the functions' version, or None where this machine has none that starts."""
+    """The interpreter of the functions' version; None where this machine has none that starts."""
     command = shutil.which(f"python{PYTHON}")
     if command is None:
         return None
     environ = {**os.environ, "PYENV_VERSION": PYTHON}  # pyenv's command does not start without one
-    asked = subprocess.run(  # noqa: S603 - what the PATH names, asked for its own place
+    asked = subprocess.run(  # noqa: S603 - an interpreter on the PATH, which prints its own path
         [command, "-c", "import sys; print(sys.executable)"], env=environ, capture_output=True, text=True, check=False
     )
     return Path(asked.stdout.strip()) if asked.returncode == 0 else None

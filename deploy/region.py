@@ -13,12 +13,12 @@ DEFAULT: Final = "us-east-1"
 
 
 def region(environ: Mapping[str, str] = os.environ) -> str:
-    """boto3 by itself does not read AWS_REGION, and of two profiles takes the other one than osls."""
+    """boto3 does not read AWS_REGION, and of two profiles it takes another one than osls does."""
     if named := environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"):
         return named
     profile = environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE") or None
     try:
         found = botocore.session.Session(profile=profile).get_scoped_config().get("region")
-    except ProfileNotFound:  # whoever needs its credentials says so
+    except ProfileNotFound:  # the code that needs its credentials says so
         found = None
     return str(found) if found else DEFAULT

@@ -1,4 +1,4 @@
-"""Our own code in the package: what the functions import, not the command line."""
+"""Select our own code for the package: the functions' modules, without the command line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from deploy.cut import Files
 
 PACKAGES: Final = ("auditor", "handlers")
 LEFT_OUT: Final = ("auditor/__main__.py", "auditor/cli", "auditor/testing.py")
-"""For people at a terminal, and for tests. The demo makes buckets; no read-only function needs to be able to."""
+"""For people at a terminal, and for tests. The demo makes buckets, which a read-only function must not."""
 
 
 def source_files(root: Path) -> Files:
-    """Names inside the zip and contents, with the licence they are under."""
+    """Names inside the zip and contents, and the licence."""
     files = {"auditor/LICENSE": (root / "LICENSE").read_bytes()}
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):

@@ -1,4 +1,4 @@
-"""The plain CloudFormation template, for those who may not run Node where they deploy: `python -m deploy.template`.
+"""Make the plain CloudFormation template, for deployments without Node: `python -m deploy.template`.
 
 osls' own, without its deployment bucket; where the packages lie are two parameters instead.
 """
@@ -27,7 +27,7 @@ _CODE: Final = {"AWS::Lambda::Function": ("Code", "CodeKey"), "AWS::Lambda::Laye
 
 
 def plain(template: dict[str, Any]) -> dict[str, Any]:
-    """osls' template -> one that needs nothing of osls. Raises ValueError where something of osls is left."""
+    """osls' template -> one that needs no osls. Raises ValueError where a part of osls is left."""
     resources = {name: _with_code(one) for name, one in template["Resources"].items() if not name.startswith(_BUCKET)}
     layered = any(one["Type"] == "AWS::Lambda::LayerVersion" for one in resources.values())
     made = {
@@ -52,7 +52,7 @@ def _with_code(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(template: dict[str, Any]) -> str:
-    """A line for each thing: indented, it would be longer than what CloudFormation takes without a bucket."""
+    """One line for each resource: indented, it would exceed CloudFormation's limit for templates without a bucket."""
     parts = []
     for name, value in template.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Lambda's entry for audits: the nightly schedule, and whoever invokes it for a prefix."""
+"""Lambda's entry for audits: by the nightly schedule, or invoked by hand for a prefix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auditor.s3.engines.pool import EnginePool
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# One loop, and the connections of the buckets audited last, for as long as the container lives.
+# The container has one loop, and keeps the connections to the buckets audited last.
 _runner = asyncio.Runner(loop_factory=new_loop)
 _service = AuditFunction(os.environ, engines=EnginePool(open_engine).lend)
 

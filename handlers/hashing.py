@@ -13,7 +13,7 @@ from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# One loop and one set of clients, for as long as the container lives.
+# The container has one loop and one set of clients.
 _runner = asyncio.Runner(loop_factory=new_loop)
 _service = HashingFunction(os.environ)
 

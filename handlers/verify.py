@@ -1,4 +1,4 @@
-"""Lambda's entry for verifications: their own schedule, and whoever invokes it for a prefix."""
+"""Lambda's entry for verifications: by their own schedule, or invoked by hand for a prefix."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# One loop for as long as the container lives.
+# The container has one loop.
 _runner = asyncio.Runner(loop_factory=new_loop)
 _service = VerifyFunction(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Event of auditor.lambdas.verify -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_LEDGER."""
+    """Event (auditor.lambdas.event) -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, _LEDGER and others."""
     logs.set_up(os.environ)
     return _runner.run(_service.handle(event, FunctionContext.of(context)))

@@ -1,4 +1,4 @@
-"""Logs on stderr: what servers and keys say stays one line and moves no cursor, and a session's token is not shown."""
+"""Logs on stderr: each message is one printable line, and session tokens are removed."""
 
 from __future__ import annotations
 

@@ -29,25 +29,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AuditorError as error:
         return _fail(str(error), error, options.verbose, error.exit_code)
     except BrokenPipeError:
-        # The reader of our output went away; nothing more can be said to it.
+        # The reader of our output is gone.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         if error.errno not in _OUTPUT_REFUSED or error.filename is not None:
             return _bug(error, options.verbose)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end, too
-        return _fail(f"the results cannot be written ({error.strerror}): see where stdout goes", error, 0, 1)
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # or the interpreter writes a second complaint at its end
+        return _fail(f"the results cannot be written ({error.strerror}): check where stdout goes", error, 0, 1)
     except KeyboardInterrupt:
         return _fail("interrupted before anything was audited", None, 0, 4)
-    except CancelledError:  # by a second signal, while something was opened or closed
-        return _fail("given up; what was finished by then is kept", None, 0, 4)
+    except CancelledError:  # a second signal, while resources are opened or closed
+        return _fail("given up; finished work is kept", None, 0, 4)
     except Exception as error:  # a traceback is a bug: say so in one sentence
         return _bug(error, options.verbose)
     return code
 
 
 def _open_closed_streams() -> None:
-    """A stream that was closed goes nowhere; else the next file that is opened would take its number."""
+    """Point each closed stream at /dev/null; else the next file that we open would get its number."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115

@@ -39,7 +39,7 @@ Add = Callable[..., argparse.ArgumentParser]
 
 
 def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
-    """module: of auditor.cli.commands, with `run(options) -> int`; imported with the command: that may be slow."""
+    """module: of auditor.cli.commands, with `run(options) -> int`; imported when its command runs: that is slow."""
 
     def run(options: argparse.Namespace) -> int:
         code: int = import_module(f"auditor.cli.commands.{module or name}").run(options)
@@ -198,7 +198,7 @@ def _ledger(add: Add) -> None:
 
 
 def _ledger_only(parser: Group) -> None:
-    """For commands that ask S3 nothing."""
+    """The flags of commands that call no S3."""
     _settings(parser, "ledger", endpoint_url="where DynamoDB is, unless it has its own endpoint")
     _settings(parser, "profile", region="the table's region")
     _config(parser)

@@ -41,7 +41,7 @@ class Lines:
             self._stream.flush()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
 
 class Bar:
@@ -74,7 +74,7 @@ class Bar:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """What fits the stream (stderr); a terminal without rich gets lines too."""
+    """A bar where the stream (stderr) is a terminal and rich is installed, else lines."""
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:
@@ -87,7 +87,7 @@ def make_progress(stream: TextIO | None = None) -> Progress:
 
 @asynccontextmanager
 async def showing(progress: Progress, count: Count, *, ends: bool = True) -> AsyncIterator[None]:
-    """Show a snapshot of the work inside each second, and where it `ends` well a last one."""
+    """Show a snapshot of the work inside the block each second. ends: show a last one when the work is done."""
     async with task_group() as group:
         ticker = group.create_task(_tick(progress, count))
         try:

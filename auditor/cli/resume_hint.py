@@ -1,4 +1,4 @@
-"""The command that goes on with a run, quoted for a shell."""
+"""The command that resumes a run, quoted for a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""auditor.toml: the settings that outlive one command, the rules' options, and the holes that the owner accepts."""
+"""Read auditor.toml: settings, the rules' options, and the holes that the owner accepts; load all settings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
         if path is None:
             return Layer({}, str), {}
         raise ConfigError(f"there is no file {name!r}: fix --config") from None
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, too many digits, nested without an end
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, too many digits, nested too deep
         raise ConfigError(f"{name} is not TOML: {error}") from error
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}): fix --config") from error

@@ -23,9 +23,9 @@ from auditor.s3.engines.base import EngineChoice, OpenEngine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Shared by the runs of one command or event. engines: opens one, or lends one that is kept.
+    """The resources that the runs of one command or event share. engines: opens one, or lends one that stays open.
 
-    manifests: where those for S3 Batch Operations go; None: the store.
+    manifests: takes batch manifests; None: the store takes them.
     """
 
     store: Store
@@ -39,7 +39,7 @@ class Resources:
 async def open_resources(
     settings: Settings, targets: Sequence[Target], engines: OpenEngine[EngineChoice] = open_engine
 ) -> AsyncIterator[Resources]:
-    """Everything that the settings name. Raises UsageError when the store lies in an audited bucket."""
+    """Open the resources that the settings name. Raises UsageError when the store lies in an audited bucket."""
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings))
         check_output(store, targets)
@@ -59,7 +59,7 @@ async def open_resources(
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
-    """The ledger that the settings name, to be entered; raises UsageError for a bad URI, and for none."""
+    """The ledger that the settings name; enter it to open it. Raises UsageError for a bad URI, and for none."""
     return open_ledger(
         settings.ledger or "",
         region=settings.region,
@@ -69,7 +69,7 @@ def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
 
 
 def ledger_endpoint(settings: Settings) -> str | None:
-    """Where DynamoDB is: its own setting, else where --endpoint-url points, so that a local S3 keeps all local."""
+    """DynamoDB's endpoint: its own variable, else --endpoint-url, so that with a local S3 all calls stay local."""
     return aws.custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 
@@ -78,7 +78,7 @@ def _store_of(uri: str, settings: Settings) -> Store:
 
 
 def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -> None:
-    """Raises UsageError when the run folder would lie inside an audited bucket: that one is only ever read."""
+    """Raises UsageError when the run folder would lie in an audited bucket, to which we never write."""
     for target in targets:
         if store.bucket == target.bucket:
             raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
@@ -86,7 +86,7 @@ def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -
 
 @dataclass(frozen=True, slots=True)
 class VerifyResources:
-    """Where reports go, and what objects are compared with."""
+    """store: takes the reports. ledger: has the expected digests."""
 
     store: Store
     ledger: Ledger
@@ -94,17 +94,17 @@ class VerifyResources:
 
 @asynccontextmanager
 async def open_verify_resources(settings: Settings, targets: Sequence[Target]) -> AsyncIterator[VerifyResources]:
-    """As the settings name them. Raises UsageError when the store lies in a bucket that is verified."""
+    """Open what the settings name. Raises UsageError when the store lies in a bucket that is verified."""
     bare = replace(settings, ledger=None, queue=None, batch_over=None, batch_manifest=None)
     async with (
-        open_resources(bare, targets) as places,
+        open_resources(bare, targets) as resources,
         ledger_of(settings) as ledger,
     ):
-        yield VerifyResources(places.store, ledger)
+        yield VerifyResources(resources.store, ledger)
 
 
 def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
-    """How the settings say that a bucket is to be reached."""
+    """The connection to a bucket, by the settings."""
     return Connection(
         bucket=bucket,
         region=settings.region,

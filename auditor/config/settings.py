@@ -34,10 +34,10 @@ REMOVED: Final = {
 """Settings of earlier versions, and the constant that each has become."""
 
 _NOT_OURS: Final = f"{ENV_PREFIX}VERSION"
-"""A pipeline is likely to name the version that it installs like this."""
+"""Not ours: pipelines use this name for the version that they install."""
 
 _ALIKE: Final = 0.8
-"""Of difflib's measure, 0 to 1: AUDITOR_MAXRATE and AUDITOR_BUCKET are mistyped, AUDITOR_BIN is somebody's own."""
+"""difflib's measure, 0 to 1, of a mistyped name (AUDITOR_MAXRATE, AUDITOR_BUCKET); AUDITOR_BIN is not one of ours."""
 
 _AUDIT: Final = ("audit",)
 _VERIFY: Final = ("verify",)
@@ -216,7 +216,7 @@ def variable(name: str) -> str:
 def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
     """AUDITOR_ENGINE and so on, one for each setting; an empty variable is no variable.
 
-    Raises UsageError for a removed setting and for a name that is almost one of ours; other names are somebody else's.
+    Raises UsageError for a removed setting and for a name that is almost one of ours; other names are not ours.
     """
     known = {*map(variable, SETTINGS), *NO_SETTINGS}
     for name in sorted(environ):

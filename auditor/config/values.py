@@ -1,4 +1,4 @@
-"""Read the value of one setting from text or TOML; the errors name the flag, the variable or the key."""
+"""Read the value of one setting from text, TOML or JSON; errors name the flag, the variable or the key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNIT_BYTES: Final[dict[str, int]] = {
 }
 
 LEVELS: Final = ("exposure", "metadata", "fixity")
-"""How much an audit may look at: `exposure` sends no HEAD; the others ask whatever the rules need."""
+"""How much an audit may read: `exposure` sends no HEAD; the others send the calls that the rules need."""
 
 Parse = Callable[[Any, str], Any]
 """Reads a raw value (text of a flag or variable, or a TOML or JSON value); raises UsageError naming its source."""
@@ -49,7 +49,7 @@ def flag(value: Any, source: str) -> bool:
 
 
 def words(value: Any, source: str) -> tuple[str, ...]:
-    """A list, or one text with commas."""
+    """Names from a list, or from one text with commas."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
         raise _fail(source, value, "names with commas between them, or a list of texts")
@@ -168,7 +168,7 @@ _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%?")
 
 
 def span(value: Any, source: str) -> float:
-    """Seconds, 0 or more."""
+    """A time like 90d or 15m, in seconds."""
     found = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a time like 90d, 36h, 15m or 30s")
@@ -176,14 +176,14 @@ def span(value: Any, source: str) -> float:
 
 
 def long_span(value: Any, source: str) -> float:
-    """The same, a minute or more."""
+    """A time of a minute or more, in seconds."""
     if (seconds := span(value, source)) < 60:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a minute or more, like 90d or 12h")
     return seconds
 
 
 def percent(value: Any, source: str) -> float:
-    """Above 0, at most 100."""
+    """A percentage above 0 and up to 100."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     found = _SHARE.fullmatch(str(value)) if number or isinstance(value, str) else None
     if found is None or not 0 < float(found[1]) <= 100:

@@ -1,4 +1,4 @@
-"""The surroundings of a Lambda function: its deadline, its next invocation, its alert topic, its metrics."""
+"""The context of a function: its deadline, its next invocation, its alert topic, its metrics."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class JsonLines(logging.Formatter):
             line["errorType"] = type(error).__name__
             line["errorMessage"] = clean(_text(error))[:LONGEST]
             line["stack"] = _stack(error)
-        return json.dumps(line)  # ASCII: no character of it can end the line
+        return json.dumps(line)  # ASCII, so no character ends the line
 
 
 def _iso(seconds: float) -> str:

@@ -47,11 +47,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetWork(Generic[R]):
-    """What a function does with each target. function: "audit" or "verify", by which its event's settings are known.
+    """The work of a function on each target. function: "audit" or "verify": it selects the event's settings.
 
     noun: "audit" or "verification", for people. failed: the metric of a failed invocation. needed: settings without
-    which it cannot work. opening: gives what the targets share. run: works on one target until its end or the stop, and
-    gives its summary.
+    which it cannot work. opening: opens the resources that the targets share. run: works on one target until its end
+    or the stop, and gives its summary.
     """
 
     function: str

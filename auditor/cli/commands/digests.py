@@ -1,4 +1,4 @@
-"""`auditor digests`: manifests out of the ledger, and into it."""
+"""`auditor digests`: export checksum manifests from the ledger, and import them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    """The manifest goes to stdout or into the file; what it leaves out, to stderr."""
+    """Write the manifest to stdout or a file, and say on stderr which keys it leaves out."""
     settings = settings_of(options)
     check_needed(settings, "ledger")
     target = parse_target(options.target)
@@ -67,7 +67,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
-    """A form with a line a version holds all evidence, unless the command line itself asks for less."""
+    """A CSV manifest has all digests, unless --algorithm names some; the other forms have one."""
     if not form.single:
         return settings.algorithms if asked else form.algorithms
     if len(settings.algorithms) != 1 or settings.algorithms[0] not in form.algorithms:
@@ -171,7 +171,7 @@ def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -
 
 
 class _Watch:
-    """Counts what is done, shows it, and listens to signals. Made inside the loop."""
+    """Counts and shows the digests done, and stops at signals. Make it inside the loop."""
 
     def __init__(self, target: Target) -> None:
         self._stop = Stop()
@@ -181,7 +181,7 @@ class _Watch:
         self._began = time.monotonic()
 
     def go_on(self, done: int) -> bool:
-        """done: how many there are by now. False: stop."""
+        """done: their number by now. False: stop."""
         self._done = done
         return not self._stop
 

@@ -1,4 +1,4 @@
-"""`auditor ledger`: all that the ledger knows of one key."""
+"""`auditor ledger`: show the ledger's record of one key."""
 
 from __future__ import annotations
 

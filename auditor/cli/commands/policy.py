@@ -28,7 +28,7 @@ _ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "ve
 
 
 def run(options: argparse.Namespace) -> int:
-    """The document goes to stdout; what it leaves to others, to stderr."""
+    """Print the policy on stdout, and remarks on its limits on stderr."""
     settings = settings_of(options)
     targets = targets_of(options, settings)
     deployment = _deployment(options, settings)
@@ -63,7 +63,7 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
 
 
 def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
-    """Raises UsageError for what is no ARN or name: a pattern would allow more than was meant."""
+    """Raises UsageError for a malformed ARN or name: a wildcard would allow more than the user meant."""
     if not options.role and (options.stage or options.topic or options.vpc):
         raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit, hashing or verify")
     keys = words(options.audited_keys or "", "--audited-keys")

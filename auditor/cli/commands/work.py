@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
-    """The counts, and whether a signal ended the work before the queue was empty."""
+    """The counts, and whether a signal ended the work early."""
     stopped = False
     async with processor_of(settings) as processor:
         worker = Worker(processor, Pace(messages=settings.concurrency or CONCURRENCY, idle=idle))

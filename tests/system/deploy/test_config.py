@@ -71,8 +71,8 @@ def test_a_changed_configuration_is_built_and_so_is_one_that_is_gone(options: Op
         ("max_calls = 0", "give a whole number of at least 1"),
         ("maxcalls = 1", "the key 'maxcalls' is unknown"),
         ("only = ['M01']", "rule M01 needs its options"),
-        ("ledger = 'sqlite:digests.db'", "ledger is nothing that a function has"),
-        ("profile = 'mine'", "profile is nothing that a function has"),
+        ("ledger = 'sqlite:digests.db'", "a function cannot have ledger"),
+        ("profile = 'mine'", "a function cannot have profile"),
         (None, "there is no file"),
     ],
 )
