@@ -134,7 +134,7 @@ def test_a_package_over_its_budget_names_the_largest_and_keeps_the_last_good_one
     build(options, installer=Packages())
     good = options.output.read_bytes()
     (options.root / "requirements.txt").write_text("sdk==2\nhuge==1\n")
-    packages = Packages(**{"huge/__init__.py": os.urandom(300_000)})
+    packages = Packages(**{"huge/__init__.py": os.urandom(300_000), "sdk/data.bin": os.urandom(1_000)})
     with pytest.raises(BuildError, match=r"over its budget of .* MB; the largest in it are huge 0\.3 MB, sdk"):
         build(options, installer=packages, limits=limits)
     assert options.output.read_bytes() == good
