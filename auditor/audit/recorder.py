@@ -11,8 +11,8 @@ from auditor.config.settings import Settings
 from auditor.hashing.queue.send import Dispatcher
 from auditor.hashing.status import HashStatus, HashStatusFinder
 from auditor.model.finding import Verdict
+from auditor.model.json_text import plain
 from auditor.model.object import Evidence, ObjectRef
-from auditor.model.plain import plain
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.highlights import Highlights
 from auditor.reports.lines import encode_line, finding_line, routed_line, undecided_line

@@ -19,8 +19,8 @@ from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.status import HashStatusFinder
 from auditor.ledger.base import Ledger
+from auditor.model.json_text import plain
 from auditor.model.object import Evidence, Skipped
-from auditor.model.plain import plain
 from auditor.model.summary import HashingSummary
 from auditor.model.target import Target
 from auditor.progress import Snapshot

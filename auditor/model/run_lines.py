@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any
+from typing import Annotated, Any
 
 from auditor.model.finding import Severity, Verdict
+from auditor.model.json_text import as_object, typed
 from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
-from auditor.model.plain import DECODE, typed
 from auditor.model.record import record
 
 
@@ -23,9 +22,7 @@ def _head(value: Any) -> Head | Unread | Skipped:
 
 
 def _missing(value: Any) -> Unread | Skipped | None:
-    if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")
-    if "unread" in value:
+    if "unread" in as_object(value):
         return typed(Unread, value["unread"])
     return Skipped(value["skipped"]) if isinstance(value.get("skipped"), str) else None
 
@@ -46,8 +43,8 @@ class ObjectLine:
     last_modified: str
     storage_class: str
     owner: str | None
-    acl: Acl | Unread | Skipped = field(metadata={DECODE: _acl})
-    head: Head | Unread | Skipped = field(metadata={DECODE: _head})
+    acl: Annotated[Acl | Unread | Skipped, _acl]
+    head: Annotated[Head | Unread | Skipped, _head]
     outcome: Outcome
     changed: bool
     verdict: Verdict | None

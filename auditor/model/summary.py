@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from auditor.model.finding import RuleUndecided, Severity, Verdict
-from auditor.model.plain import plain, typed
+from auditor.model.json_text import JsonError, plain, typed
 from auditor.model.target import Target
 
 
@@ -127,9 +127,9 @@ class Summary:
 
     @classmethod
     def from_dict(cls, value: object) -> Self:
-        """Raises ValueError, which names the member, for what is no summary. Members of later versions are ignored."""
+        """Raises JsonError for a value that is no summary; ignores the members of later versions."""
         found = typed(cls, value)
         for name, counts, words in (("verdicts", found.verdicts, Verdict), ("findings", found.findings, Severity)):
             if missing := [word.value for word in words if word.value not in counts]:
-                raise ValueError(f"{name}: {missing[0]} is missing")
+                raise JsonError("is missing", f"{name}.{missing[0]}")
         return found

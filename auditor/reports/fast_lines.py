@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from auditor.model.finding import Finding, Judgement, Verdict
+from auditor.model.json_text import plain
 from auditor.model.object import Acl, Head, Outcome, Skipped, Unread
-from auditor.model.plain import plain
 from auditor.reports.lines import HEAD_NAMES, acl_fact, encode_line, finding_line, missing_fact, object_line
 
 OWN: Final = frozenset(

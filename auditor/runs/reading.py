@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from auditor.errors import OutputError, UsageError
+from auditor.model.json_text import typed
 from auditor.model.object import ObjectVersion
-from auditor.model.plain import typed
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from auditor.model.plain import plain
+from auditor.model.json_text import plain
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
 from auditor.text import counted, harmless, visible

@@ -33,7 +33,7 @@ from auditor.cli.main import main
 from auditor.errors import UsageError
 from auditor.hashing.worker.counts import Counts
 from auditor.model.finding import RuleUndecided, Verdict
-from auditor.model.plain import typed
+from auditor.model.json_text import typed
 from auditor.model.run_lines import FindingLine, ObjectLine
 from auditor.model.summary import HASHING, Coverage, HashingSummary, Resume, Summary
 from auditor.model.target import Target

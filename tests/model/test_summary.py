@@ -65,18 +65,21 @@ def test_members_of_a_later_version_are_ignored_and_those_of_an_earlier_one_have
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"run": 7}, "run: it is no text"),
-        ({"complete": 1}, "complete: it is no true or false"),
-        ({"seconds": True}, "seconds: it is no number"),
-        ({"coverage": []}, "coverage: it is no JSON object"),
-        ({"coverage": {"listed": 1}}, "coverage: audited is missing"),
-        ({"coverage": dict.fromkeys(("listed", "audited", "vanished", "undecided"), "1")}, "coverage: listed: it is"),
-        ({"verdicts": {"exposed": 1}}, "verdicts: unknown is missing"),
-        ({"findings": {}}, "findings: critical is missing"),
-        ({"unread": [{"action": "a", "code": "b", "count": 1.5}]}, "unread: count: it is no whole number"),
-        ({"hashing": {"algorithms": "sha256"}}, "hashing: algorithms: it is no list"),
-        ({"target": {"prefix": ""}}, "target: bucket is missing"),
-        ({"resume": {"run": RUN}}, "resume: start_after is missing"),
+        ({"run": 7}, "run is not text"),
+        ({"complete": 1}, "complete is not true or false"),
+        ({"seconds": True}, "seconds is not a number"),
+        ({"coverage": []}, "coverage is not a JSON object"),
+        ({"coverage": {"listed": 1}}, "coverage.audited is missing"),
+        (
+            {"coverage": dict.fromkeys(("listed", "audited", "vanished", "undecided"), "1")},
+            "coverage.listed is not a whole number",
+        ),
+        ({"verdicts": {"exposed": 1}}, "verdicts.unknown is missing"),
+        ({"findings": {}}, "findings.critical is missing"),
+        ({"unread": [{"action": "a", "code": "b", "count": 1.5}]}, r"unread\[0\].count is not a whole number"),
+        ({"hashing": {"algorithms": "sha256"}}, "hashing.algorithms is not a list"),
+        ({"target": {"prefix": ""}}, "target.bucket is missing"),
+        ({"resume": {"run": RUN}}, "resume.start_after is missing"),
     ],
 )
 def test_damage_is_named(changes: dict[str, Any], sentence: str) -> None:
@@ -86,5 +89,5 @@ def test_damage_is_named(changes: dict[str, Any], sentence: str) -> None:
 
 @pytest.mark.parametrize("value", [None, [], "", {}])
 def test_a_value_that_is_no_summary(value: object) -> None:
-    with pytest.raises(ValueError, match=r"is no JSON object|run is missing"):
+    with pytest.raises(ValueError, match=r"is not a JSON object|run is missing"):
         Summary.from_dict(value)

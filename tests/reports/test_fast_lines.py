@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict
+from auditor.model.json_text import plain
 from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
-from auditor.model.plain import plain
 from auditor.reports.fast_lines import KEPT, OWN, encode_finding, encode_object
 from auditor.reports.lines import encode_line, finding_line, object_line
 from tests.support.odd_keys import ODD_KEYS

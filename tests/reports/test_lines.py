@@ -8,8 +8,8 @@ from dataclasses import fields, replace
 import pytest
 
 from auditor.model.finding import Finding, Judgement, Severity, Verdict, fingerprint
+from auditor.model.json_text import plain, typed
 from auditor.model.object import ALL_USERS, Acl, Grant, Head, Skipped, Unread
-from auditor.model.plain import plain, typed
 from auditor.model.run_lines import FindingLine
 from auditor.reports.lines import encode_line, finding_line, object_line, undecided_line
 from tests.support.odd_keys import ODD_KEYS

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.model.finding import Judgement
-from auditor.model.plain import plain
+from auditor.model.json_text import plain
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.reports.lines import encode_line, undecided_line
 from auditor.runs.folder import RunFolder

@@ -9,12 +9,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Final
 
 from auditor.errors import MessageError
 from auditor.hashing.limits import LARGE, MIB
 from auditor.model.digest import ALGORITHMS
+from auditor.model.json_text import (
+    STRICT,
+    JsonError,
+    PlainText,
+    Size,
+    Text,
+    items,
+    member,
+    parse_object,
+    plain_text,
+    size,
+    text,
+    typed,
+)
 from auditor.model.object import ObjectRef, ObjectVersion
 from auditor.s3.sequencer import MAX_LENGTH, is_sequencer
 
@@ -37,8 +53,14 @@ MAX_HOPS: Final = 10_000
 """Hops that a message may name: far more than any worker lets an object have."""
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}\Z")
-_MAX_NUMBER: Final = 2**53
-_MAX_TEXT: Final = 1024
+
+
+def sequencer_text(value: object) -> str:
+    """1 to 64 hexadecimal digits."""
+    found = plain_text(value)
+    if not is_sequencer(found):
+        raise JsonError(f"is not hexadecimal of at most {MAX_LENGTH} digits")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +71,13 @@ class HashTask(ObjectVersion):
     hexadecimal; "" without an event.
     """
 
-    attempts: int = 0
-    hops: int = 0
-    sequencer: str = ""
+    key: Text
+    version_id: PlainText | None = field(metadata={"needed": False})
+    etag: PlainText
+    size: Size
+    attempts: Size = field(default=0, metadata={"needed": True})
+    hops: Annotated[int, partial(size, largest=MAX_HOPS)] = 0
+    sequencer: Annotated[str, sequencer_text] = ""
 
     @classmethod
     def of(cls, ref: ObjectRef) -> HashTask:
@@ -75,124 +101,65 @@ def encode(message: HashMessage) -> str:
 
 
 def decode(body: str) -> HashMessage:
-    """Read one of our messages; raises MessageError with a reason that never quotes the text."""
-    return decode_document(parse(body))
+    """Read one of our messages. Raises MessageError with a reason that never quotes the text."""
+    with reasons():
+        return decode_document(parse(body))
 
 
 def decode_document(document: dict[str, Any]) -> HashMessage:
-    """The same, of the parsed JSON."""
-    version = document.get("v")
-    if type(version) is not int or version != VERSION:  # True and 1.0 are equal to 1
-        raise MessageError(f"field v is not {VERSION}, the only version known")
-    objects = document.get("objects")
-    if not isinstance(objects, list) or not objects:
-        raise MessageError("objects is not a list with entries")
-    if len(objects) > MAX_OBJECTS:
-        raise MessageError(f"objects has {len(objects)} entries, more than {MAX_OBJECTS}")
+    """Read the parsed JSON of one of our messages. Raises JsonError."""
+    if type(document.get("v")) is not int or document["v"] != VERSION:  # True and 1.0 are equal to 1
+        raise JsonError(f"is not {VERSION}, the only version known", "field v")
     return HashMessage(
-        run=plain_text(document, "run", "run"),
-        bucket=bucket_name(document, "bucket", "bucket"),
-        algorithms=_algorithms(document.get("algorithms")),
-        tasks=tuple(_task(entry, f"objects[{index}]") for index, entry in enumerate(objects)),
+        run=member(document, "run", plain_text),
+        bucket=member(document, "bucket", bucket_name),
+        algorithms=member(document, "algorithms", _algorithms),
+        tasks=member(document, "objects", _tasks),
     )
 
 
+@contextmanager
+def reasons() -> Iterator[None]:
+    """Turn a JsonError into a MessageError."""
+    try:
+        yield
+    except JsonError as error:
+        raise MessageError(str(error)) from error
+
+
 def parse(body: str) -> dict[str, Any]:
-    """The JSON object in a message's body; anything else is a MessageError, and so is a field that is there twice."""
-    try:
-        document = json.loads(body, object_pairs_hook=_named_once, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise MessageError("the body is not JSON") from error
-    return as_object(document, "the body")
+    """The JSON object in a message's body. Raises JsonError, also for an object that names a field twice."""
+    return parse_object(body, "the body", STRICT)
 
 
-def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Of two fields by one name each reader may take another: nobody who means well writes that."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise MessageError("the body names a field twice")
-    return fields
+def bounded(entries: list[Any]) -> list[Any]:
+    """The entries of a list. Raises JsonError when they are more than one message may have."""
+    if len(entries) > MAX_OBJECTS:
+        raise JsonError(f"has {len(entries)} entries, more than {MAX_OBJECTS}")
+    return entries
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+def bucket_name(value: object) -> str:
+    name = text(value)
+    if not _BUCKET.match(name):
+        raise JsonError("is not a bucket's name")
+    return name
 
 
-def as_object(value: object, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise MessageError(f"{name} is not a JSON object")
-    return value
-
-
-def text(holder: dict[str, Any], field: str, name: str) -> str:
-    """A required string of 1 to 1,024 bytes of UTF-8: no field of ours is longer, keys included."""
-    value = holder.get(field)
-    if not isinstance(value, str) or not value:
-        raise MessageError(f"{name} is not a string with text")
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError as error:
-        raise MessageError(f"{name} is not valid unicode") from error
-    if size > _MAX_TEXT:
-        raise MessageError(f"{name} has {size} bytes, more than {_MAX_TEXT}")
-    return value
-
-
-def plain_text(holder: dict[str, Any], field: str, name: str) -> str:
-    """The same, of printable ASCII only: it goes into a request's header, or into the log."""
-    value = text(holder, field, name)
-    if not (value.isascii() and value.isprintable()):
-        raise MessageError(f"{name} has characters that are not printable ASCII")
-    return value
-
-
-def whole_number(holder: dict[str, Any], field: str, name: str, largest: int = _MAX_NUMBER) -> int:
-    """A required whole number from 0 to `largest`."""
-    value = holder.get(field)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise MessageError(f"{name} is not a whole number")
-    if not 0 <= value <= largest:
-        raise MessageError(f"{name} is negative or too large")
-    return value
-
-
-def sequencer_of(holder: dict[str, Any], field: str, name: str) -> str:
-    """1 to 64 hexadecimal digits; "" where the field is missing, as in S3's older events."""
-    if field not in holder:
-        return ""
-    value = plain_text(holder, field, name)
-    if not is_sequencer(value):
-        raise MessageError(f"{name} is not hexadecimal of at most {MAX_LENGTH} digits")
-    return value
-
-
-def bucket_name(holder: dict[str, Any], field: str, name: str) -> str:
-    value = text(holder, field, name)
-    if not _BUCKET.match(value):
-        raise MessageError(f"{name} is not a bucket's name")
+def _entries(value: object) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise JsonError("is not a list with entries")
     return value
 
 
 def _algorithms(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise MessageError("algorithms is not a list with entries")
-    if any(name not in ALGORITHMS for name in value):
-        raise MessageError(f"algorithms names one that is not known; known are {', '.join(ALGORITHMS)}")
-    return tuple(dict.fromkeys(value))
+    if any(name not in ALGORITHMS for name in _entries(value)):
+        raise JsonError(f"names one that is not known; known are {', '.join(ALGORITHMS)}")
+    return tuple(dict.fromkeys(_entries(value)))
 
 
-def _task(value: object, name: str) -> HashTask:
-    entry = as_object(value, name)
-    versioned = entry.get("version_id") is not None
-    return HashTask(
-        key=text(entry, "key", f"{name}.key"),
-        version_id=plain_text(entry, "version_id", f"{name}.version_id") if versioned else None,
-        etag=plain_text(entry, "etag", f"{name}.etag"),
-        size=whole_number(entry, "size", f"{name}.size"),
-        attempts=whole_number(entry, "attempts", f"{name}.attempts"),
-        hops=whole_number(entry, "hops", f"{name}.hops", MAX_HOPS) if "hops" in entry else 0,
-        sequencer=sequencer_of(entry, "sequencer", f"{name}.sequencer"),
-    )
+def _tasks(value: object) -> tuple[HashTask, ...]:
+    return items(bounded(_entries(value)), lambda entry: typed(HashTask, entry))
 
 
 def _json(value: object) -> str:

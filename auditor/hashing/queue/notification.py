@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from auditor.errors import MessageError
-from auditor.hashing.queue.message import HashMessage, HashTask, decode_document, pack, parse
+from auditor.hashing.queue.message import HashMessage, HashTask, decode_document, pack, parse, reasons
 from auditor.hashing.queue.s3_event import ObjectEvent, from_event_bridge, from_records
 from auditor.ledger.base import Event, Notice
 from auditor.model.dates import seconds_in_utc
@@ -58,20 +58,21 @@ def decode_notification(
 
     algorithms: for the objects of S3's events. now: the time of events without one.
     """
-    document = parse(body)
-    if "v" in document:
-        return Notification(messages=(decode_document(document),))
-    if "Message" in document and "Type" in document:
-        document = _unwrap(document)
-    if document.get("Event") == "s3:TestEvent":
-        return Notification(test=True)
-    received = seconds_in_utc(now())
-    if "detail-type" in document:
-        events = list(from_event_bridge(document, received))
-    elif isinstance(document.get("Records"), list):
-        events = list(from_records(document["Records"], received))
-    else:
-        raise MessageError("the body is neither a message of ours nor an S3 notification")
+    with reasons():
+        document = parse(body)
+        if "v" in document:
+            return Notification(messages=(decode_document(document),))
+        if "Message" in document and "Type" in document:
+            document = _unwrap(document)
+        if document.get("Event") == "s3:TestEvent":
+            return Notification(test=True)
+        received = seconds_in_utc(now())
+        if "detail-type" in document:
+            events = from_event_bridge(document, received)
+        elif isinstance(document.get("Records"), list):
+            events = from_records(document, received)
+        else:
+            raise MessageError("the body is neither a message of ours nor an S3 notification")
     return _notification(events, tuple(algorithms))
 
 

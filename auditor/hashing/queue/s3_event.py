@@ -6,22 +6,14 @@ Sources: S3 User Guide, notification-content-structure, notification-how-to-even
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import unquote_plus
 
-from auditor.errors import MessageError
-from auditor.hashing.queue.message import (
-    MAX_OBJECTS,
-    as_object,
-    bucket_name,
-    plain_text,
-    sequencer_of,
-    text,
-    whole_number,
-)
+from auditor.hashing.queue.message import bounded, bucket_name, sequencer_text
 from auditor.model.dates import iso_date, seconds_in_utc
+from auditor.model.json_text import JsonError, as_object, items, member, plain_text, size, text
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -60,84 +52,105 @@ class ObjectEvent:
     size: int = 0
 
 
-def from_records(records: list[Any], received: str) -> Iterator[ObjectEvent]:
-    """Keys are form-urlencoded there: a space is "+" (S3 User Guide, notification-content-structure)."""
-    if len(records) > MAX_OBJECTS:
-        raise MessageError(f"Records has {len(records)} entries, more than {MAX_OBJECTS}")
-    for index, value in enumerate(records):
-        name = f"Records[{index}]"
-        record = as_object(value, name)
-        if record.get("eventSource") != "aws:s3":
-            raise MessageError(f"{name}.eventSource is not aws:s3")
-        _check_version(record, "eventVersion", f"{name}.eventVersion", "2")
-        event = text(record, "eventName", f"{name}.eventName").removeprefix("s3:")
-        kind = _KINDS.get(event) or ("created" if event.startswith("ObjectCreated:") else None)
-        if kind is None and event != _LOST:
-            _ignore(event)
-            continue
-        s3 = as_object(record.get("s3"), f"{name}.s3")
-        bucket = bucket_name(as_object(s3.get("bucket"), f"{name}.s3.bucket"), "name", f"{name}.s3.bucket.name")
-        entry = dict(as_object(s3.get("object"), f"{name}.s3.object"))
-        entry["key"] = _unquote(entry.get("key"), f"{name}.s3.object.key")
-        at = _time(record, "eventTime", f"{name}.eventTime", received)
-        if kind is None:
-            _warn_of_loss(bucket, text(entry, "key", f"{name}.s3.object.key"))
-        else:
-            yield _event(kind, bucket, entry, f"{name}.s3.object", ("eTag", "versionId"), at)
+def from_records(document: dict[str, Any], received: str) -> list[ObjectEvent]:
+    """The events of S3's own form. received: the time of those without one. Raises JsonError."""
+
+    def read(records: list[Any]) -> tuple[ObjectEvent | None, ...]:
+        return items(bounded(records), lambda record: _of_record(record, received))
+
+    return [event for event in member(document, "Records", read) if event is not None]
 
 
-def from_event_bridge(document: dict[str, Any], received: str) -> Iterator[ObjectEvent]:
-    """Keys are raw there, `%` and `+` included."""
+def _of_record(record: Any, received: str) -> ObjectEvent | None:
+    if as_object(record).get("eventSource") != "aws:s3":
+        raise JsonError("is not aws:s3", "eventSource")
+    _check_version(record, "eventVersion", "2")
+    event = member(record, "eventName", text).removeprefix("s3:")
+    kind = _KINDS.get(event) or ("created" if event.startswith("ObjectCreated:") else None)
+    if kind is None and event != _LOST:
+        _ignore(event)
+        return None
+    at = member(record, "eventTime", _time, received)
+    if kind is not None:
+        return _event(kind, record, "s3", ("eTag", "versionId"), _unquoted, at)
+    _warn_of_loss(member(record, "s3.bucket.name", bucket_name), member(record, "s3.object.key", _unquoted))
+    return None
+
+
+def from_event_bridge(document: dict[str, Any], received: str) -> list[ObjectEvent]:
+    """The event of EventBridge's form, as from_records() gives it."""
     if document.get("source") != "aws.s3":
-        raise MessageError("source is not aws.s3")
-    event = text(document, "detail-type", "detail-type")
+        raise JsonError("is not aws.s3", "source")
+    event = member(document, "detail-type", text)
     if event != "Object Deleted" and event not in _DETAIL_TYPES:
         _ignore(event)
-        return
-    detail = as_object(document.get("detail"), "detail")
-    _check_version(detail, "event-version", "detail.event-version", "1")
-    kind = _DETAIL_TYPES.get(event) or _deletion(detail)
-    bucket = bucket_name(as_object(detail.get("bucket"), "detail.bucket"), "name", "detail.bucket.name")
-    entry = as_object(detail.get("object"), "detail.object")
-    at = _time(document, "time", "time", received)
-    yield _event(kind, bucket, entry, "detail.object", ("etag", "version-id"), at)
+        return []
+    _check_version(document, "detail.event-version", "1")
+    kind = _DETAIL_TYPES[event] if event in _DETAIL_TYPES else member(document, "detail.deletion-type", _deletion)
+    at = member(document, "time", _time, received)
+    return [_event(kind, document, "detail", ("etag", "version-id"), text, at)]
 
 
-def _deletion(detail: dict[str, Any]) -> Kind:
-    kind = _DELETIONS.get(text(detail, "deletion-type", "detail.deletion-type"))
+def _event(
+    kind: Kind, document: Any, place: str, names: tuple[str, str], read_key: Callable[[Any], str], at: str
+) -> ObjectEvent:
+    """place: of the bucket and the object in the document. names: of the object's ETag and version."""
+    etag, version = (f"{place}.object.{name}" for name in names)
+    hashable = kind in ("created", "restored")
+    return ObjectEvent(
+        kind=kind,
+        bucket=member(document, f"{place}.bucket.name", bucket_name),
+        key=member(document, f"{place}.object.key", read_key),
+        version_id=member(document, version, _version),
+        sequencer="" if kind == "restored" else member(document, f"{place}.object.sequencer", sequencer_text, ""),
+        at=at,
+        etag=member(document, etag, _etag) if hashable else "",
+        size=member(document, f"{place}.object.size", size) if hashable else 0,
+    )
+
+
+def _check_version(document: Any, path: str, major: str) -> None:
+    """Minor versions only add fields; another major one means other things by the same names."""
+    if member(document, path, plain_text, major).partition(".")[0] != major:
+        raise JsonError(f"is not {major}.x, the only major version known", path)
+
+
+def _deletion(value: Any) -> Kind:
+    kind = _DELETIONS.get(text(value))
     if kind is None:
-        raise MessageError(f"detail.deletion-type is not known; known are {', '.join(_DELETIONS)}")
+        raise JsonError(f"is not known; known are {', '.join(_DELETIONS)}")
     return kind
 
 
-def _event(kind: Kind, bucket: str, entry: dict[str, Any], name: str, fields: tuple[str, str], at: str) -> ObjectEvent:
-    etag, version = fields
-    one = ObjectEvent(
-        kind,
-        bucket,
-        text(entry, "key", f"{name}.key"),
-        _version(entry, version, f"{name}.{version}"),
-        "" if kind == "restored" else sequencer_of(entry, "sequencer", f"{name}.sequencer"),
-        at,
-    )
-    if kind in ("hidden", "removed"):
-        return one
-    return replace(one, etag=_etag(entry, etag, f"{name}.{etag}"), size=whole_number(entry, "size", f"{name}.size"))
-
-
-def _check_version(holder: dict[str, Any], field: str, name: str, major: str) -> None:
-    """Minor versions only add fields; another major one means other things by the same names."""
-    if field in holder and plain_text(holder, field, name).partition(".")[0] != major:
-        raise MessageError(f"{name} is not {major}.x, the only major version known")
-
-
-def _time(holder: dict[str, Any], field: str, name: str, otherwise: str) -> str:
-    if field not in holder:
-        return otherwise
+def _time(value: Any) -> str:
+    written = plain_text(value)
     try:
-        return seconds_in_utc(iso_date(plain_text(holder, field, name)))
+        return seconds_in_utc(iso_date(written))
     except ValueError as error:
-        raise MessageError(f"{name} is not a time") from error
+        raise JsonError("is not a time") from error
+
+
+def _unquoted(value: Any) -> str:
+    """A key of S3's own form, which is form-urlencoded: a space is "+" (notification-content-structure)."""
+    if not isinstance(value, str):
+        raise JsonError("is not a string with text")
+    try:
+        return text(unquote_plus(value, errors="strict"))
+    except UnicodeDecodeError as error:
+        raise JsonError("is not valid unicode") from error
+
+
+def _version(value: Any) -> str | None:
+    """None where the bucket has no versions: the field is missing there, null or empty."""
+    return None if value in (None, "") else plain_text(value)
+
+
+def _etag(value: Any) -> str:
+    """Without quotes. An empty one would be no object's: the object would seem overwritten."""
+    etag = plain_text(value).strip('"')
+    if not etag:
+        raise JsonError("is not a string with text")
+    return etag
 
 
 def _ignore(event: str) -> None:
@@ -146,25 +159,3 @@ def _ignore(event: str) -> None:
 
 def _warn_of_loss(bucket: str, key: str) -> None:
     log.warning("S3 lost an object of reduced redundancy: %s in bucket %s", visible(key)[:_SHOWN], bucket)
-
-
-def _unquote(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise MessageError(f"{name} is not a string with text")
-    try:
-        return unquote_plus(value, errors="strict")
-    except UnicodeDecodeError as error:
-        raise MessageError(f"{name} is not valid unicode") from error
-
-
-def _version(entry: dict[str, Any], field: str, name: str) -> str | None:
-    """None where the bucket has no versions: the field is missing there, null or empty."""
-    return None if entry.get(field) in (None, "") else plain_text(entry, field, name)
-
-
-def _etag(entry: dict[str, Any], field: str, name: str) -> str:
-    """Without quotes; an empty one would be no object's, and the object taken for overwritten."""
-    etag = plain_text(entry, field, name).strip('"')
-    if not etag:
-        raise MessageError(f"{name} is not a string with text")
-    return etag

@@ -1,0 +1,215 @@
+"""Strict JSON: read texts, and turn dataclasses into JSON values and back by the types that they declare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum, EnumType
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+Reader = Callable[[Any], T]
+"""Checks and converts a JSON value; raises JsonError."""
+
+LONGEST: Final = 1024
+"""Bytes of a text: S3's limit for keys, and no other text of a message is longer."""
+
+_WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+class JsonError(ValueError):
+    """A text is not JSON, or a member has a wrong value. `str(error)` names the member's path, never the content."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(f"{path or 'it'} {problem}")
+        self.problem = problem
+        self.path = path
+
+    def below(self, member: str) -> JsonError:
+        """The same error, as the object that has `member` reports it."""
+        return JsonError(self.problem, f"{member}.{self.path}".rstrip(".").replace(".[", "["))
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise JsonError("names a field twice")
+    return members
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+STRICT: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
+"""Refuses an object with two members of one name, for two readers could take different ones."""
+
+
+def parse_object(text: str | bytes, name: str = "it", decoder: json.JSONDecoder = _DECODER) -> dict[str, Any]:
+    """The JSON object in a text, bytes as UTF-8. Raises JsonError, which calls the text `name`."""
+    try:
+        return as_object(decoder.decode(text if isinstance(text, str) else text.decode("utf-8-sig")))
+    except JsonError as error:
+        raise JsonError(error.problem, name) from None
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, too many digits, nested too deep
+        raise JsonError("is not JSON", name) from error
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise JsonError("is not a JSON object")
+    return value
+
+
+def text(value: Any) -> str:
+    """1 to 1,024 bytes of UTF-8."""
+    if not isinstance(value, str) or not value:
+        raise JsonError("is not a string with text")
+    try:
+        length = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise JsonError("is not valid unicode") from error
+    if length > LONGEST:
+        raise JsonError(f"has {length} bytes, more than {LONGEST}")
+    return value
+
+
+def plain_text(value: Any) -> str:
+    """The same, of printable ASCII only: it goes into a request's header, or into the log."""
+    found = text(value)
+    if not (found.isascii() and found.isprintable()):
+        raise JsonError("has characters that are not printable ASCII")
+    return found
+
+
+def size(value: Any, largest: int = 2**53) -> int:
+    """A whole number from 0; not every reader of JSON keeps larger ones exact."""
+    if type(value) is not int:
+        raise JsonError("is not a whole number")
+    if not 0 <= value <= largest:
+        raise JsonError("is negative or too large")
+    return value
+
+
+Text = Annotated[str, text]
+PlainText = Annotated[str, plain_text]
+Size = Annotated[int, size]
+
+
+def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
+    """Read the member at a path like `s3.object.key`. default: for a missing one, which else reads as null."""
+    name, _, rest = path.partition(".")
+    holder = as_object(value)
+    if rest:
+        return _at(name, lambda found: member(found, rest, read, default), holder.get(name))
+    return default if name not in holder and default is not MISSING else _at(name, read, holder.get(name))
+
+
+def items(value: Any, read: Reader[T]) -> tuple[T, ...]:
+    """The entries of a list."""
+    if not isinstance(value, list):
+        raise JsonError("is not a list")
+    return tuple(_at(f"[{index}]", read, item) for index, item in enumerate(value))
+
+
+def _at(place: str, read: Reader[T], value: Any) -> T:
+    try:
+        return read(value)
+    except JsonError as error:
+        raise error.below(place) from None
+
+
+def plain(value: Any) -> Any:
+    """Dicts, lists, text, numbers, booleans and None; a dataclass becomes a dict in the order of its fields."""
+    if is_dataclass(value):
+        return {_name(field): plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def typed(kind: Callable[..., T], value: object) -> T:
+    """The dataclass that plain() made `value` of. Ignores members that `kind` does not declare.
+
+    kind: with fields of text, numbers, booleans, enums, dataclasses, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`,
+    Any and `Annotated[X, reader]`. A field's metadata may have `name`, its name in JSON, and `needed`: True for a field
+    with a default that JSON must have all the same, False for a field that is None where JSON lacks it. Raises
+    JsonError for a wrong value, and for a missing member without a default.
+    """
+    found: T = _reader(kind)(value)
+    return found
+
+
+def _name(field: Field[Any]) -> str:
+    return str(field.metadata.get("name", field.name))
+
+
+@cache
+def _reader(kind: Any) -> Reader[Any]:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, EnumType):
+        return lambda value: _word(kind, value)
+    if origin is Annotated:
+        return arguments[1]  # type: ignore[no-any-return]
+    if kind is Any:
+        return lambda value: value
+    if kind in _WORDS:
+        return _scalar(kind)
+    if is_dataclass(kind):
+        return _dataclass(kind)
+    if origin in (Union, UnionType):
+        (read,) = (_reader(item) for item in arguments if item is not NoneType)
+        return lambda value: None if value is None else read(value)
+    read = _reader(arguments[-1 if origin is Mapping else 0])
+    if origin is Mapping:
+        return lambda value: {
+            name: _at("*", read, item) for name, item in as_object(value).items()
+        }  # a name is content
+    return lambda value: items(value, read)
+
+
+def _scalar(kind: type) -> Reader[Any]:
+    allowed = (int, float) if kind is float else (kind,)
+
+    def read(value: Any) -> Any:
+        if type(value) not in allowed:
+            raise JsonError(f"is not {_WORDS[kind]}")
+        return value
+
+    return read
+
+
+def _word(kind: EnumType, value: Any) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        raise JsonError("is not a known word") from None
+
+
+def _dataclass(kind: Any) -> Reader[Any]:
+    hints = get_type_hints(kind, include_extras=True)
+    members = []
+    absent: dict[str, None] = {}
+    for field in fields(kind):
+        optional = field.default is not MISSING or field.default_factory is not MISSING
+        needed = field.metadata.get("needed", not optional)
+        members.append((field.name, _name(field), _reader(hints[field.name]), needed))
+        if not (needed or optional):
+            absent[field.name] = None
+
+    def read(value: Any) -> Any:
+        given, values = as_object(value), absent.copy()
+        for name, written, read_member, needed in members:
+            if written in given:
+                values[name] = _at(written, read_member, given[written])
+            elif needed:
+                raise JsonError("is missing", written)
+        return kind(**values)
+
+    return read
