@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from auditor.aws.connection import Connection
 from auditor.s3.engines.base import ListQuery, Position, Span
@@ -30,6 +31,18 @@ def _markers(query: ListQuery, position: Position | None) -> list[tuple[str, str
     return markers
 
 
+_ARGUMENTS: Final[Mapping[str, str]] = {
+    "encoding-type": "EncodingType",
+    "prefix": "Prefix",
+    "continuation-token": "ContinuationToken",
+    "start-after": "StartAfter",
+    "key-marker": "KeyMarker",
+    "version-id-marker": "VersionIdMarker",
+}
+"""botocore's name of each text in a listing's query."""
+_FETCH_OWNER: Final = {"FetchOwner": True}
+
+
 class Requests:
     """Builds botocore arguments for one bucket (ExpectedBucketOwner and RequestPayer included)."""
 
@@ -42,20 +55,9 @@ class Requests:
 
     def listing(self, query: ListQuery, position: Position | None) -> tuple[str, dict[str, Any]]:
         """The botocore method's name and its arguments."""
-        arguments = self._common | {
-            "Prefix": query.prefix,
-            "MaxKeys": query.page_size,
-            "EncodingType": "url",
-            "OptionalObjectAttributes": ["RestoreStatus"],
-        }
-        if query.versions:
-            return "list_object_versions", arguments | _version_markers(query, position)
-        arguments["FetchOwner"] = True
-        if position is not None:
-            arguments["ContinuationToken"] = position.token
-        elif query.start_after is not None:
-            arguments["StartAfter"] = query.start_after
-        return "list_objects_v2", arguments
+        arguments = self._common | {"MaxKeys": query.page_size, "OptionalObjectAttributes": ["RestoreStatus"]}
+        arguments |= {_ARGUMENTS[name]: text for name, text in listing_query(query, position) if name in _ARGUMENTS}
+        return ("list_object_versions", arguments) if query.versions else ("list_objects_v2", arguments | _FETCH_OWNER)
 
     def object(self, key: str, version_id: str | None) -> dict[str, Any]:
         arguments = self._common | {"Key": key}
@@ -76,15 +78,6 @@ class Requests:
         if span is not None:
             arguments["Range"] = span.header()
         return arguments
-
-
-def _version_markers(query: ListQuery, position: Position | None) -> dict[str, Any]:
-    if position is None:
-        return {} if query.start_after is None else {"KeyMarker": query.start_after}
-    markers: dict[str, Any] = {"KeyMarker": position.key_marker}
-    if position.version_id_marker is not None:
-        markers["VersionIdMarker"] = position.version_id_marker
-    return markers
 
 
 LISTING_ACTIONS = {"list_objects_v2": "ListObjectsV2", "list_object_versions": "ListObjectVersions"}
