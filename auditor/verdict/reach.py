@@ -43,8 +43,6 @@ class Reach(NamedTuple):
 
 
 NOTHING: Final = Reach()
-
-
 _EVERY_OBJECT: Final = Wildcard.of("*")
 
 

@@ -43,9 +43,9 @@ class Clock:
 
 
 class Renewing:
-    """Sources of the SDK's own kind, numbered, each handing out keys that last an hour; `held` makes them wait.
+    """Sources of the SDK's own kind, numbered. Each gives keys that last an hour; `held` makes it wait.
 
-    fail: raised instead, while set. loads, renewals: how often it was asked.
+    fail: an error to raise instead. loads, renewals: numbers of calls.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -58,10 +58,10 @@ class OneObject(GetOnly):
 
 @dataclass(slots=True)
 class Store(GetOnly):
-    """A bucket's objects by key, current versions only. failures: what the next reads of a key raise. stored: digests
-    by key that S3 tells with the bytes.
+    """A bucket's objects by key, current versions only. failures: errors of the next reads of a key. stored: digests
+    by key that S3 sends with the bytes.
 
-    hold: reads wait for it, when there is one. reads: keys in the order they were asked for.
+    hold: an event that reads wait for, or None. reads: keys in the order of their reads.
     """
 
     objects: dict[str, bytes] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class MemoryQueue:
 
     Only an empty receive takes time: it waits for the next message, as long as it may. While messages are in hand
     (`busy`) it gives the loop a turn instead, and no time passes.
-    refusals: for each coming `send`, which of its entries are refused, and how. broken: raised by every call.
+    refusals: for each coming `send`, its refused entries with their codes. broken: an error that every call raises.
     on_receive: called in each receive.
     """
 

@@ -13,9 +13,9 @@ THEN = "2026-01-02T03:04:05Z"
 
 @dataclass
 class MemoryLedger:
-    """Of one bucket. Keeps expectations by key, algorithm and origin, as the protocol says.
+    """The ledger of one bucket. It keeps expectations by key, algorithm and origin, as the protocol says.
 
-    reading: how many are going through its subjects now.
+    reading: the number of readers at the moment.
     """
 
     held: dict[str, KeyRecord] = field(default_factory=dict)

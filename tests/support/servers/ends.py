@@ -1,6 +1,6 @@
 """The end of a test's server: no connection outlives its loop, whoever connected in the last moment.
 
-A transport that is left to the collector warns in whatever test is running by then.
+A transport that the garbage collector finds warns in the test that runs at that moment.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def no_longer_listening(server: asyncio.Server) -> None:
-    """Close it, with no connection half made: until Python 3.12 one that was accepted in the turn before the server was
-    closed raises within asyncio, which leaves its socket open.
+    """Close the server, with no connection half made: before Python 3.12 one that was accepted in the turn before
+    raises within asyncio, which leaves its socket open.
     """
     loop = asyncio.get_running_loop()
     for listening in server.sockets:

@@ -1,7 +1,7 @@
 """A throw-away Ceph object gateway on loopback: one monitor, one memory-backed OSD, one RGW, three accounts.
 
-It enforces ACLs and policies, so an unsigned GET tells who can read an object. Everything lives in one temporary
-directory, which is gone when the server stops. `python -m tests.support.servers.rgw` runs it in the foreground.
+It enforces ACLs and policies, so an unsigned GET tells who can read an object. Everything is in one temporary
+directory, which is removed when the server stops. `python -m tests.support.servers.rgw` runs it in the foreground.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def free_port() -> int:
 class RgwServer:
     """`with RgwServer() as rgw:`; rgw.url is the endpoint, rgw.owner, rgw.other and rgw.stranger the accounts.
 
-    The owner has the buckets, the other is granted this and that, the stranger is any other account in the world.
+    The owner has the buckets, the other gets grants, and the stranger stands for any other account.
     """
 
     owner = OWNER

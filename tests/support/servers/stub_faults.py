@@ -1,7 +1,7 @@
 """The faults of a request, and the plans that choose the requests.
 
-A plan is asked for every request, with the operation, the key ("" for a call of the bucket) and how many times that
-very call was made (from 1), and returns a Fault or None. A Fault is a plan too: it befalls every request.
+A plan is called for every request, with the operation, the key ("" for a call of the bucket) and the number of this
+call (from 1), and returns a Fault or None. A Fault is a plan too, for every request.
 """
 
 from __future__ import annotations
