@@ -63,7 +63,9 @@ def _settings(parser: Group, *names: str, **helps: str) -> None:
 
 
 def _targets(parser: Group) -> None:
-    parser.add_argument("targets", nargs="+", metavar="s3://BUCKET[/PREFIX]", help="what to look at")
+    parser.add_argument(
+        "targets", nargs="+", metavar="s3://BUCKET[/PREFIX]", help="a bucket, or the keys with a prefix"
+    )
     _settings(parser, "versions")
     parser.add_argument("--start-after", metavar="KEY", help="only keys after this one")
     parser.add_argument("--stop-at", metavar="KEY", help="only keys up to and including this one")
@@ -114,18 +116,19 @@ def _roles(parser: Group) -> None:
     )
     parser.add_argument("--reports-key", metavar="ARN", help="KMS key of the bucket that --out names")
     deployed = parser.add_argument_group(
-        "the role of a deployed function", "All that an event may ask of it: rules and --versions do not matter."
+        "the role of a deployed function",
+        "It allows all that an event may ask for: rules and --versions do not matter.",
     )
     deployed.add_argument(
-        "--role", choices=("audit", "hashing", "verify"), help="this function's, at --level (metadata)"
+        "--role", choices=("audit", "hashing", "verify"), help="the role of this function, at --level (metadata)"
     )
-    deployed.add_argument("--stage", metavar="NAME", help="of the deployment (prod)")
-    deployed.add_argument("--topic", metavar="ARN", help="for alerts, where the deployment was given one")
+    deployed.add_argument("--stage", metavar="NAME", help="stage of the deployment (prod)")
+    deployed.add_argument("--topic", metavar="ARN", help="topic for alerts, where the deployment was given one")
     deployed.add_argument("--vpc", action="store_true", help="the functions are in a VPC")
 
 
 def _hash(add: Add) -> None:
-    parser = _command(add, "hash", "hash what the ledger does not know, in this process")
+    parser = _command(add, "hash", "hash the objects that the ledger does not know, in this process")
     _targets(parser)
     _settings(parser, "ledger", "algorithms", "streams", "accept_cost")
     _pace(parser)
@@ -134,10 +137,10 @@ def _hash(add: Add) -> None:
 
 
 def _work(add: Add) -> None:
-    parser = _command(add, "work", "hash what the queue asks for, until it is empty")
+    parser = _command(add, "work", "hash the objects that the queue names, until it is empty")
     _settings(parser, queue="the queue that audits send to")
     _settings(parser, "ledger", "algorithms", "streams")
-    parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty so long (20)")
+    parser.add_argument("--idle", metavar="SECONDS", default="20", help="end when the queue was empty for so long (20)")
     _settings(parser, engine="which client reads: direct, aioboto3, boto3", concurrency="most objects in flight")
     _connection(parser)
     _format(parser)
@@ -155,13 +158,13 @@ def _digests(add: Add) -> None:
         "--manifest",
         choices=("sha256sum", "bagit", "csv"),
         default="sha256sum",
-        help="its form: of sha256sum, sha1sum and md5sum; BagIt's; or a table of all evidence",
+        help="its form: of sha256sum, sha1sum and md5sum; BagIt's; or a table of all digests",
     )
     export.add_argument("--relative", action="store_true", help="name keys without the prefix")
-    export.add_argument("--out", dest="file", metavar="FILE", help="write it there, not to stdout")
+    export.add_argument("--out", dest="file", metavar="FILE", help="write the manifest there, not to stdout")
     _ledger_only(export)
     imported = _command(
-        actions.add_parser, "import", "keep a manifest's digests as what `auditor verify` must find", "digests"
+        actions.add_parser, "import", "record a manifest's digests as expected digests for `auditor verify`", "digests"
     )
     imported.add_argument("files", nargs="+", metavar="FILE", help="manifests; names in them are keys below the prefix")
     imported.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose digests they are")
@@ -179,7 +182,10 @@ def _digests(add: Add) -> None:
 
 def _import_report(add: Add) -> None:
     parser = _command(
-        add, "import-report", "record what a compute checksum job of S3 Batch Operations reports", "import_report"
+        add,
+        "import-report",
+        "record the checksums in the report of a compute checksum job of S3 Batch Operations",
+        "import_report",
     )
     parser.add_argument(
         "reports", nargs="+", metavar="REPORT", help="its folder, manifest.json or a CSV: a path or s3://BUCKET/KEY"
@@ -191,7 +197,7 @@ def _import_report(add: Add) -> None:
 
 
 def _ledger(add: Add) -> None:
-    parser = _command(add, "ledger", "show what the ledger knows of one key, and its history")
+    parser = _command(add, "ledger", "show the ledger's record of one key, and its history")
     parser.add_argument("target", metavar="s3://BUCKET/KEY", help="the whole key")
     _ledger_only(parser)
     _format(parser)
@@ -207,7 +213,7 @@ def _ledger_only(parser: Group) -> None:
 def _verify(add: Add) -> None:
     parser = _command(add, "verify", "read objects again and compare them with the ledger")
     _targets(parser)
-    _settings(parser, ledger="what they are compared with: sqlite:PATH or dynamodb:TABLE")
+    _settings(parser, ledger="the ledger that they are compared with: sqlite:PATH or dynamodb:TABLE")
     parser.add_argument(
         "--algorithm",
         dest="compared",
@@ -220,7 +226,7 @@ def _verify(add: Add) -> None:
         "every",
         "grace",
         "record",
-        accept_cost="read also where reading is charged (IA, Glacier IR ..)",
+        accept_cost="read objects too whose storage class is charged for reading (IA, Glacier IR ..)",
     )
     parser.add_argument("--combined", metavar="FILE", help="write a line for each object there, `-`: to stdout")
     _settings(parser, out="where reports go: a directory or s3://BUCKET/PREFIX")

@@ -152,7 +152,7 @@ class Settings:
     every: float = _setting(
         values.long_span,
         86_400.0,
-        "time between two runs (1d), by which --max-age and --percent count",
+        "time from one run to the next (1d): --max-age and --percent spread the objects by it",
         "--every TIME",
         _VERIFY,
     )
