@@ -12,7 +12,8 @@ from auditor.aio.stop import Stop
 from auditor.aws.sqs import Received, SqsQueue
 from auditor.config.file import load_settings
 from auditor.errors import AuditorError, UsageError
-from auditor.hashing.worker.loop import processor_of
+from auditor.hashing.worker.loop import open_processor
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
 from auditor.lambdas.handover import stop_before_deadline
 from auditor.logs import bound
@@ -57,7 +58,9 @@ class HashingFunction:
 
     async def _open(self) -> Processor:
         settings = load_settings(environ=self._environ, needed=("queue", "ledger"), function="hashing")
-        return await self._stack.enter_async_context(processor_of(settings, has_deadline=True))
+        return await self._stack.enter_async_context(
+            open_processor(settings, WorkerOptions.of(settings, has_deadline=True))
+        )
 
 
 def _message_id(record: Any) -> str:

@@ -21,6 +21,7 @@ from typing import Any, Final
 import boto3
 
 from auditor.aws.connection import Connection
+from auditor.config.settings import Settings
 from auditor.hashing.queue.message import HashTask, pack
 from auditor.hashing.queue.message import encode as encoded
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
@@ -73,7 +74,8 @@ async def _work(places: Places, idle: float) -> None:
             Connection(bucket=bucket, region="us-east-1", endpoint_url=places.s3, concurrency=SETTINGS.concurrency)
         )
 
-    async with open_processor(places.queue, places.ledger, engine, SETTINGS) as processor:
+    settings = Settings(queue=places.queue, ledger=places.ledger)
+    async with open_processor(settings, SETTINGS, engine) as processor:
         pace = Pace(messages=4, idle=idle, poll=1, visibility=VISIBILITY, heartbeat=VISIBILITY / 3)
         await Worker(processor, pace).run()
 

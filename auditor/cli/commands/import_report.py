@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
+from dataclasses import asdict
 from functools import cache
 
 from auditor.aio import loop as loops
@@ -13,7 +14,7 @@ from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import print_json, say
 from auditor.config.resources import connection_to, ledger_of
 from auditor.config.settings import Settings
-from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer, as_json
+from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
 from auditor.hashing.batch.report_files import open_report
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     given: list[str] = options.reports
     counts = loops.run(_import(settings, given))
     if options.format == "json":
-        print_json(as_json(counts))
+        print_json(asdict(counts))
     else:
         _print(counts)
     return counts.exit_code

@@ -18,7 +18,8 @@ from auditor.config.settings import Settings
 from auditor.config.values import seconds
 from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.worker.counts import Counts
-from auditor.hashing.worker.loop import Pace, Worker, processor_of
+from auditor.hashing.worker.loop import Pace, Worker, open_processor
+from auditor.hashing.worker.options import WorkerOptions
 from auditor.progress import Snapshot
 from auditor.text import counted
 
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
     """The counts, and whether a signal ended the work early."""
     stopped = False
-    async with processor_of(settings) as processor:
+    async with open_processor(settings, WorkerOptions.of(settings)) as processor:
         worker = Worker(processor, Pace(messages=settings.concurrency or CONCURRENCY, idle=idle))
 
         def caught() -> None:

@@ -147,9 +147,8 @@ class _Tour:
     async def _work(self, first: Summary) -> Counts:
         started = time.monotonic()
         hashing = WorkerOptions(algorithms=self._settings.algorithms, concurrency=IN_HAND)
-        async with open_processor(
-            self._settings.queue or "", self._settings.ledger or "", self._open_engine, hashing, region=REGION
-        ) as processor:
+        settings = replace(self._settings, region=REGION)
+        async with open_processor(settings, hashing, self._open_engine) as processor:
             worker, queued = Worker(processor, QUIET), hashing_of(first).queued
 
             def count() -> Snapshot:

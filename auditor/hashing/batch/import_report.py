@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from auditor.aio.groups import together
 from auditor.aws.failures import is_gone
@@ -145,12 +145,3 @@ def _decoded(found: Iterator[Task], name: str) -> Iterator[Task]:
         yield from found
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is not UTF-8: fetch the report again") from error
-
-
-def as_json(counts: ImportCounts) -> dict[str, Any]:
-    names = ("recorded", "known", "superseded", "failed", "composite", "unusable", "conflicts")
-    return {
-        **{name: getattr(counts, name) for name in names},
-        "failures": counts.failures,
-        "conflicting": counts.conflicting,
-    }

@@ -142,14 +142,10 @@ class ObjectDigester:
 
     def _compared(self) -> Hashed | Mismatch:
         digests, stored = self._digester.hexdigests(), self._source.stored
-        same: list[str] = []
         for name, digest in digests.items():
             if name in stored and stored[name] != digest:
                 return Mismatch(self._task, name, digest, stored[name], self._source.bytes_read)
-            if name in stored:
-                same.append(name)
-        wanted = {name: digests[name] for name in self._algorithms}
-        return Hashed(self._task, wanted, self._source.bytes_read, tuple(same))
+        return Hashed(self._task, {name: digests[name] for name in self._algorithms}, self._source.bytes_read)
 
     async def _until_stop(self, work: Coroutine[Any, Any, object]) -> None:
         """Raise _Stopping at a stop, even while the work waits for S3."""

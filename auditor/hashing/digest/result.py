@@ -18,13 +18,12 @@ from auditor.model.object import AnyVersion
 class Hashed:
     """Every byte was read and counted. digests: algorithm to lower-case hex.
 
-    bytes_read: with those of cut and repeated reads. confirmed: algorithms whose digest equals S3's checksum.
+    bytes_read: with those of cut and repeated reads.
     """
 
     task: HashTask
     digests: Mapping[str, str]
     bytes_read: int = 0
-    confirmed: tuple[str, ...] = ()
 
     def entry(self, bucket: str, hashed_at: str | None = None) -> Entry:
         """The ledger's entry. hashed_at: ISO 8601, UTC; None: now."""

@@ -9,12 +9,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 from auditor.aws.sqs import BATCH, Queue, Received, open_queue
-from auditor.config.resources import connection_to, ledger_endpoint
+from auditor.config.resources import connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import AuditorError, CredentialsError, QueueError
 from auditor.hashing.digest.object import hash_threads
@@ -23,7 +24,6 @@ from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
-from auditor.ledger import open_ledger
 from auditor.s3.engines.base import Engine, OpenEngine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.open import open_in_its_region
@@ -159,56 +159,30 @@ class Worker:
         self.stop()
 
 
-def processor_of(settings: Settings, *, has_deadline: bool = False) -> AbstractAsyncContextManager[Processor]:
-    """Open a processor as the settings say; they name a queue and a ledger.
+@asynccontextmanager
+async def open_processor(
+    settings: Settings, options: WorkerOptions, open_engine: OpenEngine[str] | None = None
+) -> AsyncIterator[Processor]:
+    """Open all that a processor needs, and close it at the end. The settings name a queue and a ledger.
 
-    has_deadline: it runs in invocations with a deadline.
+    open_engine: of a bucket; None: by the settings.
     """
-    options = WorkerOptions.of(settings, has_deadline=has_deadline)
 
-    def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
+    def open_in_settings(bucket: str) -> AbstractAsyncContextManager[Engine]:
         connection = connection_to(bucket, settings, connections(options.concurrency, options.streams))
         return open_in_its_region(settings.engine, connection)
 
-    return open_processor(
-        settings.queue or "",
-        settings.ledger or "",
-        open_engine,
-        options,
-        dead_letter_url=settings.dead_letter_queue,
-        region=settings.region,
-        endpoint_url=ledger_endpoint(settings),
-        profile=settings.profile,
-    )
-
-
-@asynccontextmanager
-async def open_processor(
-    queue_url: str,
-    ledger_uri: str,
-    open_engine: OpenEngine[str],
-    options: WorkerOptions,
-    *,
-    dead_letter_url: str | None = None,
-    region: str | None = None,
-    endpoint_url: str | None = None,
-    profile: str | None = None,
-) -> AsyncIterator[Processor]:
-    """Open all that a processor needs, and close it at the end.
-
-    dead_letter_url: None: the dead-letter queue of the queue. endpoint_url: of the ledger; a queue's URL names its
-    host.
-    """
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        queue = await enter(open_queue(queue_url, region=region, profile=profile))
+        opened = partial(open_queue, region=settings.region, profile=settings.profile)
+        queue = await enter(opened(settings.queue or ""))
         dead_letters: Queue | None
-        if dead_letter_url:
-            dead_letters = await enter(open_queue(dead_letter_url, region=region, profile=profile))
+        if settings.dead_letter_queue:
+            dead_letters = await enter(opened(settings.dead_letter_queue))
         else:
             dead_letters = await queue.dead_letter_queue()
-        ledger = await enter(open_ledger(ledger_uri, region=region, endpoint_url=endpoint_url, profile=profile))
+        ledger = await enter(ledger_of(settings))
         executor = hash_threads()
         stack.callback(executor.shutdown, wait=False)
-        engines = await enter(EnginePool(open_engine))
+        engines = await enter(EnginePool(open_engine or open_in_settings))
         yield Processor(queue, dead_letters, ledger, engines, options, executor=executor)

@@ -16,6 +16,7 @@ import pytest
 
 from auditor.aws.connection import Connection
 from auditor.aws.sqs import Outgoing, open_queue
+from auditor.config.settings import Settings
 from auditor.hashing.queue.message import MAX_BODY, HashMessage, HashTask, encode, pack
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
@@ -68,7 +69,8 @@ async def processing(stub: StubServer, queue: str, ledger: str, **settings: Any)
         connection = Connection(bucket=bucket, region="us-east-1", endpoint_url=stub.url, concurrency=16)
         return ENGINES["direct"](connection)
 
-    async with open_processor(queue, ledger, engine, WorkerOptions(**settings)) as processor:
+    places = Settings(queue=queue, ledger=ledger)
+    async with open_processor(places, WorkerOptions(**settings), engine) as processor:
         yield processor
 
 
