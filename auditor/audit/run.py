@@ -19,7 +19,7 @@ from auditor.aio.stop import Stop
 from auditor.audit.hashing import open_fixity, write_routed
 from auditor.audit.recorder import Recorder
 from auditor.audit.resume import checkpoint, selection_of
-from auditor.config.resources import Resources, connection_to
+from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
 from auditor.errors import BucketError, UsageError
 from auditor.hashing.digest.streams import MOST
@@ -42,12 +42,12 @@ from auditor.runs.paths import new_run_id, target_name
 from auditor.runs.reading import RunReader, last_listed
 from auditor.runs.tally import Tally
 from auditor.s3 import bucket as bucketfacts
-from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines.base import Engine
 from auditor.s3.gather import gather
 from auditor.s3.listing import pages
 from auditor.s3.object_reader import ObjectReader
+from auditor.s3.open import find_region
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
@@ -94,13 +94,8 @@ class Audit:
         self._ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
         first = FIRST_OF.get(settings.engine, AUTO_START)
         self._rate = RateLimit(settings.max_rate)
-        self._caller = Caller(
-            target.bucket,
-            rate=self._rate,
-            permits=ConcurrencyLimit(self._ceiling, auto=settings.concurrency is None, first=first),
-            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
-            max_calls=settings.max_calls,
-        )
+        permits = ConcurrencyLimit(self._ceiling, auto=settings.concurrency is None, first=first)
+        self._caller = caller_of(target.bucket, settings, self._rate, permits)
         spare = (settings.streams or MOST) if settings.hash else 0  # for an object that has several streams
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
@@ -136,10 +131,7 @@ class Audit:
         return state
 
     async def _facts(self) -> BucketFacts:
-        with bucketfacts.open_reader(self._connection, self._caller) as reader:
-            region = await reader.region(self._settings.region)
-        if isinstance(region, str):
-            self._connection = replace(self._connection, region=region)
+        self._connection, region = await find_region(self._connection, self._caller)
         with bucketfacts.open_reader(self._connection, self._caller) as reader:
             facts = await reader.read(region)
         if facts.request_payer == "Requester" and facts.owner != facts.own_id and not self._settings.requester_pays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from auditor.aws import session as aws
 from auditor.aws.connection import Connection
@@ -17,8 +17,12 @@ from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
+from auditor.s3.calls import Caller, RetryPolicy
+from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import open_engine
-from auditor.s3.engines.base import EngineChoice, OpenEngine
+from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
+from auditor.s3.open import open_in_its_region
+from auditor.s3.rate import RateLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +41,28 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(
-    settings: Settings, targets: Sequence[Target], engines: OpenEngine[EngineChoice] = open_engine
+    settings: Settings,
+    targets: Sequence[Target],
+    engines: OpenEngine[EngineChoice] = open_engine,
+    *,
+    hashing: bool = True,
 ) -> AsyncIterator[Resources]:
-    """Open the resources that the settings name. Raises UsageError when the store lies in an audited bucket."""
+    """Open the store and the ledger that the settings name. hashing: also the queue and the store of batch manifests.
+
+    Raises UsageError when a store lies in the bucket of a target.
+    """
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings))
         check_output(store, targets)
         manifests = None
-        if settings.batch_manifest is not None:
+        if hashing and settings.batch_manifest is not None:
             manifests = stack.enter_context(await asyncio.to_thread(_store_of, settings.batch_manifest, settings))
             check_output(manifests, targets, "--batch-manifest")
             await asyncio.to_thread(manifests.check_writable)
         ledger = queue = None
         if settings.ledger is not None:
             ledger = await stack.enter_async_context(ledger_of(settings))
-        if settings.queue is not None:
+        if hashing and settings.queue is not None:
             queue = await stack.enter_async_context(
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )
@@ -84,25 +95,6 @@ def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -
             raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyResources:
-    """store: takes the reports. ledger: has the expected digests."""
-
-    store: Store
-    ledger: Ledger
-
-
-@asynccontextmanager
-async def open_verify_resources(settings: Settings, targets: Sequence[Target]) -> AsyncIterator[VerifyResources]:
-    """Open what the settings name. Raises UsageError when the store lies in a bucket that is verified."""
-    bare = replace(settings, ledger=None, queue=None, batch_over=None, batch_manifest=None)
-    async with (
-        open_resources(bare, targets) as resources,
-        ledger_of(settings) as ledger,
-    ):
-        yield VerifyResources(resources.store, ledger)
-
-
 def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
     """The connection to a bucket, by the settings."""
     return Connection(
@@ -114,3 +106,31 @@ def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connecti
         expected_owner=settings.expected_owner,
         requester_pays=settings.requester_pays,
     )
+
+
+def caller_of(bucket: str, settings: Settings, rate: RateLimit, permits: ConcurrencyLimit) -> Caller:
+    """A caller with the retries and the budget that the settings say."""
+    retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
+    return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedBucket:
+    """An engine in the bucket's region. caller: sends its calls one by one, under `rate` like all others."""
+
+    engine: Engine
+    caller: Caller
+    rate: RateLimit
+
+
+@asynccontextmanager
+async def open_bucket(
+    bucket: str, settings: Settings, *, concurrency: int, connections: int
+) -> AsyncIterator[OpenedBucket]:
+    """concurrency: most calls in flight. connections: most that the engine opens.
+
+    Raises BucketError for a bucket that does not exist, or lies in another region than the settings say.
+    """
+    rate = RateLimit(settings.max_rate)
+    async with open_in_its_region(settings.engine, connection_to(bucket, settings, connections)) as engine:
+        yield OpenedBucket(engine, caller_of(bucket, settings, rate, ConcurrencyLimit(concurrency)), rate)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from auditor.aio.ordered import next_page
 from auditor.aio.stop import Stop
-from auditor.config.resources import connection_to
+from auditor.config.resources import open_bucket
 from auditor.config.settings import Settings
 from auditor.hashing.digest.object import hash_threads
 from auditor.hashing.digest.options import HashOptions
@@ -25,11 +25,7 @@ from auditor.model.summary import HashingSummary
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.tally import Tally
-from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.listing import Listed, pages, within_limit
-from auditor.s3.open import open_in_its_region
-from auditor.s3.rate import RateLimit
 from auditor.text import visible
 
 BATCH: Final = 200
@@ -74,25 +70,18 @@ class HashRun:
     async def run(self) -> HashRunSummary:
         """Raises RunError for a failure that ends the run."""
         settings, target = self._settings, self._target
-        rate = RateLimit(settings.max_rate)
-        caller = Caller(
-            target.bucket,
-            rate=rate,
-            permits=ConcurrencyLimit(self._concurrency),
-            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
-            max_calls=settings.max_calls,
-        )
-        connection = connection_to(target.bucket, settings, connections(self._concurrency, settings.streams))
+        sockets = connections(self._concurrency, settings.streams)
+        opening = open_bucket(target.bucket, settings, concurrency=self._concurrency, connections=sockets)
         with hash_threads() as executor:
-            async with open_in_its_region(settings.engine, connection) as engine:
+            async with opening as bucket:
                 options = HashOptions.of(
-                    target.bucket, settings, executor=executor, concurrency=self._concurrency, turn=rate.take
+                    target.bucket, settings, executor=executor, concurrency=self._concurrency, turn=bucket.rate.take
                 )
-                hasher = InProcessHasher(engine, self._ledger, settings.algorithms, options)
+                hasher = InProcessHasher(bucket.engine, self._ledger, settings.algorithms, options)
                 finder = HashStatusFinder(
                     target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost
                 )
-                async with aclosing(within_limit(pages(engine, caller, target), self._stop)) as listing:
+                async with aclosing(within_limit(pages(bucket.engine, bucket.caller, target), self._stop)) as listing:
                     ended = await self._hash_listed(listing, finder)
         return HashRunSummary(
             target=target,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from auditor.aio.stop import Stop
-from auditor.config.resources import VerifyResources, open_verify_resources
+from auditor.config.resources import Resources, open_resources
 from auditor.errors import RunError
 from auditor.lambdas.alerts import alert
 from auditor.lambdas.context import FunctionContext
@@ -33,7 +34,7 @@ class VerifyFunction:
             noun="verification",
             failed="VerificationsFailed",
             needed=("ledger",),
-            opening=open_verify_resources,
+            opening=partial(open_resources, hashing=False),
             run=self._verify,
         )
 
@@ -44,7 +45,7 @@ class VerifyFunction:
         return await each_target(self._work, event, self._environ, context)
 
     async def _verify(
-        self, target: Target, invocation: Invocation, resources: VerifyResources, stop: Stop, context: FunctionContext
+        self, target: Target, invocation: Invocation, resources: Resources, stop: Stop, context: FunctionContext
     ) -> VerifySummary:
         hop = Hop(number=invocation.hop, verify_id=invocation.run)
         verification = Verification(target, invocation.settings, resources, stop, hop=hop)

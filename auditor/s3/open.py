@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from auditor.aws.connection import Connection
+from auditor.model.object import Skipped, Unread
 from auditor.s3.bucket import open_reader
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
@@ -19,9 +20,16 @@ from auditor.s3.rate import RateLimit
 async def open_in_its_region(engine: str, connection: Connection) -> AsyncIterator[Engine]:
     """engine: a name of ENGINES. Raises BucketError where there is no such bucket, or not in connection.region."""
     caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1))
-    with open_reader(connection, caller) as reader:
-        region = await reader.region(connection.region)
-    if isinstance(region, str):
-        connection = replace(connection, region=region)
+    connection, _ = await find_region(connection, caller)
     async with ENGINES[engine](connection) as opened:
         yield opened
+
+
+async def find_region(connection: Connection, caller: Caller) -> tuple[Connection, str | Unread | Skipped]:
+    """The connection to the bucket's region, and the region; the connection as it was where the region is not known.
+
+    Raises BucketError for a bucket that does not exist, or is not in connection.region.
+    """
+    with open_reader(connection, caller) as reader:
+        region = await reader.region(connection.region)
+    return replace(connection, region=region) if isinstance(region, str) else connection, region

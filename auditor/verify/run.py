@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
-from auditor.config.resources import VerifyResources, connection_to
+from auditor.config.resources import Resources, open_bucket
 from auditor.config.settings import Settings
+from auditor.errors import UsageError
 from auditor.hashing.digest.object import hash_patiently, hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Paused, Result
@@ -28,11 +29,9 @@ from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.paths import new_run_id
-from auditor.s3.calls import Caller, RetryPolicy
-from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.calls import Caller
 from auditor.s3.engines.base import Engine
 from auditor.s3.listing import pages
-from auditor.s3.open import open_in_its_region
 from auditor.s3.rate import RateLimit
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
@@ -75,7 +74,7 @@ class Verification:
         self,
         target: Target,
         settings: Settings,
-        around: VerifyResources,
+        resources: Resources,
         stop: Stop,
         *,
         compared: Collection[str] | None = None,
@@ -84,15 +83,17 @@ class Verification:
     ) -> None:
         self._target = target
         self._settings = settings
-        self._ledger = around.ledger
-        self._store = around.store
+        if resources.ledger is None:
+            raise UsageError("verifying takes a ledger, and the settings name none")
+        self._ledger = resources.ledger
+        self._store = resources.store
         self._stop = stop
         self._compared = compared
         self._combined = combined
         self._hop = hop
         now = datetime.now(UTC)
         self.verify_id = (hop and hop.verify_id) or new_run_id(now, os.urandom(3))
-        self._folder = VerifyFolder(around.store, target.bucket, self.verify_id, hop.number if hop else 0)
+        self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id, hop.number if hop else 0)
         self._now = now
         self._due = due_of(settings.max_age, settings.percent, settings.every)
         self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
@@ -134,22 +135,11 @@ class Verification:
         settings, target = self._settings, self._target
         target = replace(target, start_after=self._at.start_after)
         begun_at = self._at.start_after
-        rate = RateLimit(settings.max_rate)
-        caller = Caller(
-            target.bucket,
-            rate=rate,
-            permits=ConcurrencyLimit(self._concurrency),
-            retry=RetryPolicy(settings.retry_attempts, settings.retry_seconds),
-            max_calls=settings.max_calls,
-        )
-        connection = connection_to(target.bucket, settings, connections(self._concurrency, settings.streams))
-
-        async def turn() -> None:
-            self._gets += 1
-            await rate.take()
-
+        sockets = connections(self._concurrency, settings.streams)
+        opening = open_bucket(target.bucket, settings, concurrency=self._concurrency, connections=sockets)
         with hash_threads() as executor:
-            async with open_in_its_region(settings.engine, connection) as engine:
+            async with opening as bucket:
+                engine, caller = bucket.engine, bucket.caller
                 permits = InFlightBudget(self._concurrency, BYTES_IN_FLIGHT)
                 options = HashOptions(
                     bucket=target.bucket,
@@ -158,7 +148,7 @@ class Verification:
                     memory=permits,
                     stop=self._stop.__bool__ if self._hop else None,
                     attempts=settings.retry_attempts,
-                    turn=turn,
+                    turn=partial(self._turn, bucket.rate),
                     sleep=_pause,
                 )
                 hash_one = partial(self._hash, engine, options)
@@ -194,6 +184,10 @@ class Verification:
             record=settings.record,
         )
         return ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
+
+    async def _turn(self, rate: RateLimit) -> None:
+        self._gets += 1
+        await rate.take()
 
     async def _hash(self, engine: Engine, options: HashOptions, task: HashTask, algorithms: Sequence[str]) -> Result:
         checkpoint = self._at.resumed.get((task.key, task.version_id))

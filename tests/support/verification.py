@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.aio.stop import Stop
-from auditor.config.resources import VerifyResources
+from auditor.config.resources import Resources
 from auditor.config.settings import Settings
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Event, Expectation, Ledger, Notice
@@ -115,7 +115,7 @@ class Bench:
         summary = await Verification(
             target or Target(BUCKET, versions=told.versions),
             told,
-            VerifyResources(LocalStore(self.out), self.ledger),
+            Resources(store=LocalStore(self.out), ledger=self.ledger),
             Stop() if stop is None else stop,
             compared=None if compared is None else tuple(compared),
             combined=combined,

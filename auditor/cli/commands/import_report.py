@@ -6,17 +6,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 
 from auditor.aio import loop as loops
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import print_json, say
-from auditor.config.resources import connection_to, ledger_of
+from auditor.config.resources import caller_of, connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
 from auditor.hashing.batch.report_files import open_report
-from auditor.s3.calls import Caller, RetryPolicy
+from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
@@ -38,22 +38,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _import(settings: Settings, reports: Sequence[str]) -> ImportCounts:
-    rate = RateLimit(settings.max_rate)
+    rate, unlimited = RateLimit(settings.max_rate), replace(settings, max_calls=None)
 
     def open_engine(bucket: str) -> AbstractAsyncContextManager[Engine]:
         return open_in_its_region(settings.engine, connection_to(bucket, settings, BATCH))
 
     @cache  # a caller adapts its concurrency to the bucket
-    def caller_of(bucket: str) -> Caller:
-        retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
-        return Caller(bucket, rate=rate, permits=ConcurrencyLimit(BATCH), retry=retry)
+    def caller(bucket: str) -> Caller:
+        return caller_of(bucket, unlimited, rate, ConcurrencyLimit(BATCH))
 
     with ExitStack() as stack:
         places = [open_report(report, settings) for report in reports]
         for store, _ in places:
             stack.enter_context(store)
         async with ledger_of(settings) as ledger, EnginePool(open_engine) as engines:
-            importer = Importer(ledger, engines, caller_of)
+            importer = Importer(ledger, engines, caller)
             for store, path in places:
                 await importer.take(store, path)
     return importer.counts

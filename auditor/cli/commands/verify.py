@@ -15,7 +15,7 @@ from auditor.aio.stop import Stop
 from auditor.cli.each_target import each_target
 from auditor.cli.options import check_ledger, check_needed, refuse_ledger, settings_of, targets_of
 from auditor.cli.progress import Show
-from auditor.config.resources import VerifyResources, open_verify_resources
+from auditor.config.resources import Resources, open_resources
 from auditor.config.settings import Settings
 from auditor.config.values import algorithms
 from auditor.errors import OutputError, UsageError
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         check_ledger(settings)
     with _opened(options.combined) as combined:
         one = partial(_verify_one, settings, compared, combined, options.format)
-        opening = open_verify_resources(settings, targets)
+        opening = open_resources(settings, targets, hashing=False)
         return loops.run(
             each_target(targets, opening, one, verb="verified", kept="the ledger has noted what was verified")
         )
@@ -84,7 +84,7 @@ async def _verify_one(
     combined: TextIO | None,
     output: str,
     target: Target,
-    resources: VerifyResources,
+    resources: Resources,
     stop: Stop,
     show: Show,
 ) -> int:

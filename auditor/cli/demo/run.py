@@ -24,7 +24,7 @@ from auditor.cli.demo.files import Choice, choose
 from auditor.cli.demo.plants import METADATA, PLANTED
 from auditor.cli.demo.server import REGION, Clients, Import, demo_aws, make_queue
 from auditor.cli.progress import make_progress, showing
-from auditor.config.resources import Resources, open_resources, open_verify_resources
+from auditor.config.resources import Resources, open_resources
 from auditor.config.settings import Settings
 from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.loop import Pace, Worker, open_processor
@@ -137,7 +137,7 @@ class _Tour:
         settings = replace(
             self._settings, grace=0.0
         )  # the objects were recorded a minute ago, and are verified all the same
-        async with open_verify_resources(settings, [self._verified]) as resources:
+        async with open_resources(settings, [self._verified], hashing=False) as resources:
             verification = Verification(self._verified, settings, resources, Stop(), combined=differing)
             with closing(make_progress()) as progress:
                 async with showing(progress, verification.snapshot):
