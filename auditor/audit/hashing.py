@@ -1,4 +1,4 @@
-"""What of an audit sees to the hashing: the question what is hashed, who hashes the rest here, and what S3 is left."""
+"""The hashing step of an audit: find the hashed objects, hash others here, leave some to S3 Batch Operations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open_fixity(
     rate: RateLimit,
     concurrency: int,
 ) -> HashStatusFinder | None:
-    """None without a ledger. stack: gets the threads of a hasher that works here. concurrency: the run's own."""
+    """None without a ledger. stack: closes the threads of a hasher in this process. concurrency: of the run."""
     if places.ledger is None:
         return None
     hasher: InProcessHasher | None = None
@@ -54,9 +54,9 @@ def open_fixity(
 def write_routed(
     places: Resources, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
 ) -> None:
-    """What a run left to S3 Batch Operations, as manifests and jobs; of one that goes on it is written again. Blocks.
+    """Write the manifests and jobs for S3 Batch Operations, anew for a run that goes on. Blocks.
 
-    account: 12 digits of the caller's own; None where nobody could tell.
+    account: 12 digits, the caller's own; None where it is not known.
     """
     write_batch(
         places.manifests or places.store,

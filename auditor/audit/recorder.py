@@ -1,4 +1,4 @@
-"""The end of the pipeline: each batch is judged, looked up in the ledger, counted, and written to the run folder."""
+"""The end of the pipeline: judge each batch, look it up in the ledger, count it, write it to the run folder."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Recorder:
         self.count_queued()
 
     def count_queued(self) -> None:
-        """Objects are queued when SQS took them, which is some time after they were handed to the dispatcher."""
+        """Move the objects that SQS took since the last call from pending to queued."""
         if self._dispatcher is None:
             return
         new = min(self._dispatcher.queued - self._queued, self.tally.hashing["pending"])

@@ -1,4 +1,4 @@
-"""Going on with an earlier run: its checkpoint, and whether it may be gone on with at all."""
+"""Resume an earlier run: load its checkpoint, and check that this run may continue it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from auditor.runs.tally import Tally
 
 
 def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
-    """What a run asks of each object, as it comes back from a checkpoint. ledger: whether there is one."""
+    """The selection of a run, in the form that a checkpoint returns. ledger: the run has one."""
     hashing = list(settings.algorithms) if ledger else None
     options = {rule.id: settings.rules.get(rule.id) for rule in rules}
-    asked = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing}
-    found: dict[str, Any] = json.loads(json.dumps(asked, default=str))
+    selection = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing}
+    found: dict[str, Any] = json.loads(json.dumps(selection, default=str))
     return found
 
 
-def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, Any]) -> tuple[Checkpoint | None, Target]:
-    """The run's checkpoint, None where it has none yet, and its target: the range that it was begun with.
+def checkpoint(
+    store: Store, run_id: str, target: Target, selection: Mapping[str, Any]
+) -> tuple[Checkpoint | None, Target]:
+    """The run's checkpoint, None where it wrote none yet, and its target with the key range of its beginning.
 
-    Raises UsageError for a run that is not there, is complete, or was begun with something else, and OutputError for a
+    Raises UsageError for a run that is missing, complete, or has another selection or target, and OutputError for a
     damaged checkpoint.
     """
     run = RunReader(store, target.bucket, run_id)
@@ -48,7 +50,7 @@ def checkpoint(store: Store, run_id: str, target: Target, asked: Mapping[str, An
         target = replace(target, start_after=state.target["start_after"])
     if state.target != target.to_dict():
         raise UsageError(f"run {run_id} is of another target, prefix or key range: start a new run")
-    if state.selection != asked:
+    if state.selection != selection:
         raise UsageError(
             f"run {run_id} was begun with other rules, options or trusted IDs, with or without a ledger,"
             " or for other algorithms: resume it with the same settings, or start a new run"

@@ -1,4 +1,4 @@
-"""One audit of one target: bucket facts, listing, gather, judge, run folder, hashing; and what its end is called."""
+"""One audit of one target: read the bucket facts, list, gather, judge, hash, write the run folder and the summary."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ from auditor.text import counted, visible
 
 TICK_SECONDS: Final = 1.0
 AUTO_CEILING_OF: Final = {"boto3": 32}
-"""Threads cost more than tasks, so `auto` ends earlier there."""
+"""Ceiling of `auto` for engines with threads, which cost more than tasks."""
 FIRST_OF: Final = {"direct": first_in_flight()}
-"""With an SDK a call costs as much CPU as a handshake, so that `auto` begins with as many everywhere."""
+"""First concurrency of `auto`. An SDK's call costs as much CPU as a handshake, so SDKs begin with AUTO_START."""
 
 
 class Audit:
     """One run. Make it, then `await run()` once.
 
-    run_id: of an earlier run of the same target that is to go on; None: a new one. hop: how often it was handed on.
-    hands_on: when stopped, leave parts and checkpoint but no summary: whoever goes on will write it.
-    began: is told the run's ID, run_id, once its folder is there. shown: what the report names, when the run has ended.
+    run_id: of an earlier run of the same target, to resume it; None: a new run. hop: number of the hand-overs before.
+    hands_on: when stopped, leave parts and checkpoint but no summary: the next invocation writes it. began: gets the
+    run's ID once its folder exists. shown: the objects and findings that the report names, once the run has ended.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Audit:
         self._hands_on = hands_on
         self._settings = settings
         self._places = places
-        self._told = stop
+        self._outer_stop = stop
         self._stop = Stop(stop)  # a run that ends by its own --max-calls ends no other
         self._began = began
         self.shown = Highlights()
@@ -100,14 +100,14 @@ class Audit:
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
-        self._asked = selection_of(self._rules, settings, ledger=ledger)
+        self._selection = selection_of(self._rules, settings, ledger=ledger)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
         self._expected: int | None = None
         self._tally = Tally()
 
     async def run(self) -> Summary:
-        """The summary, which is also in the run folder. Raises RunError; parts written so far are then in place."""
+        """The summary, which is also in the run folder. Raises RunError; the parts written so far are then in place."""
         try:
             state = await self._io(self._load_state)
             facts = await self._facts()
@@ -127,7 +127,7 @@ class Audit:
             self._expected = last_listed(store, self._target.bucket, target_name(self._target))
         if not self._resumed:
             return None
-        state, self._target = checkpoint(store, self.run_id, self._target, self._asked)
+        state, self._target = checkpoint(store, self.run_id, self._target, self._selection)
         return state
 
     async def _facts(self) -> BucketFacts:
@@ -142,7 +142,7 @@ class Audit:
         return facts
 
     def _check_budget(self, plan: Plan) -> None:
-        """With no call left for an object the run would get no further, however often it went on."""
+        """Raises UsageError when --max-calls leaves no call for an object: each resumed run would stop there too."""
         least = 1 + plan.ask.calls
         if self._caller.short_of(least):
             given, asked = self._settings.max_calls, self._caller.counts["bucket"]
@@ -160,7 +160,7 @@ class Audit:
             target.bucket,
             self.run_id,
             target=target,
-            selection=self._asked,
+            selection=self._selection,
             rules_undecided=plan.undecided,
             tally=tally,
             hop=self._hop,
@@ -190,7 +190,7 @@ class Audit:
                     self._caller.permits.statistics().limit
                 )  # where S3 refused, the next run begins with fewer
             except BaseException:
-                # What was gathered is kept. Of the last key there may be more versions to come.
+                # Keep the gathered objects. More versions of the last key may follow.
                 await self._io(lambda: folder.save(whole_key=not target.versions))
                 raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
@@ -254,7 +254,7 @@ class Audit:
             resume=None if ended else self._resume(folder),
             accepted_rules=accepted,
         )
-        if self._hands_on and self._told and not ended:
+        if self._hands_on and self._outer_stop and not ended:
             await self._io(folder.save)
             return result
         if recorder.tally.routed["objects"]:
@@ -263,7 +263,7 @@ class Audit:
             target, region = self._target, self._connection.region
             await self._io(partial(write_routed, self._places, settings, target, self.run_id, region, account))
         self.shown = recorder.shown
-        if self._resumed:  # what an earlier process wrote is in the folder alone
+        if self._resumed:  # the lines of an earlier process are in the folder only
             await self._io(folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._io(Highlights.read, run, recorder.tally.verdicts["exposed"])

@@ -1,4 +1,4 @@
-"""The lines of a run folder as JSON, put together from the pieces that many objects have in common.
+"""The lines of a run folder as JSON, joined from pieces that many objects share.
 
 Byte for byte what lines.encode_line makes of lines.object_line and lines.finding_line, in a fraction of the time: most
 objects of a bucket have the same ACL, and the same HEAD but for a few members.
@@ -34,10 +34,10 @@ OWN: Final = frozenset(
         "object_lock_retain_until_date",
     }
 )
-"""HEAD's members that differ from object to object: text or a number, but for the metadata. The others are kept."""
+"""HEAD's members that differ from object to object: text or a number, except the metadata. The others are cached."""
 
 KEPT: Final = 256
-"""Of how many ACLs, HEADs and endings the text is kept; beyond them the least lately used is forgotten."""
+"""How many ACLs, HEADs and endings the caches hold as text; each drops the least recently used."""
 
 _SPLIT: Final = HEAD_NAMES.index("metadata")
 _BEFORE: Final = attrgetter(*(name for name in HEAD_NAMES[:_SPLIT] if name in OWN))
@@ -119,7 +119,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 @lru_cache(KEPT)
 def _forms(shared: tuple[Any, ...]) -> tuple[str, str]:
-    """A HEAD's text before and after its metadata, with a `%s` for each value that is its own."""
+    """A HEAD's text before and after its metadata, with a `%s` for each value that differs from object to object."""
     values = dict(zip(_SHARED_NAMES, shared, strict=True))
 
     def member(name: str) -> str:

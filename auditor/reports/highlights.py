@@ -1,4 +1,4 @@
-"""What the reports name of a run of any size: its first exposed objects, worst findings and first undecided objects."""
+"""The objects and findings that a report names: first exposed objects, worst findings, first undecided objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPOSED: Final = 200
 UNDECIDED: Final = 200
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _OPENING: Final = ("O", "B")
-"""First letters of the rules that say who can reach something; of equal severity theirs are shown first."""
+"""First letters of the rules about access; among findings of one severity theirs come first."""
 
 
 @record()
@@ -35,29 +35,29 @@ class WorstFindings:
 
     def __init__(self, limit: int = FINDINGS) -> None:
         self._limit = limit
-        self._kept: list[tuple[tuple[int, bool, str, int], FindingLine]] = []
+        self._worst: list[tuple[tuple[int, bool, str, int], FindingLine]] = []
         self._serial = count()
         self._seen = 0
 
     def add(self, line: FindingLine) -> None:
         self._seen += 1
-        closed = not line.rule.startswith(_OPENING)
-        # The serial number keeps the order of arrival, and two lines from being compared.
-        order = (_RANK[line.severity], closed, line.key or "", next(self._serial))
-        if len(self._kept) >= self._limit:
-            if not self._kept or order >= self._kept[-1][0]:
+        other = not line.rule.startswith(_OPENING)
+        # The serial number keeps the order of arrival, so that no two lines are compared.
+        order = (_RANK[line.severity], other, line.key or "", next(self._serial))
+        if len(self._worst) >= self._limit:
+            if not self._worst or order >= self._worst[-1][0]:
                 return
-            self._kept.pop()
-        bisect.insort(self._kept, (order, line))
+            self._worst.pop()
+        bisect.insort(self._worst, (order, line))
 
     def lines(self) -> list[FindingLine]:
         """Worst first."""
-        return [line for _, line in self._kept]
+        return [line for _, line in self._worst]
 
     @property
     def more(self) -> int:
-        """How many were seen and not kept."""
-        return self._seen - len(self._kept)
+        """Findings beyond the limit."""
+        return self._seen - len(self._worst)
 
 
 class Highlights:

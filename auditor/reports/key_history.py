@@ -1,4 +1,4 @@
-"""One key's evidence, for people and for programs."""
+"""The ledger's record of one key, as JSON and as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
 
 
 def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> str:
-    """Lines for a terminal. Nothing is cut: digests are there to be compared."""
+    """Lines for a terminal. Nothing is cut, so that digests can be compared."""
     lines = [visible(uri), *(_subject(subject) if subject else ())]
     lines += ["history, oldest first", *map(_event, history)]
     return "".join(f"{line}\n" for line in lines)
@@ -53,9 +53,9 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
 
 
 def _how(known: Known) -> str:
-    who = f"computed by us of {counted(known.bytes_read, 'byte')} read" if known.source == AUDITOR else "S3's word"
+    origin = f"computed by us of {counted(known.bytes_read, 'byte')} read" if known.source == AUDITOR else "S3's word"
     verified = f"last verified {visible(known.verified_at)}" if known.verified_at else "not verified since"
-    return f"{who}, recorded {visible(known.recorded_at)}, {verified}"
+    return f"{origin}, recorded {visible(known.recorded_at)}, {verified}"
 
 
 def _event(event: Event) -> str:
@@ -65,5 +65,5 @@ def _event(event: Event) -> str:
         "size": None if event.size is None else f"{event.size}",
         **event.detail,
     }
-    told = " ".join(f"{visible(name)}={visible(value)}" for name, value in facts.items() if value is not None)
-    return f"  {visible(event.at)} {event.what:10} {told}".rstrip()
+    shown = " ".join(f"{visible(name)}={visible(value)}" for name, value in facts.items() if value is not None)
+    return f"  {visible(event.at)} {event.what:10} {shown}".rstrip()

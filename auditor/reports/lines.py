@@ -26,7 +26,7 @@ def encode_line(line: dict[str, Any]) -> bytes:
 
 
 def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
-    """hashed: None where no ledger was asked. keep_metadata: values of user metadata too, not names only."""
+    """hashed: None without a ledger. keep_metadata: keep the values of user metadata too, not the names alone."""
     evidence = judgement.evidence
     ref = evidence.ref
     verdict = None if evidence.vanished else judgement.verdict
@@ -64,7 +64,7 @@ def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLin
 
 
 def undecided_line(judgement: Judgement) -> UndecidedLine | None:
-    """None for an object that is not undecided: there are as many lines as coverage says."""
+    """None for an object that is not undecided, so that coverage.undecided counts the lines."""
     evidence = judgement.evidence
     if evidence.outcome is not Outcome.UNDECIDED:
         return None
@@ -94,7 +94,7 @@ def _head(fact: Head | Unread | Skipped, keep_metadata: bool) -> dict[str, Any]:
 
 
 def missing_fact(fact: Unread | Skipped) -> dict[str, Any]:
-    """What stands in a fact's place where it was not read."""
+    """The line's value for a fact that was not read."""
     if isinstance(fact, Unread):
         return {"unread": {"action": fact.action, "code": fact.code}}
     return {"skipped": fact.reason}

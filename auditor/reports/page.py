@@ -1,4 +1,4 @@
-"""The run as one page: no script, nothing from elsewhere, every word of the bucket's escaped."""
+"""The run as one HTML page: no script, nothing loaded, all text of the bucket escaped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MASKED: Final = ' <span class="masked">(masked today)</span>'
 
 
 def render(summary: Summary, shown: Highlights | None = None) -> str:
-    """The whole page. shown: what it names; the summary knows how many there are."""
+    """The whole page. shown: the objects and findings that it names; the summary has their numbers."""
     shown = shown or Highlights()
     pieces = (
         _opening(summary),
@@ -146,7 +146,7 @@ def _version(version_id: str | None) -> str:
 
 
 def _fired(rules: Mapping[str, int]) -> Iterator[str]:
-    """What the rules that found something mean, and what mends it, in the registry's order."""
+    """The rules with findings and their fixes, in the order of RULES."""
     fired = [rule for rule in RULES if rule.id in rules]
     if not fired:
         return

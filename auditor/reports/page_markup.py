@@ -1,4 +1,4 @@
-"""The pieces of the page: its style, escaped words, tables. No script, nothing from elsewhere."""
+"""The pieces of the page: style sheet, escaped text, tables. The page has no script and loads nothing."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ dt{font-weight:700;margin-top:.4rem}dd{margin:0}
 
 
 def text(value: object) -> str:
-    """Anything as text of the page; None as a dash."""
+    """A value as escaped text; None as a dash."""
     return "–" if value is None else escape(visible(str(value)), quote=True)
 
 
 def code(value: object) -> str:
-    """A key or another word of the bucket's; `dir` keeps it from turning the text around it."""
+    """A key or another text of the bucket. `dir` stops right-to-left text from reordering the text around it."""
     return "–" if value is None else f'<code dir="ltr">{text(value)}</code>'
 
 
 def named(word: object, title: str | None) -> str:
-    """A word that says what it means when it is pointed at."""
+    """A word with a tooltip."""
     return f'<span title="{text(title)}">{text(word)}</span>' if title else text(word)
 
 
 def grantee(value: str | None) -> str:
-    """S3's own groups by the last word of their URI, which is the one that counts; a canonical ID by both its ends."""
+    """A group of S3 by the last word of its URI; a canonical ID by its first and last digits."""
     if value is None:
         return "–"
     if value in _GROUPS:

@@ -1,4 +1,4 @@
-"""Make the summary of a run; its exit code, its holes, and the list of things that it did not look at, in words."""
+"""Make the summary of a run; its exit code, its holes, and the list of its omissions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FACTS: Final = {
     "encryption": "default encryption of the bucket",
     "request_payer": "request payer",
 }
-"""Bucket facts whose absence the user must know of, in the user's words."""
+"""Bucket facts whose absence the summary names, in the user's words."""
 
 NEVER: Final = (
     "IAM users and roles of the bucket's own account, whose own policies can let them read",
@@ -46,7 +46,7 @@ NEVER: Final = (
     "object tags",
     "public access block and control policies set for the whole organization",
 )
-"""What no run looks at."""
+"""Omissions of every run."""
 
 
 def summarize(
@@ -127,7 +127,7 @@ def _undecided(objects: int, rules: int) -> list[str]:
 
 
 def aside(hashing: HashingSummary) -> list[str]:
-    """The objects that were not hashed on purpose, in words that are safe to print: for their cost, and routed."""
+    """The objects left unhashed on purpose, for their cost or for S3 Batch Operations; safe to print."""
     words = []
     if hashing.left_for_cost:
         each = ", ".join(f"{visible(name)} {_amount(amount)}" for name, amount in hashing.left_for_cost.items())
@@ -150,9 +150,9 @@ def alarming(summary: Summary) -> bool:
 def not_looked_at(
     facts: BucketFacts | None, target: Target, acl: Skipped | None = None, head: Skipped | None = None
 ) -> list[str]:
-    """What `private` does not speak of in this run, in words that are safe to print.
+    """The things that the verdict `private` of this run leaves out, in words that are safe to print.
 
-    facts: None where they were not read at all. acl, head: why these were asked of no object; None where they were.
+    facts: None where no fact was read. acl, head: why the run asked no object for it; None where it asked.
     """
     return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
 

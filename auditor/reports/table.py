@@ -14,9 +14,9 @@ from auditor.reports.table_layout import TableLayout, labelled
 from auditor.text import visible
 
 COLUMNS: Final = 100
-"""At most, and where the output is no terminal."""
+"""Most columns, and the columns where the output is no terminal."""
 LEAST: Final = 60
-"""A narrower terminal breaks the lines itself."""
+"""Fewest columns; a narrower terminal breaks the lines itself."""
 _WORST: Final = 10
 _EXPOSED: Final = 5
 
@@ -27,7 +27,7 @@ def render(
     shown: Highlights | None = None,
     columns: int = COLUMNS,
 ) -> str:
-    """All lines, the last with its line end. fail_on: as given to exit_code. shown: what it names."""
+    """All lines, the last with its line end. fail_on: as for exit_code. shown: the objects and findings to name."""
     shown = shown or Highlights()
     layout = TableLayout(max(LEAST, min(columns, COLUMNS)))
     unread = ((f"{item.action} {item.code}", item.count) for item in summary.unread)
@@ -87,7 +87,7 @@ def _hashing(hashing: HashingSummary | None, layout: TableLayout) -> Iterator[st
 
 
 def _not_looked_at(summary: Summary, layout: TableLayout) -> Iterator[str]:
-    """What is particular to this run; what no run looks at stays in the summary."""
+    """The omissions of this run; those of every run stay in the summary."""
     particular = [item for item in summary.not_looked_at if item not in NEVER]
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 
@@ -101,7 +101,7 @@ def _foot(summary: Summary, fail_on: Severity | None, layout: TableLayout) -> It
         yield from layout.listed(
             "", ["accept a known one: [[accept_undecided]] in auditor.toml, see docs/configuration.md"]
         )
-    # Never cut: they are there to be copied.
+    # Paths are never cut: people copy them.
     yield labelled("Report", visible(f"{summary.out}/report.html"))
     yield labelled("Run folder", visible(summary.out))
     code = exit_code(summary, fail_on)

@@ -10,12 +10,12 @@ from auditor.text import harmless, shorten, visible, width
 
 LABEL: Final = 16
 MOST: Final = 10
-"""Most of what is counted by name; the others are counted together."""
+"""Names that are counted one by one; the others are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """columns: of the terminal; label: of the label. Each method yields lines, the first with the label."""
+    """columns: of the terminal. label: columns of the label. Each method yields lines, the first with the label."""
 
     columns: int
     label: int = LABEL
@@ -30,20 +30,20 @@ class TableLayout:
         yield from self._wrapped(label, [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items()])
 
     def pairs(self, label: str, pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
-        """The first few of many."""
+        """Numbers with long names: the first MOST of them."""
         cells = [f"{visible(name)} {number:,}" for name, number in pairs]
         more = len(cells) - MOST
         yield from self._wrapped(label, [*cells[:MOST], f"and {more} more"] if more > 0 else cells)
 
     def listed(self, label: str, texts: Iterable[str]) -> Iterator[str]:
-        """Each begins a line, and goes on below where it is long."""
+        """Each text begins a line; a long one is folded."""
         for text in texts:
             for line in _fold(harmless(text), self.room):
                 yield labelled(label, line, self.label)
                 label = ""
 
     def keyed(self, label: str, rows: Iterable[tuple[str, str]], more: int) -> Iterator[str]:
-        """One line each: words, then a key that is cut where it is long; then how many there are besides."""
+        """A line for each row: words, then a key, cut where it is long. more: rows that are only counted."""
         for words, key in rows:
             yield labelled(label, words + shorten(visible(key), self.room - len(words)), self.label)
             label = ""

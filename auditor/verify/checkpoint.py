@@ -1,4 +1,4 @@
-"""How far a verification came: its counts up to a key, and the objects that were left in mid-read."""
+"""The checkpoint of a verification: its counts up to a key, and the objects that are partly read."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from auditor.verify.pipeline import Done
 from auditor.verify.tally import VerifyTally
 
 Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
-"""Checkpoints of objects that were paused in mid-read, by key and version."""
+"""Object checkpoints of partly read objects, by key and version."""
 
 
 @dataclass(slots=True)
 class VerifyCheckpoint:
-    """start_after: the last key that was come to; begun_after: where the range begins, None for its first key.
+    """start_after: the last key that has an outcome. begun_after: the range's own start_after.
 
-    as_of: the moment that decides what is due, in all hops. resumed: what the hop before left in mid-read; paused: what
-    this one did.
+    as_of: the time that decides which objects are due, the same in all hops. resumed: objects that the hop before read
+    in part; paused: objects that this hop did.
     """
 
     as_of: datetime
@@ -31,7 +31,7 @@ class VerifyCheckpoint:
     _before: tuple[VerifyTally, str | None] | None = None
 
     def move(self, done: Done, *, versions: bool) -> None:
-        """One step further, in key order."""
+        """Count one step; steps come in key order."""
         if versions and done.key != self.start_after:
             self._before = self.tally.copy(), self.start_after
         self.start_after = done.key
@@ -40,7 +40,7 @@ class VerifyCheckpoint:
             self.tally.add(done.answer)
 
     def to_dict(self) -> dict[str, Any]:
-        """For the next hop; of a key whose versions are not all done nothing is counted."""
+        """The form for the next hop. A key whose versions are not all done is not counted."""
         tally, start_after = self.tally, self.start_after
         if self._before is not None and any(key == start_after for key, _ in self.paused):
             tally, start_after = self._before
@@ -57,7 +57,7 @@ class VerifyCheckpoint:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError or ValueError for what to_dict did not give."""
+        """Raises KeyError, TypeError or ValueError for any other form than that of to_dict."""
         if not all(isinstance(value[name], str | None) for name in ("begun_after", "start_after")):
             raise ValueError("start_after is no key")
         tally = VerifyTally.from_dict(value["tally"])

@@ -1,4 +1,4 @@
-"""What the listing and the ledger say of an object together: what became of it, or what must be read to know."""
+"""Compare an object's listing entry with its ledger record: the outcome, or the read that decides it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified, VerifyOutcome
 
 LEDGER: Final = "ledger"
-"""Who says a digest that the ledger holds as ours; `s3`: it holds it as S3's word; else the name of a manifest."""
+"""Origin of an expected digest that we computed. Other origins: `s3` for S3's own checksum, or a manifest's name."""
 
 
 @record()
 class ExpectedDigest:
-    """A digest that the bytes must have, and who says so. version: whose digest it is; None: a manifest's."""
+    """A digest that the bytes must have. version: of the ledger; None for a digest of a manifest."""
 
     algorithm: str
     digest: str
@@ -31,10 +31,10 @@ class ExpectedDigest:
 
 @record(kw_only=True)
 class ReadRequest:
-    """An object that must be read. standing: what it is when every claim holds.
+    """An object that must be read. claims: the expected digests. standing: the outcome when all claims hold.
 
-    checked: when the ledger's digests were last found true or recorded, the oldest of them; None: nobody can tell.
-    keep: its digests are new evidence for the ledger, unless a claim is wrong. unread: what it is when it is not due.
+    checked: when the ledger's digests were last verified or recorded, the oldest of these times; None: not known.
+    keep: record the digests in the ledger, unless a claim is wrong. unread: the outcome when the object is not due.
     """
 
     ref: ObjectRef
@@ -48,7 +48,7 @@ class ReadRequest:
         return verified(self.ref, outcome, **detail)
 
     def compare(self, digests: Mapping[str, str]) -> Verified:
-        """What it is, now that its bytes have these digests."""
+        """The outcome of the read. digests: of the bytes, by algorithm."""
         for claim in self.claims:
             found = digests[claim.algorithm]
             if found != claim.digest.lower():
@@ -67,11 +67,11 @@ class ReadRequest:
 
 @record(kw_only=True)
 class Comparison:
-    """Sorts pairs; pure. in_flight_from, in_flight_to: what was written between them is on its way to the ledger, ISO
-    8601, UTC; a clock that ran far ahead excuses nothing.
+    """Compares without I/O. in_flight_from, in_flight_to: ISO 8601, UTC; the ledger may not know yet of a write between
+    the two. A later time comes from a wrong clock and excuses nothing.
 
-    algorithms: those to compare where the ledger has one of them; None: all that it has. record: read what is new or
-    changed, too.
+    algorithms: compare these where the ledger has one of them; None: compare all. record: read new and changed objects
+    too.
     """
 
     in_flight_from: str
@@ -80,10 +80,10 @@ class Comparison:
     record: bool = False
 
     def listed(self, ref: ObjectRef, subject: KeyRecord | None) -> Verified | ReadRequest:
-        """Of an object that the listing has."""
-        versions = _speaking_of(ref, subject)
+        """The outcome of a listed object, or the read that decides it."""
+        versions = _versions_of(ref, subject)
         expected = subject.expectations if subject is not None and ref.is_latest else ()
-        # What a manifest expects the ledger knows already, however young the object is.
+        # A manifest's digest is in the ledger already, however young the object is.
         if not versions and not expected and self._in_flight(ref.last_modified):
             return verified(ref, VerifyOutcome.IN_FLIGHT)
         sizes = [(one.size, LEDGER) for one in versions] + [(one.size, one.origin) for one in expected]
@@ -105,9 +105,9 @@ class Comparison:
         ]
         if expected and not claims:
             return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
-        return self._question(ref, _standing(ref, subject, versions), claims)
+        return self._read_request(ref, _standing(ref, subject, versions), claims)
 
-    def _question(
+    def _read_request(
         self, ref: ObjectRef, standing: VerifyOutcome, claims: list[ExpectedDigest]
     ) -> Verified | ReadRequest:
         if not claims and not self.record:
@@ -125,10 +125,10 @@ class Comparison:
         )
 
     def absent(self, pair: Pair, deleted: bool) -> Verified:
-        """Of what only the ledger has. deleted: a notification said that it is gone."""
+        """The outcome of an object that only the ledger has. deleted: a notification reported its deletion."""
         subject, version = pair.subject, pair.version
         if subject is None:
-            raise ValueError("the ledger knows nothing of it")
+            raise ValueError("the ledger does not know the key")
         recorded = [one for one in subject.versions if one.digests]
         last = version or (recorded[-1] if recorded else None)
         outcome = VerifyOutcome.MISSING
@@ -152,25 +152,26 @@ class Comparison:
 
 
 def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
-    """Of an object that the listing has."""
+    """The outcome of a listed object."""
     return Verified(
         key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
     )
 
 
 def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]) -> VerifyOutcome:
-    """What an object is whose claims all hold. versions: those of the ledger that speak of it."""
+    """The outcome when all claims hold. versions: the ledger's versions of this object."""
     if versions:
         return VerifyOutcome.MATCH
     known = subject is not None and any(version.digests for version in subject.versions)
     return VerifyOutcome.CHANGED if known and ref.is_latest else VerifyOutcome.NEW
 
 
-def _speaking_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
-    """The ledger's versions whose digests the object's bytes must have, as ledgers.matching.match finds them: its own
-    version, else those of its ETag without a version, else, for an object that was listed without one, of any.
+def _versions_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
+    """The ledger's versions whose digests the bytes must have, as ledger.matching.match finds them: the object's own
+    version, else those of its ETag without a version, else, for an object that was listed without a version, all of its
+    ETag.
 
-    What a version's name names never changes, so its own version speaks whatever its ETag is.
+    A version never changes, so the object's own version counts whatever its ETag is.
     """
     known = [] if subject is None else [version for version in subject.versions if version.digests]
     wanted = ref.version_id or NULL
@@ -182,11 +183,11 @@ def _speaking_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:
-    """The oldest of the last looks at each digest of the ledger."""
-    looks = [
+    """When the claims of the ledger were last verified or recorded, the oldest of these times."""
+    times = [
         max(known.recorded_at, known.verified_at or "")
         for claim in claims
         if claim.version is not None
         for known in [claim.version.digests[claim.algorithm]]
     ]
-    return min(looks, default=None)
+    return min(times, default=None)

@@ -1,4 +1,4 @@
-"""Which objects are due tonight: all, those that nobody looked at for long, or a slice that goes round."""
+"""Decide which objects a run reads: all, the ones not read for long, or a slice that rotates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DAY: Final = 86_400.0
 
 
 class Due(Protocol):
-    """Says of one object whether it is to be read in the run that began at `now`.
+    """Decides whether the run that began at `now` reads an object.
 
-    checked: when its bytes were last read or its digest recorded, ISO 8601, UTC; None: nobody can tell.
+    checked: when its bytes were last read or its digest recorded, ISO 8601, UTC; None: not known.
     """
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool: ...
@@ -28,7 +28,7 @@ class Due(Protocol):
 
 @record()
 class Everything:
-    """Each object, each time."""
+    """Every object in every run."""
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
         return True
@@ -40,11 +40,11 @@ class Everything:
 
 @record()
 class OlderThan:
-    """Each object once in `limit`, in the night that its key says; at once when it was not looked at for that long.
+    """Each object once within `limit`, in the run that a hash of its key selects; an overdue object is read at once.
 
-    limit, every: seconds; every: from one run to the next. A night is a span of `every` since 1970. In limit / every
-    of them each object's slot comes round once, so no object grows older than the limit, and each night has about as
-    many as any other, even where all were recorded in one.
+    limit, every: seconds; every: from one run to the next. Time since 1970 is cut into spans of `every`. Each object's
+    slot comes round once in limit / every spans, so no object grows older than the limit, and each run reads about as
+    many objects as any other, even where one run recorded them all.
     """
 
     limit: float
@@ -68,7 +68,7 @@ class OlderThan:
 
 @record()
 class Share:
-    """A slice of `percent` of the objects a run, another one each time: each object once in ceil(100 / percent) runs.
+    """Another slice of `percent` of the objects in each run: each object once in ceil(100 / percent) runs.
 
     every: seconds from one run to the next.
     """
@@ -85,7 +85,7 @@ class Share:
 
 
 def due_of(max_age: float | None, percent: float | None, every: float) -> Due:
-    """What the settings of these names say."""
+    """The rule of the settings max_age, percent and every."""
     if max_age is not None:
         return OlderThan(max_age, every)
     if percent is not None:
@@ -98,6 +98,6 @@ def _days(seconds: float, one: str = "1 day") -> str:
 
 
 def _slot(key: str, version_id: str | None, slots: int, every: float, now: datetime) -> bool:
-    """It is this object's turn. The same in every process and release: SHA-256, not Python's own hash."""
+    """The object's slot is the present one. SHA-256, unlike Python's hash, gives every process the same slot."""
     digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
     return int.from_bytes(digest[:8]) % slots == math.floor(now.timestamp() / every) % slots

@@ -1,4 +1,4 @@
-"""What a verification leaves behind: a line for each object, the summary, and how far it came when it is handed on."""
+"""The folder of a verification: a line for each object, the summary, and the checkpoint of a hand-over."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class VerifyFolder:
-    """`bucket=BUCKET/verify=ID/` of a store. All methods block. hop: which of the functions that hand it on this is."""
+    """`bucket=BUCKET/verify=ID/` of a store. All methods block. hop: number of the hand-overs before."""
 
     def __init__(self, store: Store, bucket: str, verify_id: str, hop: int = 0, part_lines: int = PART_LINES) -> None:
         parse_run_id(verify_id)
@@ -26,7 +26,7 @@ class VerifyFolder:
         self._store = store
         self._id = verify_id
         self._hop = hop
-        self._most = part_lines
+        self._part_lines = part_lines
         self._parts = 0
         self._lines = 0
         self._open: PartFile | None = None
@@ -36,23 +36,25 @@ class VerifyFolder:
         return self._store.uri(self.path)
 
     def claim(self) -> None:
-        """Raises RunTaken when this hop was begun before: an event can come twice."""
+        """Raises RunTaken when another invocation began this hop: an event can come twice."""
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
-            raise RunTaken(f"hop {self._hop} of {self.uri} was begun by another invocation: this one leaves it alone")
+            raise RunTaken(
+                f"hop {self._hop} of {self.uri} was begun by another invocation: this one leaves the hop to it"
+            )
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Lines of JSON with their line ends."""
+        """lines: JSON with their line ends."""
         for line in lines:
             if self._open is None:
                 self._open = PartFile(self._store.spool_dir(self.path) / f".{self._name}.tmp")
             self._open.write(line)
             self._lines += 1
-            if self._lines >= self._most:
+            if self._lines >= self._part_lines:
                 self.end_part()
 
     def end_part(self) -> None:
-        """Put what was written in its place."""
+        """Put the open part in its place."""
         if self._open is None:
             return
         part, self._open = self._open, None
@@ -61,12 +63,14 @@ class VerifyFolder:
         if isinstance(self._store, LockingStore):
             self._store.replace_file(path, part.path)
         elif not isinstance(self._store, ConditionalStore) or not self._store.put_new_file(path, part.path):
-            raise RunTaken(f"{self._store.uri(path)} is there already: this run leaves it to whoever wrote it")
+            raise RunTaken(
+                f"{self._store.uri(path)} is there already: another process verifies this run, and this one stops"
+            )
         self._parts += 1
         self._lines = 0
 
     def discard(self) -> None:
-        """Away with a part that is not whole, if there is one."""
+        """Delete the open part, if there is one."""
         if self._open is not None:
             self._open.discard()
             self._open = None
@@ -74,13 +78,13 @@ class VerifyFolder:
     def put_summary(self, summary: VerifySummary) -> None:
         self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
 
-    def put_state(self, distance: VerifyCheckpoint) -> None:
+    def put_checkpoint(self, checkpoint: VerifyCheckpoint) -> None:
         """For the next hop."""
-        data = json.dumps({"v": VERSION, "verify": self._id, **distance.to_dict()}).encode() + b"\n"
+        data = json.dumps({"v": VERSION, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"
         self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
 
-    def before(self) -> VerifyCheckpoint:
-        """How far the hop before came; raises OutputError when that is not there, or is damaged."""
+    def load_checkpoint(self) -> VerifyCheckpoint:
+        """The checkpoint of the hop before; raises OutputError where it is missing or damaged."""
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
         try:

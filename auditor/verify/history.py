@@ -1,4 +1,4 @@
-"""What a verification writes into the history of keys: each state once, not each night again."""
+"""Write the outcomes into the history of keys: each state once, and not again in every run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from auditor.verify.compare import ExpectedDigest
 from auditor.verify.outcome import Verified, VerifyOutcome
 
 TOGETHER: Final = 100
+"""Events that are written together."""
 _WHAT: Final[Mapping[VerifyOutcome, What]] = {
     VerifyOutcome.MISMATCH: "mismatch",
     VerifyOutcome.CHANGED: "changed",
@@ -25,7 +26,7 @@ _STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded"})
 
 
 class Keeper(Protocol):
-    """The part of a ledger that is needed here."""
+    """The part of a ledger that writes and reads histories."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None: ...
     async def history(self, bucket: str, key: str) -> list[Event]: ...
@@ -46,7 +47,7 @@ class HistoryWriter:
         self._writing = asyncio.Lock()
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> None:
-        """claims: those that were found true, of a match."""
+        """claims: the expected digests of a match, all of which hold."""
         at = seconds_in_utc(self._now())
         if verified.outcome is VerifyOutcome.MATCH:
             self._waiting += _matches(verified, claims, at)
@@ -73,12 +74,12 @@ class HistoryWriter:
                 if any(news):
                     new_ones = [event for event, new in zip(events, news, strict=True) if new]
                     await self._keeper.note(self._bucket, new_ones)
-            except BaseException:  # given up or refused: a later flush may yet write them, and writes none twice
+            except BaseException:  # cancelled or refused: a later flush may still write them, and writes none twice
                 self._waiting = events + self._waiting
                 raise
 
     async def _is_new(self, event: Event) -> bool:
-        """Whether the last word on this version was another one; being verified once more always is new."""
+        """The last event on this version is another one. Each verification of a match is new."""
         if event.what == "verified":
             return True
         for past in reversed(await self._keeper.history(self._bucket, event.key)):
@@ -88,13 +89,13 @@ class HistoryWriter:
 
 
 def _same_version(one: Event, other: Event) -> bool:
-    """By the ETag, and by the version where both name one: a listing may know none, and the ledger does."""
+    """Equal ETags, and equal versions where both name one: a listing may name none where the ledger does."""
     names = {one.version_id or NULL, other.version_id or NULL}
     return one.etag == other.etag and len(names - {NULL}) <= 1
 
 
 def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> Iterator[Event]:
-    """One event for each digest of the ledger; a manifest's joins that of the same algorithm, where there is one."""
+    """One event for each digest of the ledger. A manifest's digest joins the event of its algorithm, if any."""
     origins: dict[tuple[str, str | None, str | None], list[str]] = {}
     for claim in sorted(claims, key=lambda claim: claim.version is None):
         same = [found for found in origins if found[0] == claim.algorithm]

@@ -1,4 +1,4 @@
-"""The listing and the ledger side by side, key by key: both come in the order of keys, so neither is held in memory."""
+"""Merge the listing with the ledger by key. Both come in the order of keys, so memory holds neither."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from auditor.s3.listing import Listed
 from auditor.text import visible
 
 MOST: Final = 1000
-"""Pairs handed on together."""
+"""Pairs that are yielded together."""
 
 
 @record()
 class Pair:
-    """What both say of one object version. ref None: the listing has none of it, or delete markers only.
+    """One object version in the listing and in the ledger. ref None: not listed, or a delete marker.
 
-    subject None: the ledger does not know the key. absent: the listing does not have what the subject speaks of, or of
-    it this `version`. delete_markers: passed since the pair before.
+    subject: the ledger's record of the key; None: it has none. absent: the listing lacks the subject's object, or this
+    `version` of it. delete_markers: passed since the pair before.
     """
 
     key: str
@@ -39,8 +39,8 @@ class Pair:
 async def merged(
     pages: AsyncGenerator[list[Listed], None], subjects: AsyncGenerator[KeyRecord, None], target: Target
 ) -> AsyncGenerator[list[Pair], None]:
-    """Pairs in key order, about a page of the listing at a time. What only the ledger has is told as far as the listing
-    has come, and all the rest when the listing has ended. Raises what either raises.
+    """Pairs in key order, about a page of the listing at a time. The objects that only the ledger has come between the
+    listed keys, and the rest of them after the listing's end. Raises the errors of the listing and of the ledger.
     """
     async with aclosing(pages), aclosing(subjects):
         ledger = _Ahead(subjects, target)
@@ -68,7 +68,7 @@ async def merged(
 
 
 class _Key:
-    """The key that the listing is at, and which of the ledger's versions of it were listed."""
+    """The present key of the listing, and the ledger's versions of it that were not listed yet."""
 
     def __init__(self, name: str, subject: KeyRecord | None) -> None:
         self.name = name
@@ -86,34 +86,34 @@ class _Key:
         return Pair(step.key, ref, self._subject, delete_markers=step.delete_markers)
 
     def end(self, versions: bool) -> Iterator[Pair]:
-        """What the ledger has of the key and the listing had not, now that all of it was listed."""
+        """Once the key is listed whole: pairs for the ledger's versions that the listing lacks."""
         if not versions or self._subject is None:
             return
-        if not self._listed:  # there are delete markers, and nothing else
+        if not self._listed:  # the listing has delete markers only
             yield from _absent(self._subject, versions)
             return
         for version in self._awaited.values():
             yield Pair(self.name, None, self._subject, absent=True, version=version)
         if self._subject.expectations and not self._current:
-            # A manifest speaks of the current version, and that is a delete marker.
+            # A manifest expects a current version, and the current one is a delete marker.
             yield Pair(self.name, None, replace(self._subject, versions=()), absent=True)
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
-    """A key that is not listed: as a whole, or each of its versions where versions are what is listed."""
+    """Pairs for a key that is not listed: one for the key, or one for each version in a listing of versions."""
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)
 
 
 def _real_versions(subject: KeyRecord | None) -> Iterator[Version]:
-    """Versions with a name of their own and digests, each once."""
+    """Versions that have a version ID and digests, each once."""
     found = {} if subject is None else {one.version_id: one for one in subject.versions if one.digests}
     return (version for name, version in found.items() if name != NULL)
 
 
 class _Ahead:
-    """The ledger's subjects in the target's range, looked at one ahead."""
+    """The ledger's subjects in the target's range, read one ahead."""
 
     def __init__(self, subjects: AsyncIterator[KeyRecord], target: Target) -> None:
         self._subjects = subjects
@@ -123,7 +123,7 @@ class _Ahead:
         self._ended = False
 
     async def before(self, key: str | None) -> KeyRecord | None:
-        """The next one, if its key comes before this one; None as key: before the end."""
+        """The next subject, if its key comes before `key`. None as key: any subject."""
         subject = await self._peek()
         if subject is None or (key is not None and subject.key >= key):
             return None
@@ -131,7 +131,7 @@ class _Ahead:
         return subject
 
     async def at(self, key: str) -> KeyRecord | None:
-        """The next one, if it is of this key."""
+        """The next subject, if it has this key."""
         subject = await self._peek()
         if subject is None or subject.key != key:
             return None
@@ -146,7 +146,7 @@ class _Ahead:
                 break
             if self._last is not None and subject.key <= self._last:
                 raise LedgerError(
-                    f"the ledger does not tell its keys in order ({visible(subject.key)[:100]}): nothing can be"
+                    f"the ledger does not list its keys in order ({visible(subject.key)[:100]}): nothing can be"
                     " compared with it"
                 )
             self._last = subject.key

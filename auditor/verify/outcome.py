@@ -1,4 +1,4 @@
-"""What can become of an object when it is verified, and the line that a report has of it."""
+"""The outcomes of a verification, and an object's line in the reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.text import visible
 
 
 class VerifyOutcome(StrEnum):
-    """Of each object one. Objects that the listing has, and of those that only the ledger has."""
+    """Each listed object has one outcome, and so has each object that only the ledger has."""
 
     MATCH = "match"
     MISMATCH = "mismatch"
@@ -40,17 +40,17 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.NOT_DUE: ".",
     VerifyOutcome.LEFT_FOR_COST: "$",
 }
-"""How a line of the combined report begins; those of `rclone check --combined` where it has the same."""
+"""First character of a line of the combined report; as in `rclone check --combined` where that has the same."""
 
 FINDINGS: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING)
-"""They make the exit code 3."""
+"""Outcomes that make the exit code 3."""
 
 
 @record(kw_only=True)
 class Verified:
-    """One object, or a version of it, and what became of it.
+    """One object version with its outcome.
 
-    listed: the listing has it, not the ledger alone. version_id: None where none is known. detail: short texts by
+    listed: False where only the ledger has it. version_id: None where it is not known. detail: short texts by
     name, such as `algorithm`, `recorded`, `found`, `code`, `storage_class`.
     """
 
@@ -63,12 +63,12 @@ class Verified:
     detail: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def line(self) -> str:
-        """`= key`, and the version behind a tab where there is one; what does not print as itself is escaped."""
+        """`= key`, then a tab and the version where there is one. Unprintable characters are escaped."""
         version = f"\t{visible(self.version_id)}" if self.version_id is not None else ""
         return f"{SIGNS[self.outcome]} {visible(self.key)}{version}"
 
     def document(self) -> dict[str, object]:
-        """The same for a machine."""
+        """The line as a JSON object."""
         return {
             "outcome": self.outcome.value,
             "key": self.key,

@@ -1,4 +1,4 @@
-"""Read an object again, exactly the version that was listed, and say what became of it."""
+"""Read exactly the listed version of an object again, and give its outcome."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """bytes_read: None where no read came to its end. recorded: the ledger has new digests of it."""
+    """bytes_read: None where no read came to its end. recorded: the ledger got new digests."""
 
     verified: Verified
     bytes_read: int | None = None
@@ -35,7 +35,7 @@ class ReadResult:
 
 
 class VerifyReader:
-    """Answers questions; what befalls one object is an outcome. wanted: algorithms of what is new in the ledger."""
+    """Carries out read requests; a failure of one object is an outcome. wanted: algorithms for new ledger entries."""
 
     def __init__(
         self, bucket: str, engine: Engine, caller: Caller, ledger: DigestStore, hash_one: Hash, wanted: Sequence[str]
@@ -48,7 +48,7 @@ class VerifyReader:
         self._wanted = tuple(wanted)
 
     async def answer(self, question: ReadRequest) -> ReadResult | Paused:
-        """Paused: there was no time to read all of it. Raises only what would befall every object."""
+        """Paused: the stop came in the middle of the object. Raises only for a failure that concerns every object."""
         ref = question.ref
         names = dict.fromkeys([claim.algorithm for claim in question.claims])
         algorithms = (*names, *(name for name in self._wanted if question.keep and name not in names))
@@ -76,13 +76,13 @@ class VerifyReader:
             return ReadResult(verified, size)
         try:
             return ReadResult(verified, size, await self._ledger.record(hashed.entry(self._bucket)))
-        except DigestConflict as error:  # somebody recorded another digest of it meanwhile
+        except DigestConflict as error:  # another process recorded another digest meanwhile
             log.error("%s", error)
             return ReadResult(question.verified(VerifyOutcome.MISMATCH, code="DigestConflict"), size)
 
     async def _superseded(self, question: ReadRequest, code: str) -> Verified:
-        """It was overwritten or deleted since it was listed, unless the listing still has it as it was: then it is an
-        object that is listed and cannot be read.
+        """IN_FLIGHT where the object was overwritten or deleted after the listing; UNREADABLE where a new listing still
+        has it unchanged.
         """
         try:
             if not await self._listed_still(question.ref):
@@ -109,7 +109,7 @@ class VerifyReader:
 
 
 def _failed(question: ReadRequest, code: str) -> Verified:
-    """A body of another length than was recorded of this very version cannot be it."""
+    """A body of another length than the recorded one is a mismatch, for the version is the same."""
     if code == "SizeDiffers" and question.claims:
         return question.verified(VerifyOutcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
     return question.verified(VerifyOutcome.UNREADABLE, code=code)

@@ -1,4 +1,4 @@
-"""One verification of one target: what is opened for it, what it counts, and what it leaves."""
+"""One verification of one target: open the bucket and the ledger, read, count, and write the folder."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ from auditor.verify.summary import LineSink, VerifySummary, summarize
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
 _LONGEST_RUN: Final = 7 * 86_400.0
-"""Seconds; what the ledger has from a later time than that was written by a clock that is wrong."""
+"""Seconds. A later time than this after the run's begin comes from a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """Which part of a verification this is, where a function hands it on. number: 0 for the first.
+    """One invocation of a verification that a function hands over. number: 0 for the first.
 
-    verify_id: None for one that begins here. window: as Walk has it; what was read behind an unfinished object is read
-    again.
+    verify_id: None where the verification begins here. window: as Walk has it; the objects behind an unfinished one are
+    read again.
     """
 
     number: int = 0
@@ -65,9 +65,8 @@ class Hop:
 
 
 class Verification:
-    """run() gives its summary. compared: algorithms; None: all that the ledger has. combined: takes a line an object.
-
-    hop: given where this is a function that hands on; then reads stop in mid-object when `stop` is set.
+    """Make it, then `await run()` once. compared: algorithms; None: all that the ledger has. combined: takes a line for
+    each object. hop: for a function that hands over; a stop then ends reads in the middle of an object.
     """
 
     def __init__(
@@ -100,13 +99,13 @@ class Verification:
         self._waiting: list[bytes] = []
         self._gets = 0
         self.advanced = False
-        """It came further than where it began."""
+        """The verification passed an object, or part of one."""
         self._started = time.monotonic()
         self._concurrency = settings.concurrency or CONCURRENCY
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
 
     async def run(self) -> VerifySummary:
-        """The summary, which is also in the folder. Raises RunError; what was verified is then noted all the same."""
+        """The summary, which is also in the folder. Raises RunError; the ledger then has the outcomes so far."""
         try:
             await self._io(self._begin)
             ended = await self._verify()
@@ -128,7 +127,7 @@ class Verification:
             return
         self._folder.claim()
         if self._hop.verify_id is not None:
-            self._at = self._folder.before()
+            self._at = self._folder.load_checkpoint()
             self._target = replace(self._target, start_after=self._at.begun_after)
 
     async def _verify(self) -> bool:
@@ -196,7 +195,7 @@ class Verification:
     async def _ask(self, reader: VerifyReader, question: ReadRequest) -> ReadResult | Paused:
         answer = await reader.answer(question)
         if isinstance(answer, Paused):
-            if answer.checkpoint is None:  # the next hop would begin at its start, and come no further
+            if answer.checkpoint is None:  # the next hop would read from the object's start, and come no further
                 return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code="NoCarriedState"))
             self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
         return answer
@@ -243,7 +242,7 @@ class Verification:
     def _end(self, summary: VerifySummary) -> None:
         self._folder.end_part()
         if self._hop is not None and not summary.complete:
-            self._folder.put_state(self._at)
+            self._folder.put_checkpoint(self._at)
         self._folder.put_summary(summary)
 
     def snapshot(self) -> Snapshot:
@@ -258,7 +257,7 @@ class Verification:
 
 
 async def _pause(seconds: float) -> None:
-    """Growing ones have an end."""
+    """Sleep, but never longer than _LONGEST_PAUSE: the pauses of a retry grow."""
     await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
 
 

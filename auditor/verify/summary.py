@@ -1,4 +1,4 @@
-"""The summary of a verification, its exit code, and how it is shown."""
+"""The summary of a verification, its exit code, and its lines for a terminal."""
 
 from __future__ import annotations
 
@@ -152,13 +152,13 @@ _MOST: Final = 10
 
 
 class LineSink(Protocol):
-    """Takes the combined report, a line at a time."""
+    """Takes the lines of the combined report."""
 
     def write(self, text: str, /) -> object: ...
 
 
 class WorstObjects:
-    """Keeps the first lines of each kind that it names, and hands every line on. lines: None: nobody takes them."""
+    """Keeps the first lines of mismatched, missing and unreadable objects. lines: gets every line, if given."""
 
     def __init__(self, lines: LineSink | None) -> None:
         self._lines = lines
@@ -172,7 +172,7 @@ class WorstObjects:
             self._lines.write(text)
 
     def table(self, summary: VerifySummary) -> Iterator[str]:
-        """LineSink with their ends, the mismatches first; nothing where nothing is wrong."""
+        """Lines with their ends, mismatches first; none where nothing is wrong."""
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"

@@ -14,7 +14,7 @@ from auditor.verify.read import ReadResult
 class VerifyTally(Counters):
     """outcomes: one for each listed object, and for each that only the ledger has. unreadable: by code.
 
-    left: objects and bytes by storage class, where reading would cost. read_objects, read_bytes: what was read.
+    left: objects and bytes by storage class that charges for a read. read_objects, read_bytes: read to the end.
     """
 
     listed: int = 0
@@ -46,6 +46,6 @@ class VerifyTally(Counters):
         self.recorded += answer.recorded
 
     def check(self) -> None:
-        """Raises ValueError for the name of no outcome."""
+        """Raises ValueError for a name that no outcome has."""
         for name in self.outcomes:
             VerifyOutcome(name)

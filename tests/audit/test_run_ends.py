@@ -85,7 +85,7 @@ def test_killed_and_resumed_each_object_is_there_once(
     quiet = whole_run(stub, tmp_path / "quiet", *flags)
     out = tmp_path / "killed"
     stub.faults = [latency(SLOW)]
-    child = start(stub, out, *flags, AUDITOR_PART_LINES="20")
+    child = start(stub, out, *flags, small_parts=True)
     wait_for(lambda: (checkpoint(out) or {"next_part": 0})["next_part"] >= 2, child)
     os.kill(child.pid, signal.SIGKILL)
     assert finish_killed(child) == -signal.SIGKILL
@@ -95,7 +95,7 @@ def test_killed_and_resumed_each_object_is_there_once(
 
     stub.faults = []
     stub.forget()
-    code, (resumed,), _ = finish(start(stub, out, *flags, "--resume", state["run"], AUDITOR_PART_LINES="20"))
+    code, (resumed,), _ = finish(start(stub, out, *flags, "--resume", state["run"], small_parts=True))
     assert code == 4  # some samples are denied
     assert resumed.summary["run"] == state["run"]
     same(resumed, quiet)
@@ -276,10 +276,8 @@ def test_output_inside_the_audited_bucket_is_refused_before_anything_is_sent(
 
 
 def test_failed_run_keeps_what_was_written(
-    stub: StubServer, samples: StubBucket, sentence: Sentence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stub: StubServer, samples: StubBucket, sentence: Sentence, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("AUDITOR_PART_LINES", "20")
-
     def expire(operation: str, key: str, nth: int) -> Fault | None:
         return EXPIRED_TOKEN if key == "plain/0000200.txt" else None
 

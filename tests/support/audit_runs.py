@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
@@ -137,11 +137,25 @@ def _check_lines(result: Result) -> None:
     assert {(item["action"], item["code"]): item["count"] for item in summary["unread"]} == dict(unread)
 
 
-def start(stub: StubServer, out: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """`python -m auditor audit` of the stub's bucket as a child that prints JSON."""
+SMALL_PARTS: Final = """
+import sys
+from functools import partial
+from auditor.audit.run import Audit
+from auditor.cli.commands import audit
+from auditor.cli.main import main
+audit.Audit = partial(Audit, part_lines=20)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def start(
+    stub: StubServer, out: Path, *arguments: str, small_parts: bool = False, **environment: str
+) -> subprocess.Popen[str]:
+    """`python -m auditor audit` of the stub's bucket as a child that prints JSON. small_parts: of 20 lines."""
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "auditor", "audit", f"s3://{BUCKET}", "--format", "json"),
+            *(sys.executable, *(("-c", SMALL_PARTS) if small_parts else ("-m", "auditor"))),
+            *("audit", f"s3://{BUCKET}", "--format", "json"),
             *("--endpoint-url", stub.url, "--out", str(out), *arguments),
         ],
         cwd=ROOT,
