@@ -40,7 +40,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("number", "group", "name"),
-    [("o12", "access", "everyone_write"), ("e99", "encryption", "any_name"), ("b00", "bucket", "comes_first_of_all")],
+    [("o99", "access", "everyone_write"), ("e99", "encryption", "any_name"), ("b00", "bucket", "comes_first_of_all")],
 )
 def test_begun_rule_stands_in_the_list_and_passes_its_cases(checkout: Path, number: str, group: str, name: str) -> None:
     begin(checkout, number, group, name)
