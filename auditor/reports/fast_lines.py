@@ -37,7 +37,7 @@ OWN: Final = frozenset(
 """HEAD's members that differ from object to object: text or a number, except the metadata. The others are cached."""
 
 KEPT: Final = 256
-"""How many ACLs, HEADs and endings the caches hold as text; each drops the least recently used."""
+"""Most ACLs, HEADs and endings that a cache holds as text; it drops the least recently used."""
 
 _SPLIT: Final = HEAD_NAMES.index("metadata")
 _BEFORE: Final = attrgetter(*(name for name in HEAD_NAMES[:_SPLIT] if name in OWN))

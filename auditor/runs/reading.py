@@ -68,7 +68,7 @@ class RunReader:
         return self._typed("objects", ObjectLine)
 
     def findings(self) -> Iterator[FindingLine]:
-        """Those of the bucket first."""
+        """The findings on the bucket come first."""
         return self._typed("findings", FindingLine)
 
     def undecided(self) -> Iterator[UndecidedLine]:
@@ -125,7 +125,7 @@ def open_run(
 
 
 def last_listed(store: Store, bucket: str, name: str) -> int | None:
-    """How many objects the latest complete run of the target called `name` listed; None when no file says so.
+    """The number of objects in the latest complete run of the target called `name`; None when no file says so.
 
     Raises OutputError when latest.json may not be read: the run could not name itself there at its end.
     """

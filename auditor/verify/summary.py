@@ -33,7 +33,7 @@ _UNKNOWN: Final = (VerifyOutcome.NEW, VerifyOutcome.IN_FLIGHT)
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCount:
-    """How many objects could not be read for this reason."""
+    """The number of objects that are unreadable for this reason."""
 
     code: str
     count: int
