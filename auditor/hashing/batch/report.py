@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,7 @@ from urllib.parse import unquote_plus
 from auditor.errors import UsageError
 from auditor.hashing.batch.job import S3_NAMES
 from auditor.model.digest import of_base64, of_hex
+from auditor.model.json_text import JsonError, parse_object
 from auditor.model.target import BUCKET_NAME
 
 COLUMNS: Final = ("Bucket", "Key", "VersionId", "TaskStatus", "ErrorCode", "HTTPStatusCode", "ResultMessage")
@@ -94,10 +94,8 @@ def _task(cells: Mapping[str, str]) -> Task:
 def checksum_of(task: Task) -> Checksum | str:
     """The checksum of a successful task, or the reason why there is none: composite, unknown or unreadable."""
     try:
-        result = json.loads(task.message)
-    except (ValueError, RecursionError):
-        return "unreadable"
-    if not isinstance(result, dict):
+        result = parse_object(task.message)
+    except JsonError:
         return "unreadable"
     if _text(result, "checksumType").upper() != "FULL_OBJECT":
         return "composite"

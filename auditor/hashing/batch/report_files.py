@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from auditor.config.settings import Settings
 from auditor.errors import OutputError, RunError, UsageError
 from auditor.hashing.batch.report import COLUMNS, columns_of
 from auditor.hashing.limits import MIB
+from auditor.model.json_text import parse_object
 from auditor.model.target import BUCKET_NAME
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
@@ -108,11 +108,11 @@ def _of_manifest(store: Store, path: str, pieces: Iterator[bytes]) -> list[Repor
         if len(data) > LARGEST_MANIFEST:
             raise RunError(f"{store.uri(path)} is larger than any report's manifest: give the CSVs by themselves")
     try:
-        document = json.loads(bytes(data))
+        document = parse_object(bytes(data))
         entries = document["Results"]
         columns = columns_of(document.get("ReportSchema"))
         return [ReportFile(_path_of(store, path, entry), _md5(entry), columns) for entry in entries]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{store.uri(path)} is not the manifest of a completion report: fetch it again") from error
 
 

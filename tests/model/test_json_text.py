@@ -1,0 +1,93 @@
+"""Texts are read strictly, dataclasses come back from JSON, and an error names the path but never the content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from auditor.model.finding import Severity
+from auditor.model.json_text import STRICT, JsonError, PlainText, Size, Text, member, parse_object, plain, typed
+
+
+@dataclass(frozen=True)
+class Inner:
+    key: Text
+    size: Size
+    version: PlainText | None = field(metadata={"needed": False})
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: tuple[Inner, ...]
+    counts: Mapping[str, int]
+    severity: Severity = Severity.LOW
+    anything: Any = None
+    other: int = field(default=0, metadata={"name": "another", "needed": True})
+
+
+GOOD: dict[str, Any] = {"inner": [{"key": "é" * 512, "size": 2**53}], "counts": {"a": 1}, "another": 2}
+
+
+def test_dataclasses_come_back() -> None:
+    outer = Outer((Inner("é" * 512, 2**53, None),), {"a": 1}, Severity.LOW, None, 2)
+    assert typed(Outer, GOOD) == outer
+    assert typed(Outer, plain(outer)) == outer
+    assert typed(Outer, {**GOOD, "severity": "high", "unknown": 1}).severity is Severity.HIGH
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"inner": {}}, "inner is not a list"),
+        ({"inner": [{}]}, "inner[0].key is missing"),
+        ({"inner": [*GOOD["inner"], {"key": "é" * 513, "size": 0}]}, "inner[1].key has 1026 bytes, more than 1024"),
+        ({"inner": [{"key": "k", "size": 2**53 + 1}]}, "inner[0].size is negative or too large"),
+        (
+            {"inner": [{"key": "k", "size": 1, "version": "\n"}]},
+            "inner[0].version has characters that are not printable",
+        ),
+        ({"counts": {"EVIL": "EVIL"}}, "counts.* is not a whole number"),
+        ({"severity": ["EVIL"]}, "severity is not a known word"),
+        ({"another": True}, "another is not a whole number"),
+    ],
+)
+def test_an_error_names_the_path_alone(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(JsonError) as caught:
+        typed(Outer, GOOD | changes)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_a_needed_member_is_missed_though_its_field_has_a_default() -> None:
+    with pytest.raises(JsonError, match=r"^another is missing$"):
+        typed(Outer, {"inner": [], "counts": {}})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"\xff", "it is not JSON"),
+        (b"[" * 100_000, "it is not JSON"),
+        ('{"a": NaN}', "it is not JSON"),
+        ('{"a": ' + "9" * 5000 + "}", "it is not JSON"),
+        ("[]", "it is not a JSON object"),
+        ('{"a": {"b": 1, "b": 2}}', "it names a field twice"),
+    ],
+)
+def test_a_text_that_is_refused(text: str | bytes, sentence: str) -> None:
+    with pytest.raises(JsonError, match=f"^{sentence}$"):
+        parse_object(text, decoder=STRICT)
+
+
+def test_bytes_are_read_with_a_byte_order_mark_or_without() -> None:
+    assert parse_object("\ufeff{}".encode()) == parse_object(b"{}") == {}
+
+
+def test_a_member_by_its_path() -> None:
+    value = {"a": {"b": None}}
+    assert member(value, "a.c", str, "default") == "default"
+    assert member(value, "a.b", str, "default") == "None"
+    with pytest.raises(JsonError, match=r"^a\.b is not a JSON object$"):
+        member(value, "a.b.c", str, "default")
