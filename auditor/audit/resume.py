@@ -9,6 +9,7 @@ from typing import Any
 
 from auditor.config.settings import Settings
 from auditor.errors import RunComplete, UsageError
+from auditor.model.json_text import plain
 from auditor.model.target import Target
 from auditor.rules.base import Rule
 from auditor.runs.checkpoint import Checkpoint, damaged
@@ -48,7 +49,7 @@ def checkpoint(
         return None, target
     if target.start_after is None:
         target = replace(target, start_after=state.target["start_after"])
-    if state.target != target.to_dict():
+    if state.target != plain(target):
         raise UsageError(f"run {run_id} is of another target, prefix or key range: start a new run")
     if state.selection != selection:
         raise UsageError(

@@ -36,16 +36,6 @@ class Target:
     def uri(self) -> str:
         return f"s3://{self.bucket}/{self.prefix}" if self.prefix else f"s3://{self.bucket}"
 
-    def to_dict(self) -> dict[str, object]:
-        """The summary's `target`."""
-        return {
-            "bucket": self.bucket,
-            "prefix": self.prefix,
-            "versions": self.versions,
-            "start_after": self.start_after,
-            "stop_at": self.stop_at,
-        }
-
 
 def check_bucket_name(bucket: str) -> str:
     """Return the name if a bucket can have it (3 to 255 letters, digits, `.`, `-`, `_`); else raise UsageError."""

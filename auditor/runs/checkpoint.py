@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
+from auditor.model.json_text import JsonError, Size, parse_object, plain, typed
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
-
-_ON_DISK: Final = {"selection": "asked", "skipped_parts": "void"}
-"""Fields that have another name in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +26,13 @@ class Checkpoint:
 
     run: str
     target: Mapping[str, Any]
-    selection: Mapping[str, Any]
+    selection: Mapping[str, Any] = field(metadata={"name": "asked"})
     rules_undecided: Sequence[RuleUndecided]
-    next_part: int
+    next_part: Size
     start_after: str | None
     hop: int
     tally: Mapping[str, Any]
-    skipped_parts: Sequence[int] = ()
+    skipped_parts: Sequence[int] = field(default=(), metadata={"name": "void"})
     writer: str | None = None
 
     @property
@@ -43,8 +41,7 @@ class Checkpoint:
         return self.next_part > len(self.skipped_parts)
 
     def to_json(self) -> bytes:
-        value = {_ON_DISK.get(name, name): getattr(self, name) for name in self.__slots__}
-        value["rules_undecided"] = [asdict(item) for item in self.rules_undecided]
+        value = plain(self)
         for name in ("void", "writer"):  # a directory has neither
             if not value[name]:
                 del value[name]
@@ -52,23 +49,15 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """Raises ValueError, KeyError or TypeError when to_json did not write `data`."""
-        value = json.loads(data)
-        if value.pop("v") != 1 or not all(isinstance(value[name], dict) for name in ("target", "tally")):
-            raise ValueError("another format")
-        if type(value["next_part"]) is not int or value["next_part"] < 0:
-            raise ValueError("next_part is no count")
-        if not isinstance(value["start_after"], str | None):
-            raise ValueError("start_after is no key")
-        skipped = value.setdefault("void", [])
-        if not isinstance(skipped, list) or not all(type(number) is int for number in skipped):
-            raise ValueError("void is no list of numbers")
-        if not isinstance(value.get("writer"), str | None):
-            raise ValueError("the writer is no name")
+        """Raises JsonError when to_json did not write `data`."""
+        value = parse_object(data)
+        if value.pop("v", None) != 1:
+            raise JsonError("is not 1, the only version known", "v")
         value.pop("beat", None)  # earlier versions counted their writes
-        value["void"] = tuple(skipped)
-        value["rules_undecided"] = tuple(RuleUndecided(**item) for item in value["rules_undecided"])
-        return cls(**{name: value.pop(on_disk) for name, on_disk in _ON_DISK.items()}, **value)
+        checkpoint = typed(cls, value)
+        if value.keys() - plain(checkpoint).keys():
+            raise JsonError("has a member that is not known")
+        return checkpoint
 
 
 def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
@@ -83,8 +72,8 @@ def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
     try:
         checkpoint = Checkpoint.from_json(data)
         if checkpoint.run != run_id:
-            raise ValueError("another run's")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise JsonError("is another run's")
+    except JsonError as error:
         raise damaged(uri, error) from error
     return checkpoint
 

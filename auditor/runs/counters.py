@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from auditor.model.json_text import JsonError, as_object, items, member, size
+
 
 class Counters:
     """A subclass is a slotted dataclass; each field is a count, or a dict of counts or of tuples of counts.
@@ -29,26 +31,23 @@ class Counters:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Raises ValueError when to_dict did not write `saved`."""
+        """Raises JsonError when to_dict did not write `saved`."""
         counters = cls()
         if set(saved) | cls.LATER != set(cls.__slots__):
-            raise ValueError("a tally with other fields")
-        for name, value in saved.items():
+            raise JsonError("has other fields", "the tally")
+        for name in saved:
             start = getattr(counters, name)
             if isinstance(start, int):
-                setattr(counters, name, _count(value))
-            elif isinstance(value, dict):
-                start.update({str(key): _counts(count) for key, count in value.items()})
+                setattr(counters, name, member(saved, name, _count))
             else:
-                raise ValueError(f"a tally whose {name} is no object")
+                start.update(member(saved, name, _counts))
         return counters
 
 
-def _counts(value: object) -> int | tuple[int, ...]:
-    return tuple(_count(number) for number in value) if isinstance(value, list) else _count(value)
+def _counts(value: Any) -> dict[str, int | tuple[int, ...]]:
+    found = as_object(value).items()
+    return {name: items(number, _count) if isinstance(number, list) else _count(number) for name, number in found}
 
 
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"not a count: {value!r}")
-    return value
+def _count(value: Any) -> int:
+    return size(value, largest=2**63)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any, Final, Self
 
 from auditor.aio.loop import trim
 from auditor.errors import OutputError
+from auditor.model.json_text import JsonError, parse_object
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 
@@ -111,9 +111,6 @@ def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]
             raise EOFError("it is gone")
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as lines:
             for line in lines:
-                value = json.loads(line)
-                if not isinstance(value, dict):
-                    raise ValueError("a line is no JSON object")
-                yield value
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+                yield parse_object(line, "a line")
+    except (OSError, EOFError, zlib.error, JsonError) as error:
         raise OutputError(f"{store.uri(path)} is damaged ({error}): audit again") from error

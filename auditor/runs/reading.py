@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import typed
+from auditor.model.json_text import JsonError, parse_object, typed
 from auditor.model.object import ObjectVersion
 from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
 from auditor.model.summary import Summary
@@ -50,8 +49,8 @@ class RunReader:
         """None for a run that wrote none yet. Raises OutputError for a damaged one."""
         data = self._store.get(f"{self.path}/summary.json")
         try:
-            return None if data is None else Summary.from_dict(json.loads(data))
-        except (ValueError, RecursionError) as error:
+            return None if data is None else Summary.from_dict(parse_object(data))
+        except JsonError as error:
             raise OutputError(f"{self.uri}/summary.json is damaged ({error}): audit again") from error
 
     @property
@@ -98,7 +97,7 @@ class RunReader:
         for value in self.lines(kind):
             try:
                 yield typed(line, value)
-            except ValueError as error:
+            except JsonError as error:
                 raise OutputError(f"{self.uri}/{kind} has a damaged line ({error}): audit again") from error
 
     def _checkpoint(self, range_id: str) -> Checkpoint | None:
@@ -131,8 +130,8 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
-        summary = RunReader(store, bucket, json.loads(found or b"")["runs"][name]).summary
-    except (ValueError, KeyError, TypeError, RecursionError, OutputError, UsageError):
+        summary = RunReader(store, bucket, parse_object(found or b"")["runs"][name]).summary
+    except (JsonError, KeyError, TypeError, OutputError, UsageError):
         return None  # the number only serves an estimate
     return None if summary is None else summary.coverage.listed
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.errors import OutputError, RunTaken
+from auditor.model.json_text import parse_object
 from auditor.runs.parts import PartFile
 from auditor.runs.paths import bucket_path, parse_run_id
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
@@ -88,11 +89,11 @@ class VerifyFolder:
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
         try:
-            value = json.loads(data or b"")
+            value = parse_object(data or b"")
             if value["v"] != VERSION or value["verify"] != self._id:
                 raise ValueError("another run's")
             return VerifyCheckpoint.from_dict(value)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{self._store.uri(path)} is not there or damaged: verify again") from error
 
     @property

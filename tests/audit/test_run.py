@@ -14,6 +14,7 @@ import pytest
 from auditor.aio.stop import Stop
 from auditor.ledger import open_ledger
 from auditor.model.bucket import BUCKET_OWNER_ENFORCED
+from auditor.model.json_text import plain
 from auditor.model.target import Target
 from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED
 from auditor.s3.engines import ENGINES
@@ -153,7 +154,7 @@ class TestMixedBucket:
         target = Target(BUCKET, "plain/", start_after="plain/0000050.txt", stop_at="plain/0000060.txt")
         result = await audit(stub, tmp_path, engine=engine, target=target)
         assert [line["key"] for line in result.objects] == [f"plain/{number:07d}.txt" for number in range(51, 61)]
-        assert result.summary["target"] == target.to_dict()
+        assert result.summary["target"] == plain(target)
 
     async def test_empty_bucket_is_complete(
         self, stub: StubServer, bucket: StubBucket, tmp_path: Path, engine: str

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import UsageError
+from auditor.model.json_text import plain
 from auditor.model.target import Target, check_bucket_name, parse_target
 from tests.support.odd_keys import ODD_KEYS
 
@@ -88,7 +89,7 @@ def test_keys_compare_as_their_bytes_do(one: str, other: str) -> None:
 
 def test_dictionary_is_the_summarys() -> None:
     target = Target("my-bucket", "p/", True, "p/a", "p/z")
-    assert target.to_dict() == {
+    assert plain(target) == {
         "bucket": "my-bucket",
         "prefix": "p/",
         "versions": True,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from auditor.errors import OutputError
+from auditor.model.json_text import JsonError, parse_object
 
 Change = Callable[[dict[str, Any] | None], dict[str, Any] | None]
 """Takes a JSON file's value (None: no such file) and returns the new one (None: leave it). Called once or more."""
@@ -124,9 +124,6 @@ def checked(path: str) -> str:
 def parsed(data: bytes, uri: str) -> dict[str, Any]:
     """The JSON object in `data`; raises OutputError, which names `uri`, when there is none."""
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise OutputError(f"{uri} is not JSON: move it away") from error
-    if not isinstance(value, dict):
-        raise OutputError(f"{uri} is not a JSON object: move it away")
-    return value
+        return parse_object(data, uri)
+    except JsonError as error:
+        raise OutputError(f"{error}: move it away") from error
