@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from auditor.aws.client import ThreadedClient, open_client
 from auditor.aws.failures import ABSENT, DENIED, explain
 from auditor.aws.session import custom_endpoint, is_web_address
 from auditor.errors import CallFailed, QueueError, UsageError
+from auditor.model.json_text import parse_object
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class SqsQueue:
                     self.url,
                 )
                 return None
-            *_, account, name = json.loads(policy)["deadLetterTargetArn"].split(":")
+            *_, account, name = parse_object(policy)["deadLetterTargetArn"].split(":")
             found = await self._client.call("GetQueueUrl", QueueName=name, QueueOwnerAWSAccountId=account)
         except CallFailed as failure:
             if failure.code in DENIED | ABSENT:

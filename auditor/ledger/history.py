@@ -10,6 +10,7 @@ from typing import Final
 
 from auditor.ledger.base import Entry, Event, Expectation, Notice
 from auditor.model.dates import now_in_utc
+from auditor.model.json_text import JsonError, parse_object
 from auditor.model.object import ObjectVersion
 
 LONGEST: Final = 1000
@@ -99,8 +100,8 @@ def write_detail(detail: Mapping[str, str]) -> str:
 def read_detail(text: str) -> dict[str, str]:
     """The argument of write_detail(); any other text under the name `damaged`, because evidence is shown as it is."""
     try:
-        return {str(name): str(value) for name, value in json.loads(text).items()}
-    except (ValueError, AttributeError, RecursionError):
+        return {str(name): str(value) for name, value in parse_object(text).items()}
+    except JsonError:
         return {"damaged": text[:LONGEST]}
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from auditor.errors import LeaseLostError, LedgerError
 from auditor.ledger.base import Lease, Work
 from auditor.ledger.matching import NULL
+from auditor.model.json_text import JsonError, parse_object
 
 LARGEST_CHECKPOINT: Final = 300 * 1024
 """Bytes of a checkpoint's JSON; an item with it stays below DynamoDB's 400 KB."""
@@ -35,10 +36,9 @@ def read_checkpoint(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_object(text)
+    except JsonError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def lost(lease: Lease) -> LeaseLostError:

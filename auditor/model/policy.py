@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from auditor.model.json_text import STRICT, parse_object
 
 MOST_CHARACTERS: Final = 100_000
 """S3 takes policies of up to 20 KB; a text far longer is not parsed."""
@@ -52,12 +53,7 @@ def parse(text: str) -> Policy:
         return Policy()
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"the policy is longer than {MOST_CHARACTERS} characters")
-    try:
-        document = json.loads(text, object_pairs_hook=_object, parse_int=float)
-    except (json.JSONDecodeError, RecursionError) as exc:
-        raise ValueError("the policy is not JSON") from exc
-    if not isinstance(document, dict):
-        raise ValueError("the policy is not a JSON object")
+    document = parse_object(text, "the policy", STRICT)
     if unknown := document.keys() - {"Version", "Id", "Statement"}:
         raise ValueError(f"the policy has an unknown element {min(unknown)!r}")
     version = document.get("Version", "2008-10-17")
@@ -68,13 +64,6 @@ def parse(text: str) -> Policy:
     if not isinstance(items, list):
         raise ValueError("the policy's Statement is neither a list nor an object")
     return Policy(tuple(_statement(item) for item in items), variables=version == _WITH_VARIABLES)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("the policy has an element twice")
-    return found
 
 
 def _statement(item: object) -> Statement:
