@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -23,8 +23,6 @@ from auditor.model.json_text import (
     PlainText,
     Size,
     Text,
-    items,
-    member,
     parse_object,
     plain_text,
     size,
@@ -49,7 +47,7 @@ MAX_OBJECT_BYTES: Final = 256 * MIB
 MAX_BODY: Final = 200_000
 """Bytes of a message. SQS takes 1 MiB, but queues made before 2025 and other servers take 256 KiB with attributes."""
 
-MAX_HOPS: Final = 10_000
+MOST_HOPS_READ: Final = 10_000
 """Hops that a message may name: far more than any worker lets an object have."""
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}\Z")
@@ -76,7 +74,7 @@ class HashTask(ObjectVersion):
     etag: PlainText
     size: Size
     attempts: Size = field(default=0, metadata={"needed": True})
-    hops: Annotated[int, partial(size, largest=MAX_HOPS)] = 0
+    hops: Annotated[int, partial(size, largest=MOST_HOPS_READ)] = 0
     sequencer: Annotated[str, sequencer_text] = ""
 
     @classmethod
@@ -89,10 +87,10 @@ class HashTask(ObjectVersion):
 class HashMessage:
     """Objects of one bucket, and the wanted algorithms. run: the audit's ID; "event" for S3's events."""
 
-    run: str
-    bucket: str
+    run: PlainText
+    bucket: Text
     algorithms: tuple[str, ...]
-    tasks: tuple[HashTask, ...]
+    tasks: tuple[HashTask, ...] = field(metadata={"name": "objects"})
 
 
 def encode(message: HashMessage) -> str:
@@ -110,12 +108,14 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
     """Read the parsed JSON of one of our messages. Raises JsonError."""
     if type(document.get("v")) is not int or document["v"] != VERSION:  # True and 1.0 are equal to 1
         raise JsonError(f"is not {VERSION}, the only version known", "field v")
-    return HashMessage(
-        run=member(document, "run", plain_text),
-        bucket=member(document, "bucket", bucket_name),
-        algorithms=member(document, "algorithms", _algorithms),
-        tasks=member(document, "objects", _tasks),
-    )
+    message = typed(HashMessage, document)
+    if not _BUCKET.match(message.bucket):
+        raise JsonError("is not a bucket's name", "bucket")
+    if not message.algorithms or any(name not in ALGORITHMS for name in message.algorithms):
+        raise JsonError(f"is empty or names an unknown one; known are {', '.join(ALGORITHMS)}", "algorithms")
+    if not 0 < len(message.tasks) <= MAX_OBJECTS:
+        raise JsonError(f"has {len(message.tasks)} entries, not 1 to {MAX_OBJECTS}", "objects")
+    return replace(message, algorithms=tuple(dict.fromkeys(message.algorithms)))
 
 
 @contextmanager
@@ -144,22 +144,6 @@ def bucket_name(value: object) -> str:
     if not _BUCKET.match(name):
         raise JsonError("is not a bucket's name")
     return name
-
-
-def _entries(value: object) -> list[Any]:
-    if not isinstance(value, list) or not value:
-        raise JsonError("is not a list with entries")
-    return value
-
-
-def _algorithms(value: object) -> tuple[str, ...]:
-    if any(name not in ALGORITHMS for name in _entries(value)):
-        raise JsonError(f"names one that is not known; known are {', '.join(ALGORITHMS)}")
-    return tuple(dict.fromkeys(_entries(value)))
-
-
-def _tasks(value: object) -> tuple[HashTask, ...]:
-    return items(bounded(_entries(value)), lambda entry: typed(HashTask, entry))
 
 
 def _json(value: object) -> str:
