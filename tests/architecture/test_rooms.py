@@ -66,3 +66,17 @@ def test_a_package_is_a_list_by_name_or_empty() -> None:
         room = path.parent.relative_to(PACKAGE).as_posix().removeprefix(".")
         if room not in LISTS_BY_NAME:
             assert path.read_text() == "", path
+
+
+def test_no_docstring_begins_with_a_riddle() -> None:
+    """Name the thing: subject, verb, object."""
+    riddle = re.compile(r"(What|Who|Whoever|Whom|Whose|Those|That which)\b")
+    found = []
+    for folder in ("auditor", "handlers", "deploy"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    text = ast.get_docstring(node) or ""
+                    if riddle.match(text):
+                        found.append(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {text[:60]}")
+    assert found == []
