@@ -1,1 +1,123 @@
-__version__ = "0.1.0"
+"""Audit S3 buckets from Python: who can read each object, how it is protected, and if its bytes are what they were.
+
+Each public name is imported when it is first used, so that importing the package costs nothing (docs/python.md).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from auditor.model import version
+
+__version__ = version.VERSION
+
+if TYPE_CHECKING:
+    from auditor.audit.library import audit_bucket, audit_bucket_async
+    from auditor.config.settings import Settings
+    from auditor.errors import AuditorError
+    from auditor.hashing.library import hash_bucket, hash_bucket_async
+    from auditor.hashing.run import HashRunSummary
+    from auditor.model.bucket import BucketFacts, PublicAccessBlock
+    from auditor.model.finding import Finding, Judgement, Severity, Verdict
+    from auditor.model.object import Acl, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+    from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+    from auditor.model.summary import Summary
+    from auditor.progress import Snapshot
+    from auditor.reports.diff import ChangeKind, RunChange, diff
+    from auditor.rules import RULES
+    from auditor.rules.judge import judge
+    from auditor.runs.run import Run, open_run
+    from auditor.verdict.judge import verdict_of
+    from auditor.verify.library import verify_bucket, verify_bucket_async
+    from auditor.verify.summary import VerifySummary
+
+_HOMES: Final = {
+    "Acl": "model.object",
+    "AuditorError": "errors",
+    "BucketFacts": "model.bucket",
+    "RunChange": "reports.diff",
+    "ChangeKind": "reports.diff",
+    "Evidence": "model.object",
+    "Finding": "model.finding",
+    "FindingLine": "model.run_lines",
+    "Grant": "model.object",
+    "HashRunSummary": "hashing.run",
+    "Head": "model.object",
+    "Judgement": "model.finding",
+    "ObjectLine": "model.run_lines",
+    "ObjectRef": "model.object",
+    "PublicAccessBlock": "model.bucket",
+    "RULES": "rules",
+    "Run": "runs.run",
+    "Settings": "config.settings",
+    "Severity": "model.finding",
+    "Skipped": "model.object",
+    "Snapshot": "progress",
+    "Summary": "model.summary",
+    "UndecidedLine": "model.run_lines",
+    "Unread": "model.object",
+    "Verdict": "model.finding",
+    "VerifySummary": "verify.summary",
+    "audit_bucket": "audit.library",
+    "audit_bucket_async": "audit.library",
+    "diff": "reports.diff",
+    "hash_bucket": "hashing.library",
+    "hash_bucket_async": "hashing.library",
+    "judge": "rules.judge",
+    "open_run": "runs.run",
+    "verdict_of": "verdict.judge",
+    "verify_bucket": "verify.library",
+    "verify_bucket_async": "verify.library",
+}
+"""The module of each public name."""
+
+__all__ = [
+    "RULES",
+    "Acl",
+    "AuditorError",
+    "BucketFacts",
+    "ChangeKind",
+    "Evidence",
+    "Finding",
+    "FindingLine",
+    "Grant",
+    "HashRunSummary",
+    "Head",
+    "Judgement",
+    "ObjectLine",
+    "ObjectRef",
+    "PublicAccessBlock",
+    "Run",
+    "RunChange",
+    "Settings",
+    "Severity",
+    "Skipped",
+    "Snapshot",
+    "Summary",
+    "UndecidedLine",
+    "Unread",
+    "Verdict",
+    "VerifySummary",
+    "audit_bucket",
+    "audit_bucket_async",
+    "diff",
+    "hash_bucket",
+    "hash_bucket_async",
+    "judge",
+    "open_run",
+    "verdict_of",
+    "verify_bucket",
+    "verify_bucket_async",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

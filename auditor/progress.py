@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
 
 from auditor.text import counted
+
+TICK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +56,26 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@asynccontextmanager
+async def reporting(
+    count: Callable[[], Snapshot], take: Callable[[Snapshot], object], *, ends: bool = True
+) -> AsyncIterator[None]:
+    """Hand a snapshot of the work inside to `take` each second, and a last one when the work `ends` well."""
+    ticker = asyncio.create_task(_tick(count, take))
+    try:
+        yield
+    finally:
+        ticker.cancel()
+        await asyncio.wait([ticker])
+    if not ticker.cancelled() and (error := ticker.exception()) is not None:
+        raise error
+    if ends:
+        take(replace(count(), done=True))
+
+
+async def _tick(count: Callable[[], Snapshot], take: Callable[[Snapshot], object]) -> None:
+    while True:
+        await asyncio.sleep(TICK_SECONDS)
+        take(count())

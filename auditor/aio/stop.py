@@ -92,3 +92,20 @@ async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
         if watch is not None:
             watch.cancel()
             await asyncio.wait([watch])
+
+
+@asynccontextmanager
+async def stopped_by(event: asyncio.Event | None) -> AsyncIterator[Stop]:
+    """A stop that follows the event of a caller; None: nothing sets it."""
+    stop = Stop()
+    following = None if event is None else asyncio.create_task(_follow(event, stop))
+    try:
+        yield stop
+    finally:
+        if following is not None:
+            following.cancel()
+
+
+async def _follow(event: asyncio.Event, stop: Stop) -> None:
+    await event.wait()
+    stop.set("stopped by the program")

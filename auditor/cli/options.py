@@ -41,18 +41,6 @@ def check_needed(settings: Settings, *names: str) -> None:
             raise UsageError(f"{SETTINGS[name].option} is missing: {ways}")
 
 
-def check_ledger(settings: Settings) -> None:
-    """Raises UsageError for a ledger whose file is not there: a command that only reads would find nothing wrong in an
-    empty one.
-    """
-    file = ledger_file(settings.ledger or "")
-    if file is not None and not os.path.exists(file):
-        raise UsageError(
-            f"--ledger {settings.ledger!r} is not there: name the one that `auditor hash`, an audit or `auditor digests"
-            " import` wrote"
-        )
-
-
 def refuse_ledger(place: str | None, settings: Settings, flag: str) -> None:
     """Raises UsageError when the flag's file, `place`, is the ledger's own, which the output would overwrite."""
     file = ledger_file(settings.ledger or "")

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
-from auditor import __version__
 from auditor.config.settings import SETTINGS
+from auditor.model.version import VERSION
 
 Group = argparse._ActionsContainer
 
@@ -21,7 +21,7 @@ def make_parser() -> argparse.ArgumentParser:
         "digests that do not match or objects that are missing; "
         "4 something could not be looked at.",
     )
-    parser.add_argument("--version", action="version", version=f"auditor {__version__}")
+    parser.add_argument("--version", action="version", version=f"auditor {VERSION}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
     _audit(commands.add_parser, "audit", "audit the objects of buckets and prefixes")
     _hash(commands.add_parser)

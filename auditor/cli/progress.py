@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, TextIO
 
-from auditor.aio.groups import task_group
-from auditor.progress import Snapshot
+from auditor.progress import Snapshot, reporting
 
 SECONDS_BETWEEN_LINES: Final = 60.0
-TICK_SECONDS: Final = 1.0
 
 Count = Callable[[], Snapshot]
 Show = Callable[[Count], AbstractAsyncContextManager[None]]
@@ -85,20 +81,6 @@ def make_progress(stream: TextIO | None = None) -> Progress:
     return Lines(stream)
 
 
-@asynccontextmanager
-async def showing(progress: Progress, count: Count, *, ends: bool = True) -> AsyncIterator[None]:
+def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:
     """Show a snapshot of the work inside the block each second. ends: show a last one when the work is done."""
-    async with task_group() as group:
-        ticker = group.create_task(_tick(progress, count))
-        try:
-            yield
-        finally:
-            ticker.cancel()
-    if ends:
-        progress.update(replace(count(), done=True))
-
-
-async def _tick(progress: Progress, count: Count) -> None:
-    while True:
-        await asyncio.sleep(TICK_SECONDS)
-        progress.update(count())
+    return reporting(count, progress.update, ends=ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from auditor.aws.connection import Connection
 from auditor.aws.sqs import Queue, open_queue
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
-from auditor.ledger import open_ledger
+from auditor.ledger import ledger_file, open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
@@ -134,3 +135,15 @@ async def open_bucket(
     rate = RateLimit(settings.max_rate)
     async with open_in_its_region(settings.engine, connection_to(bucket, settings, connections)) as engine:
         yield OpenedBucket(engine, caller_of(bucket, settings, rate, ConcurrencyLimit(concurrency)), rate)
+
+
+def check_ledger(settings: Settings) -> None:
+    """Raises UsageError for a ledger whose file is not there: a command that only reads would find nothing wrong in an
+    empty one.
+    """
+    file = ledger_file(settings.ledger or "")
+    if file is not None and not os.path.exists(file):
+        raise UsageError(
+            f"--ledger {settings.ledger!r} is not there: name the one that `auditor hash`, an audit or `auditor digests"
+            " import` wrote"
+        )

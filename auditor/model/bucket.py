@@ -7,6 +7,9 @@ from typing import Final
 
 from auditor.model.object import Acl, Skipped, Unread
 
+NOT_GIVEN: Final = Skipped("it is not given")
+"""A bucket fact that a program leaves out: nothing is concluded from it."""
+
 
 @dataclass(frozen=True, slots=True)
 class PublicAccessBlock:
@@ -32,25 +35,25 @@ class BucketFacts:
     """The facts of a bucket. A run reads them once, before the objects."""
 
     bucket: str
-    region: str | Unread | Skipped
-    owner: str | Unread | Skipped
+    region: str | Unread | Skipped = NOT_GIVEN
+    owner: str | Unread | Skipped = NOT_GIVEN
     """Canonical ID of the bucket's owner."""
-    own_id: str | Unread | Skipped
+    own_id: str | Unread | Skipped = NOT_GIVEN
     """Canonical ID of the caller."""
-    account: str | Unread | Skipped
+    account: str | Unread | Skipped = NOT_GIVEN
     """The caller's account, 12 digits."""
-    ownership: str | Unread | Skipped
+    ownership: str | Unread | Skipped = NOT_GIVEN
     """BucketOwnerEnforced, BucketOwnerPreferred, or ObjectWriter, which also stands for a setting never made."""
-    public_access_block: PublicAccessBlock | Unread | Skipped
-    account_public_access_block: PublicAccessBlock | Unread | Skipped
-    acl: Acl | Unread | Skipped
-    policy_is_public: bool | Unread | Skipped
-    policy: str | Unread | Skipped
+    public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
+    account_public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
+    acl: Acl | Unread | Skipped = NOT_GIVEN
+    policy_is_public: bool | Unread | Skipped = NOT_GIVEN
+    policy: str | Unread | Skipped = NOT_GIVEN
     """The policy document as JSON text, "" where there is none."""
-    versioning: str | Unread | Skipped
+    versioning: str | Unread | Skipped = NOT_GIVEN
     """Enabled, Suspended or Never."""
-    encryption: Encryption | Unread | Skipped
-    request_payer: str | Unread | Skipped
+    encryption: Encryption | Unread | Skipped = NOT_GIVEN
+    request_payer: str | Unread | Skipped = NOT_GIVEN
     """BucketOwner or Requester."""
 
     @property

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from html import escape
 from typing import Final
 
-from auditor import __version__
 from auditor.errors import UsageError
 from auditor.model.finding import RuleUndecided, Severity, Verdict
 from auditor.model.run_lines import FindingLine, UndecidedLine
 from auditor.model.summary import Coverage, HashingSummary, Summary
+from auditor.model.version import VERSION
 from auditor.reports.highlights import ExposedObject, Highlights, masked
 from auditor.reports.page_markup import STYLE, code, grantee, named, numbers, table, text
 from auditor.reports.summary import accepted, alarming, aside, holes
@@ -65,7 +65,7 @@ def _headline(summary: Summary) -> Iterator[str]:
     if known := accepted(summary):
         yield f"<p>Holes accepted in the configuration: {text('; '.join(known))}.</p>"
     yield f"<p>{_when(summary.run)}run {code(summary.run)}, {text(summary.seconds)} s,"
-    yield f"engine {text(summary.engine)}, auditor {text(__version__)}.</p>"
+    yield f"engine {text(summary.engine)}, auditor {text(VERSION)}.</p>"
     target = summary.target
     for words, key in (("after", target.start_after), ("up to", target.stop_at)):
         if key is not None:

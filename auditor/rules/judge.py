@@ -7,14 +7,17 @@ judge runs a rule that reads only ACL and owner once for each ACL, and remembers
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from auditor.model.bucket import BucketFacts
 from auditor.model.finding import Finding, Judgement, fingerprint
 from auditor.model.object import Acl, Evidence, Skipped, Unread
+from auditor.rules import RULES
 from auditor.rules.base import OBJECT_FACTS, Hit, Rule, bucket_fact
-from auditor.rules.plan import Plan
+from auditor.rules.plan import Plan, make_plan
+from auditor.rules.selection import select
 from auditor.verdict.judge import VerdictJudge
 
 SHARED_FACTS: Final = frozenset({"acl", "owner"})
@@ -139,6 +142,26 @@ class Judge:
             for _, rule, hits in answers
             for hit in hits or ()
         ]
+
+
+def judge(
+    evidence: Evidence,
+    bucket: BucketFacts,
+    *,
+    rules: Iterable[str] = (),
+    trusted: Iterable[str] = (),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Judgement:
+    """The findings, the undecided rules and the verdict of one object, without any call.
+
+    rules: IDs, none for all of them. options: by rule, as the tables of auditor.toml. Raises UsageError for a rule that
+    does not exist or lacks its options.
+    """
+    given = options or {}
+    plan = make_plan(select(RULES, given, rules, (), ledger=not isinstance(evidence.digests, Skipped)), bucket)
+    found = Judge(plan, bucket, trusted=frozenset(trusted), options=given).object(evidence)
+    lacking = (one.rule for one in plan.undecided)
+    return replace(found, undecided=(*lacking, *found.undecided))
 
 
 def _fixed_facts(rule: Rule, facts: BucketFacts, trusted: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,11 @@ S3's guide leaves room in some cases. The judge then takes the careful side:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
-from auditor.model.bucket import BUCKET_OWNER_ENFORCED, BucketFacts
+from auditor.model.bucket import BUCKET_OWNER_ENFORCED, NOT_GIVEN, BucketFacts
 from auditor.model.finding import Verdict
 from auditor.model.object import ALL_USERS, PUBLIC_GROUPS, Acl, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.model.policy import Policy, parse
@@ -107,6 +109,27 @@ class VerdictJudge:
         if not live:
             return _MASKED
         return _UNKNOWN if self._principals.owner is None else _SHARED
+
+
+def verdict_of(
+    bucket: BucketFacts,
+    *,
+    acl: Acl | Unread | Skipped = NOT_GIVEN,
+    head: Head | Unread | Skipped = NOT_GIVEN,
+    key: str = "",
+    owner: str | None = None,
+    policy: str | None = None,
+    trusted: Iterable[str] = (),
+) -> Verdict:
+    """The verdict of one object under these facts, without any call.
+
+    owner: canonical ID, where no ACL names it. policy: JSON text in place of the bucket's own policy. trusted:
+    canonical IDs, account numbers or policy principals that count as insiders. A fact that is needed and not given
+    makes the verdict unknown.
+    """
+    facts = bucket if policy is None else replace(bucket, policy=policy)
+    ref = ObjectRef(key, etag="", size=0, last_modified="", owner=owner)
+    return VerdictJudge(facts, frozenset(trusted), versions=False).verdict(ref, acl, head)
 
 
 def _policy(facts: BucketFacts) -> Policy | None:

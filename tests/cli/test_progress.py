@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from auditor.cli.progress import TICK_SECONDS, Bar, Lines, make_progress, showing
+from auditor.cli.progress import Bar, Lines, make_progress, showing
 from auditor.errors import RunError
-from auditor.progress import Snapshot, clock
+from auditor.progress import TICK_SECONDS, Snapshot, clock
 
 
 def snapshot(**changes: Any) -> Snapshot:

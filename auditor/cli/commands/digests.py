@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.cli.each_target import stop_on_signals
-from auditor.cli.options import check_ledger, check_needed, refuse_ledger, settings_of
+from auditor.cli.options import check_needed, refuse_ledger, settings_of
 from auditor.cli.output import print_json, say
 from auditor.cli.progress import make_progress, showing
-from auditor.config.resources import ledger_of
+from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
 from auditor.ledger.manifests import FORMS

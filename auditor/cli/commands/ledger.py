@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from auditor.aio import loop as loops
-from auditor.cli.options import check_ledger, check_needed, settings_of
+from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import print_json
-from auditor.config.resources import ledger_of
+from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
 from auditor.ledger.base import Event, KeyRecord

@@ -13,9 +13,9 @@ from typing import TextIO
 from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.cli.each_target import each_target
-from auditor.cli.options import check_ledger, check_needed, refuse_ledger, settings_of, targets_of
+from auditor.cli.options import check_needed, refuse_ledger, settings_of, targets_of
 from auditor.cli.progress import Show
-from auditor.config.resources import Resources, open_resources
+from auditor.config.resources import Resources, check_ledger, open_resources
 from auditor.config.settings import Settings
 from auditor.config.values import algorithms
 from auditor.errors import OutputError, UsageError

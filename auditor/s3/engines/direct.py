@@ -12,7 +12,6 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 
-from auditor import __version__
 from auditor.aws.connection import Connection
 from auditor.aws.credentials import CredentialSource
 from auditor.aws.endpoint import Origin, proxy_for, resolve_endpoint, tls_context
@@ -20,6 +19,7 @@ from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
 from auditor.aws.sigv4 import Credentials, Signer, UnsignableError, encode_key, encode_query
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Head
+from auditor.model.version import VERSION
 from auditor.s3.checksums import CHECKSUM_MODE, stored
 from auditor.s3.engines import parse_headers as headers
 from auditor.s3.engines import parse_xml as documents
@@ -92,7 +92,7 @@ class DirectEngine:
         self._pages = pages
         self._large = large
         self._clock_behind = 0.0
-        common = [("user-agent", f"s3-auditor/{__version__}")]
+        common = [("user-agent", f"s3-auditor/{VERSION}")]
         if connection.expected_owner:
             common.append(("x-amz-expected-bucket-owner", connection.expected_owner))
         if connection.requester_pays:

@@ -1,0 +1,55 @@
+"""Run a coroutine for a caller that blocks, also where the caller's thread has a running loop, as in a notebook."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The coroutine's result. make: makes the coroutine, in the thread whose loop runs it.
+
+    With a loop running in this thread, the coroutine gets a thread and a loop of its own. An interrupt cancels the
+    coroutine, waits for its end and is raised.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+    ended: Future[T] = Future()
+    work = (_in_thread, make, began, ended)
+    thread = threading.Thread(target=copy_context().run, args=work, name="auditor-blocking")
+    thread.start()
+    try:
+        return ended.result()
+    except BaseException:
+        if thread.is_alive():
+            loop, task = began.result()
+            loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        thread.join()
+
+
+def _in_thread(
+    make: Callable[[], Coroutine[Any, Any, T]],
+    began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]],
+    ended: Future[T],
+) -> None:
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        began.set_result((asyncio.get_running_loop(), task))
+        return await make()
+
+    try:
+        ended.set_result(asyncio.run(main()))
+    except BaseException as error:  # handed to the waiting thread
+        ended.set_exception(error)

@@ -1,0 +1,68 @@
+"""Audits from Python programs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from auditor.aio.blocking import run_blocking
+from auditor.aio.stop import stopped_by
+from auditor.audit.run import Audit
+from auditor.config.keywords import Progress, ignored, settings_from
+from auditor.config.resources import open_resources
+from auditor.model.target import parse_target
+from auditor.progress import reporting
+from auditor.runs.run import Run
+
+
+def audit_bucket(
+    uri: str,
+    *,
+    start_after: str | None = None,
+    stop_at: str | None = None,
+    resume: str | None = None,
+    config: str | None = None,
+    progress: Progress = ignored,
+    **settings: Any,
+) -> Run:
+    """Audit a bucket or prefix, and wait for the end; works in a notebook too. See audit_bucket_async."""
+    return run_blocking(
+        lambda: audit_bucket_async(
+            uri,
+            start_after=start_after,
+            stop_at=stop_at,
+            resume=resume,
+            config=config,
+            progress=progress,
+            **settings,
+        )
+    )
+
+
+async def audit_bucket_async(
+    uri: str,
+    *,
+    start_after: str | None = None,
+    stop_at: str | None = None,
+    resume: str | None = None,
+    config: str | None = None,
+    stop: asyncio.Event | None = None,
+    progress: Progress = ignored,
+    **settings: Any,
+) -> Run:
+    """Audit a bucket or prefix.
+
+    uri: `s3://BUCKET[/PREFIX]`. start_after, stop_at: the range of keys (start_after, stop_at]. resume: the ID of a run
+    to go on with. config: the path of an auditor.toml. stop: set it to stop listing and finish what is in flight.
+    progress: takes a Snapshot each second. settings: the flags of `auditor audit`, such as `max_rate=500`.
+
+    Raises UsageError for a wrong argument, and RunError when the run cannot go on; parts that are written stay.
+    """
+    found = settings_from(settings, config)
+    target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)
+    async with open_resources(found, [target]) as resources, stopped_by(stop) as asked:
+        audit = Audit(target, found, resources, asked, run_id=resume)
+        async with reporting(audit.snapshot, progress):
+            summary = await audit.run()
+    connection = {"endpoint_url": found.endpoint_url, "profile": found.profile, "region": found.region}
+    return await asyncio.to_thread(Run, summary.out, **connection)

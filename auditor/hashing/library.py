@@ -1,0 +1,54 @@
+"""Hashing from Python programs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from auditor.aio.blocking import run_blocking
+from auditor.aio.stop import stopped_by
+from auditor.config.keywords import Progress, ignored, settings_from
+from auditor.config.resources import ledger_of
+from auditor.hashing.run import HashRun, HashRunSummary
+from auditor.model.target import parse_target
+from auditor.progress import reporting
+
+
+def hash_bucket(
+    uri: str,
+    *,
+    start_after: str | None = None,
+    stop_at: str | None = None,
+    config: str | None = None,
+    progress: Progress = ignored,
+    **settings: Any,
+) -> HashRunSummary:
+    """Hash the objects that the ledger does not know, and wait for the end. See hash_bucket_async."""
+    return run_blocking(
+        lambda: hash_bucket_async(
+            uri, start_after=start_after, stop_at=stop_at, config=config, progress=progress, **settings
+        )
+    )
+
+
+async def hash_bucket_async(
+    uri: str,
+    *,
+    start_after: str | None = None,
+    stop_at: str | None = None,
+    config: str | None = None,
+    stop: asyncio.Event | None = None,
+    progress: Progress = ignored,
+    **settings: Any,
+) -> HashRunSummary:
+    """Hash the objects that the ledger does not know.
+
+    settings: the flags of `auditor hash`; `ledger` is needed. The other arguments are those of
+    auditor.audit_bucket_async, and so are the errors.
+    """
+    found = settings_from(settings, config, needed="ledger")
+    target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)
+    async with ledger_of(found) as ledger, stopped_by(stop) as asked:
+        hashing = HashRun(target, found, ledger, asked)
+        async with reporting(hashing.snapshot, progress):
+            return await hashing.run()

@@ -1,0 +1,105 @@
+"""The changes from one run of a target to another, key by key, in bounded memory. Pure but for reading the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from heapq import merge
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
+
+from auditor.model.finding import Verdict
+from auditor.model.object import Outcome
+from auditor.model.run_lines import FindingLine, ObjectLine
+
+T = TypeVar("T")
+
+
+class ChangeKind(StrEnum):
+    """The kinds of change of a finding (new, resolved, unread, gone) and of a verdict (worsened, improved)."""
+
+    NEW = "new"
+    RESOLVED = "resolved"
+    """The object was read again, and the finding is not there."""
+    UNREAD = "unread"
+    """The object could not be read again: the finding may still hold."""
+    GONE = "gone"
+    """The object is not listed any more."""
+    WORSENED = "worsened"
+    IMPROVED = "improved"
+
+
+@dataclass(frozen=True, slots=True)
+class RunChange:
+    """One change. key: None for the bucket. finding: new or lost. before, after: the verdicts, where they differ."""
+
+    kind: ChangeKind
+    key: str | None
+    version_id: str | None
+    finding: FindingLine | None = None
+    before: Verdict | None = None
+    after: Verdict | None = None
+
+
+class ComparedRun(Protocol):
+    """The lines of a run, in key order, those of the bucket first."""
+
+    def objects(self) -> Iterable[ObjectLine]: ...
+    def findings(self) -> Iterable[FindingLine]: ...
+
+
+def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
+    """The changes in key order. old, new: runs of the same target, such as open_run() gives."""
+    for key, groups in _by_key(old.objects(), old.findings(), new.objects(), new.findings()):
+        old_objects, old_findings, new_objects, new_findings = groups
+        before = {line.fingerprint for line in old_findings}
+        after = {line.fingerprint for line in new_findings}
+        for line in new_findings:
+            if line.fingerprint not in before:
+                yield RunChange(ChangeKind.NEW, key, line.version_id, line)
+        for line in old_findings:
+            if line.fingerprint not in after:
+                yield RunChange(_fate(key, line, new_objects), key, line.version_id, line)
+        yield from _verdicts(key, old_objects, new_objects)
+
+
+def _fate(key: str | None, line: FindingLine, objects: Sequence[ObjectLine]) -> ChangeKind:
+    """The kind of change of a finding that the new run does not have."""
+    if key is None:
+        return ChangeKind.RESOLVED
+    outcomes = {one.outcome for one in objects if line.version_id in (None, one.version_id)} - {Outcome.VANISHED}
+    if not outcomes:
+        return ChangeKind.GONE
+    return ChangeKind.UNREAD if Outcome.UNDECIDED in outcomes else ChangeKind.RESOLVED
+
+
+def _verdicts(key: str | None, old: Sequence[ObjectLine], new: Sequence[ObjectLine]) -> Iterator[RunChange]:
+    before = {line.version_id: line.verdict for line in old}
+    worst_first = list(Verdict)
+    for line in new:
+        was, now = before.get(line.version_id), line.verdict
+        if was is not None and now is not None and was is not now:
+            worse = worst_first.index(now) < worst_first.index(was)
+            kind = ChangeKind.WORSENED if worse else ChangeKind.IMPROVED
+            yield RunChange(kind, key, line.version_id, before=was, after=now)
+
+
+def _by_key(*streams: Iterable[ObjectLine | FindingLine]) -> Iterator[tuple[str | None, list[list[Any]]]]:
+    """Each key with its lines of every stream; keys in the order of their UTF-8 bytes, as S3 lists them."""
+    marked = [_marked(number, stream) for number, stream in enumerate(streams)]
+    for _, group in groupby(merge(*marked, key=_order), key=_order):
+        groups: list[list[Any]] = [[] for _ in streams]
+        for number, line in group:
+            groups[number].append(line)
+        yield next(line.key for lines in groups for line in lines), groups
+
+
+def _marked(number: int, stream: Iterable[T]) -> Iterator[tuple[int, T]]:
+    for line in stream:
+        yield number, line
+
+
+def _order(marked: tuple[int, ObjectLine | FindingLine]) -> tuple[bool, bytes]:
+    key = marked[1].key
+    return key is not None, (key or "").encode(errors="surrogatepass")

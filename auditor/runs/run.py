@@ -1,0 +1,90 @@
+"""A run for Python programs: its summary, and its lines as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from auditor.errors import UsageError
+from auditor.model.finding import Severity, Verdict
+from auditor.model.run_lines import FindingLine, ObjectLine, UndecidedLine
+from auditor.model.summary import Coverage, Summary
+from auditor.runs import reading
+from auditor.runs.reading import RunReader
+
+W = TypeVar("W", Verdict, Severity)
+
+
+class Run:
+    """One run in its folder, complete or not. Its methods block; lines are read while the caller iterates.
+
+    Lines come in key order. Raises OutputError for a damaged file.
+    """
+
+    def __init__(
+        self, place: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+    ) -> None:
+        self.place = place
+        """The path or URI of the run folder."""
+        self._connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
+        with self._open() as reader:
+            self.summary: Summary | None = reader.summary
+            """None for a run that wrote none yet."""
+
+    def __repr__(self) -> str:
+        return f"Run({self.place!r})"
+
+    @property
+    def complete(self) -> bool:
+        """The run reached the end of its listing."""
+        return self.summary is not None and self.summary.complete
+
+    @property
+    def coverage(self) -> Coverage:
+        """Raises UsageError without a summary, as `verdicts` does."""
+        return self._summed().coverage
+
+    @property
+    def verdicts(self) -> Mapping[str, int]:
+        """Objects by verdict."""
+        return self._summed().verdicts
+
+    def objects(self, verdict: Verdict | str | None = None) -> Iterator[ObjectLine]:
+        """The listed objects, or those of one verdict."""
+        wanted = None if verdict is None else _word(Verdict, verdict)
+        with self._open() as reader:
+            yield from (line for line in reader.objects() if wanted is None or line.verdict == wanted)
+
+    def findings(self, at_least: Severity | str = Severity.INFO) -> Iterator[FindingLine]:
+        """The findings of a severity or worse, those of the bucket first."""
+        least = _word(Severity, at_least)
+        with self._open() as reader:
+            yield from (line for line in reader.findings() if line.severity.at_least(least))
+
+    def undecided(self) -> Iterator[UndecidedLine]:
+        """The objects that could not be read in full."""
+        with self._open() as reader:
+            yield from reader.undecided()
+
+    def _open(self) -> AbstractContextManager[RunReader]:
+        return reading.open_run(self.place, **self._connection)
+
+    def _summed(self) -> Summary:
+        if self.summary is None:
+            raise UsageError(f"the run {self.place} has no summary yet: wait for its end, or go on with it")
+        return self.summary
+
+
+def open_run(
+    place: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+) -> Run:
+    """The run in the folder `place`, a directory or s3:// URI. Raises UsageError where no run is."""
+    return Run(place, endpoint_url=endpoint_url, profile=profile, region=region)
+
+
+def _word(kind: type[W], word: W | str) -> W:
+    try:
+        return kind(word)
+    except ValueError:
+        raise UsageError(f"{word!r} is no {kind.__name__.lower()}: give {', '.join(kind)}") from None

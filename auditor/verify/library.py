@@ -1,0 +1,68 @@
+"""Verifications from Python programs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from auditor.aio.blocking import run_blocking
+from auditor.aio.stop import stopped_by
+from auditor.config.keywords import Progress, ignored, settings_from
+from auditor.config.resources import check_ledger, open_resources
+from auditor.config.values import algorithms as read_algorithms
+from auditor.model.target import parse_target
+from auditor.progress import reporting
+from auditor.verify.run import Verification
+from auditor.verify.summary import VerifySummary
+
+
+def verify_bucket(
+    uri: str,
+    *,
+    algorithms: Sequence[str] | None = None,
+    start_after: str | None = None,
+    stop_at: str | None = None,
+    config: str | None = None,
+    progress: Progress = ignored,
+    **settings: Any,
+) -> VerifySummary:
+    """Read objects again and compare them with the ledger, and wait for the end. See verify_bucket_async."""
+    return run_blocking(
+        lambda: verify_bucket_async(
+            uri,
+            algorithms=algorithms,
+            start_after=start_after,
+            stop_at=stop_at,
+            config=config,
+            progress=progress,
+            **settings,
+        )
+    )
+
+
+async def verify_bucket_async(
+    uri: str,
+    *,
+    algorithms: Sequence[str] | None = None,
+    start_after: str | None = None,
+    stop_at: str | None = None,
+    config: str | None = None,
+    stop: asyncio.Event | None = None,
+    progress: Progress = ignored,
+    **settings: Any,
+) -> VerifySummary:
+    """Read objects again and compare them with the ledger.
+
+    algorithms: compare these digests; None for all that the ledger has. settings: the flags of `auditor verify`;
+    `ledger` is needed. The other arguments are those of audit_bucket_async, and so are the errors.
+    """
+    found = settings_from(settings, config, needed="ledger")
+    if not found.record:
+        check_ledger(found)
+    compared = None if algorithms is None else read_algorithms(list(algorithms), "algorithms")
+    target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)
+    async with open_resources(found, [target], hashing=False) as resources, stopped_by(stop) as asked:
+        verification = Verification(target, found, resources, asked, compared=compared)
+        async with reporting(verification.snapshot, progress):
+            return await verification.run()

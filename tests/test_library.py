@@ -1,0 +1,160 @@
+"""The public names: what `import auditor` gives, and the examples of docs/python.md."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import auditor
+from auditor.config.settings import SETTINGS
+from auditor.errors import RunError, UsageError
+from auditor.progress import Snapshot
+from tests.support.paths import ROOT
+from tests.support.servers.stub import StubServer
+
+PAGE = (ROOT / "docs" / "python.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+WORKS = ("audit_bucket", "verify_bucket", "hash_bucket")
+
+
+@pytest.fixture
+def bucket(stub: StubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> StubServer:
+    """s3://my-bucket with a public and a private object, reached by the environment alone."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", stub.url)
+    monkeypatch.chdir(tmp_path)
+    stub.world.add("my-bucket")
+    stub.put("my-bucket", "photos/private.jpg", b"x")
+    stub.put("my-bucket", "photos/public.jpg", b"xy", acl="public-read")
+    return stub
+
+
+def test_public_names_are_sorted_complete_and_no_folders() -> None:
+    declared = {
+        name.name
+        for node in ast.walk(ast.parse((ROOT / "auditor" / "__init__.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("auditor.")
+        for name in node.names
+    } - {"version"}
+    assert auditor.__all__ == sorted(auditor.__all__, key=lambda name: (not name.isupper(), name.islower(), name))
+    assert set(auditor.__all__) == declared == {*dir(auditor)} & declared
+    rooms = {path.stem for path in (ROOT / "auditor").iterdir()}
+    assert rooms.isdisjoint(auditor.__all__)
+    assert all(inspect.getdoc(getattr(auditor, name)) or name == "RULES" for name in auditor.__all__)
+
+
+def test_importing_the_package_loads_nothing_else_and_leaves_the_environment_alone() -> None:
+    code = (
+        "import os, sys; before = dict(os.environ); import auditor;"
+        "print(dict(os.environ) == before, [name for name in ('asyncio', 'botocore', 'json') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True []\n"
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(AttributeError, match="audit_buckets"):
+        auditor.audit_buckets  # noqa: B018
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_both_forms_of_a_work_take_the_same_arguments(work: str) -> None:
+    blocking = inspect.signature(getattr(auditor, work)).parameters
+    waiting = inspect.signature(getattr(auditor, f"{work}_async")).parameters
+    assert set(waiting) - set(blocking) == {"stop"}
+    assert SETTINGS.keys().isdisjoint(blocking.keys() - {"algorithms"})
+
+
+def test_the_examples_of_the_page_run_in_order(bucket: StubServer, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {"__name__": "example"}
+    for example in EXAMPLES:
+        exec(compile(example, "docs/python.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert "True 0 1\n" in said
+    assert "O02 photos/public.jpg anyone on the internet can read it" in said
+    assert "exposed\n" in said
+    assert re.search(r"O02 +high +1\n", said)
+
+
+def test_the_run_is_what_the_command_line_writes(bucket: StubServer) -> None:
+    run = auditor.audit_bucket("s3://my-bucket", out="runs")
+    assert run.summary is not None
+    assert run.summary.to_dict() == json.loads(Path(run.place, "summary.json").read_text())
+    assert [line.key for line in run.objects()] == ["photos/private.jpg", "photos/public.jpg"]
+    assert [line.key for line in run.objects(verdict=auditor.Verdict.EXPOSED)] == ["photos/public.jpg"]
+    assert {line.severity for line in run.findings(at_least="high")} == {"high"}
+    assert list(run.undecided()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"max_rates": 1}, "the keyword 'max_rates' is no setting: use accept_cost, "),
+        ({"max_rate": "fast"}, "max_rate is 'fast': give "),
+        ({"only": ("O99",)}, "there is no rule O99"),
+        ({"hash": True}, "--queue and --hash need a ledger"),
+        ({"chunk_mib": 1}, "the keyword chunk_mib is no setting any more"),
+        ({"out": "s3://my-bucket/runs"}, "lies in the audited bucket"),
+        ({"config": "no.toml"}, "there is no file 'no.toml'"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(bucket: StubServer, arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        auditor.audit_bucket("s3://my-bucket", **arguments)  # type: ignore[arg-type]
+    assert sentence in str(caught.value)
+    assert not bucket.requests
+
+
+def test_a_ledger_that_is_missing_or_not_there(bucket: StubServer) -> None:
+    with pytest.raises(UsageError, match="the keyword ledger is missing"):
+        auditor.hash_bucket("s3://my-bucket")
+    with pytest.raises(UsageError, match=r"no\.db' is not there"):
+        auditor.verify_bucket("s3://my-bucket", ledger="sqlite:no.db")
+
+
+async def test_the_blocking_form_where_a_loop_runs_already(bucket: StubServer) -> None:
+    """As in a notebook."""
+    assert auditor.audit_bucket("s3://my-bucket", out="runs").complete
+
+
+async def test_a_failure_where_a_loop_runs_already_is_the_failure_itself(bucket: StubServer) -> None:
+    with pytest.raises(RunError, match="there is no bucket named 'other'"):
+        auditor.audit_bucket("s3://other", out="runs")
+
+
+async def test_stop_and_progress(bucket: StubServer) -> None:
+    stop, seen = asyncio.Event(), list[Snapshot]()
+    stop.set()
+    run = await auditor.audit_bucket_async("s3://my-bucket", out="runs", stop=stop, progress=seen.append)
+    assert not run.complete
+    assert run.summary is not None
+    assert run.summary.resume is not None
+    assert run.summary.resume.reason == "stopped by the program"
+    assert seen[-1].done
+    again = await auditor.audit_bucket_async("s3://my-bucket", out="runs", resume=run.summary.run)
+    assert (again.complete, again.place) == (True, run.place)
+
+
+def test_nothing_of_the_process_is_changed(bucket: StubServer) -> None:
+    import gc
+    import signal
+
+    before = gc.get_threshold(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    auditor.audit_bucket("s3://my-bucket", out="runs")
+    assert (gc.get_threshold(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_facts_that_are_not_given_are_never_private() -> None:
+    assert auditor.verdict_of(auditor.BucketFacts(bucket="b")) == "unknown"
+    known = auditor.BucketFacts(bucket="b", owner="me", ownership="BucketOwnerEnforced", policy="")
+    assert auditor.verdict_of(known) == "private"
+    allow = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::b/*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+    assert auditor.verdict_of(known, key="a", policy=policy) == "exposed"
