@@ -125,7 +125,7 @@ def verifying(verified: VerifiedDamage) -> str:
     outcomes = ", ".join(f"{count:,} {name}" for name, count in summary.outcomes.items() if count)
     first = "the first " if sum(summary.outcomes.values()) == MOST_VERIFIED else ""
     lines = [
-        "meanwhile bytes of two objects changed, but no size, date or ETag; one object was deleted",
+        "the bytes of two objects changed, but no size, date or ETag; one object was deleted",
         f"{first}{summary.read.objects:,} objects read again: {outcomes}, {summary.seconds:,.1f} s",
     ]
     rows = [
