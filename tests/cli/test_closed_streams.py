@@ -1,4 +1,4 @@
-"""Commands whose streams are closed or take nothing: they end as they would, or say in a sentence why not."""
+"""Commands with closed or full streams: they end as usual, or with a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it, in a process of its own; and what it would say if something were wrong."""
+"""The demo as a newcomer runs it, in a process of its own; and its messages when a result is wrong."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def command(files: Path, out: Path, *more: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a demo left: its exit code, its output, and the lines of its first run."""
+    """The results of a demo: its exit code, its output, and the lines of its first run."""
 
     code: int
     out: str
@@ -181,7 +181,7 @@ def object_of(key: str | None, verdict: Verdict | None) -> ObjectLine:
 
 
 def lines_of_planted() -> tuple[list[FindingLine], list[ObjectLine]]:
-    """Findings and objects as they are when all is right."""
+    """The findings and objects of a right demo."""
     findings = [finding_of(plant.key, rule) for plant in PLANTED for rule in plant.rules]
     objects = [object_of(plant.key, plant.verdict) for plant in PLANTED if plant.key is not None]
     return findings, [*objects, *(object_of(plant.key, Verdict.PRIVATE) for plant in DECOYS)]

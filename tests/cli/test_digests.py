@@ -1,4 +1,4 @@
-"""`auditor digests` and `auditor ledger`, on a SQLite ledger: what is printed, where, and with which exit code."""
+"""`auditor digests` and `auditor ledger`, on a SQLite ledger: output, streams and exit codes."""
 
 from __future__ import annotations
 

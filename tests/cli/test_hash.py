@@ -1,4 +1,4 @@
-"""`auditor hash` as a process: signals, settings that are not flags, and what becomes of several targets."""
+"""`auditor hash` as a process: signals, settings that are not flags, and several targets."""
 
 from __future__ import annotations
 

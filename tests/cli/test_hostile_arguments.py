@@ -1,4 +1,4 @@
-"""Arguments, variables and files that make no sense: one sentence each, that no terminal obeys, and a non-zero exit."""
+"""Malformed arguments, variables and files: each gives one printable sentence and a non-zero exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line from end to end, on moto and on the stub: what is printed, where, and with which exit code."""
+"""The command line from end to end, on moto and on the stub: output, streams and exit codes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def loaded(cloud: Cloud) -> Iterator[Cloud]:
 
 
 def test_audit_queue_work_and_audit_again_with_everything_on_s3_and_dynamodb(run: Run, loaded: Cloud) -> None:
-    """Slice by slice what the nightly run does, every odd key that moto serves among the objects."""
+    """Run the steps of the nightly run one by one; the objects have every odd key that moto serves."""
     audit = ["audit", f"s3://{loaded.bucket}", "--endpoint-url", loaded.url, "--out", f"s3://{loaded.reports}/runs"]
     audit += ["--ledger", f"dynamodb:{loaded.table}", "--queue", loaded.queue, "--format", "json", "--fail-on", "never"]
     code, out, err = run(*audit)

@@ -1,4 +1,4 @@
-"""Progress: what a log and a terminal are shown."""
+"""Progress in a log and on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that goes on with a run: the same command again, and a shell reads it so."""
+"""The command that resumes a run: a shell reads the flags of the first command."""
 
 from __future__ import annotations
 

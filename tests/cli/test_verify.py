@@ -1,4 +1,4 @@
-"""`auditor verify` as a process: what it prints and where, its exit codes, and signals."""
+"""`auditor verify` as a process: output, streams, exit codes and signals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def fill(stub: StubServer, folder: Path, *keys: str) -> None:
 
 
 async def until_read(stub: StubServer, count: int) -> None:
-    """So many objects were asked for."""
+    """The number of objects that were read."""
     async with asyncio.timeout(30):
         while stub.count("GetObject") < count:  # noqa: ASYNC110 - the server counts in a thread of its own
             await asyncio.sleep(0.02)

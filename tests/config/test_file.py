@@ -1,4 +1,4 @@
-"""auditor.toml: what it may hold, and what each mistake says."""
+"""auditor.toml: its keys and tables, and the sentence for each mistake."""
 
 from __future__ import annotations
 

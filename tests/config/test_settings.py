@@ -1,4 +1,4 @@
-"""Settings: which layer wins, and what each bad value says."""
+"""Settings: which layer wins, and the sentence for each bad value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit as a function: events as they come, and what the deadline does."""
+"""The audit as a function: its events and its deadline."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it
 
 
 async def test_a_warm_function_keeps_its_engine(stub: StubServer, tmp_path: Path) -> None:
-    """Connections and what was found out about the bucket's place outlive an event, where the service is told so."""
+    """A pool keeps the connections and the bucket's region from one event to the next."""
     stub.put("audited", "key")
     opened: list[EngineChoice] = []
 

@@ -1,4 +1,4 @@
-"""An audit that its deadline ends goes on in the next invocation, until it is whole; what is told of it."""
+"""An audit that reaches its deadline goes on in the next invocation until it is complete; its alerts and metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OBJECTS = 60
 
 @dataclass
 class Account:
-    """A function's surroundings that write down what they are told."""
+    """A function's context that records events, alerts and metrics."""
 
     seconds: float
     events: list[Mapping[str, Any]] = field(default_factory=list)

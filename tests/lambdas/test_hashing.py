@@ -36,7 +36,7 @@ NEEDED = {"AUDITOR_QUEUE": "http://127.0.0.1/q", "AUDITOR_LEDGER": "sqlite:diges
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Where everything is, and the function's environment for it."""
+    """The queue, the table and the bucket, and the function's environment for them."""
 
     url: str
     environ: dict[str, str]

@@ -1,4 +1,4 @@
-"""A function's log: JSON lines and nothing else, each with the labels of what it belongs to."""
+"""A function's log: only JSON lines, each with its labels."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_long_keys_and_messages_are_cut() -> None:
 
 
 def deep(levels: int) -> None:
-    """Two functions in turn: of one that calls itself a traceback has the first lines only."""
+    """Two functions that call each other: the traceback of one that calls itself is abbreviated."""
     if not levels:
         raise ValueError("as told\nX-Amz-Security-Token: secret")
     deeper(levels - 1)
@@ -127,7 +127,7 @@ def test_an_error_that_has_no_words() -> None:
 
 
 def said(program: str, **environ: str) -> list[dict[str, Any]]:
-    """What a process says in which `program` runs after set_up(): every line of it must be JSON."""
+    """The log of a process that runs `program` after set_up(): every line must be JSON."""
     start = "import asyncio, logging, os, sys, threading, warnings\nfrom auditor.lambdas import logs\n"
     done = subprocess.run(
         [sys.executable, "-c", f"{start}logging.basicConfig()\nlogs.set_up(os.environ)\n{program}"],

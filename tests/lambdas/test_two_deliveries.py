@@ -1,4 +1,4 @@
-"""One hop's event comes twice: one of the two goes on with the run, the other says so and ends; the run adds up."""
+"""One hop's event is delivered twice: one invocation goes on with the run, the other ends with a sentence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Account:
         self.messages.append(message)
 
     async def deliver(self, event: Mapping[str, Any], seconds: float, rate: str = "unlimited") -> dict[str, Any]:
-        """The event to a process of its own."""
+        """Send the event to a process of its own."""
         environ = {"AUDITOR_ENDPOINT_URL": self.url, "AUDITOR_OUT": self.out}
         environ |= {"AUDITOR_MAX_RATE": rate, "AUDITOR_CONCURRENCY": "2"}
         around = FunctionContext(

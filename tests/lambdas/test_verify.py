@@ -1,4 +1,4 @@
-"""Verifying as a function: events, the deadline, what is handed on, and who is told of what."""
+"""Verifying as a function: events, the deadline, the hand-over, alerts and metrics."""
 
 from __future__ import annotations
 

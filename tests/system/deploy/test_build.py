@@ -1,4 +1,4 @@
-"""The builder, with packages of a few bytes: what stays, what comes out equal, what is skipped, what is refused."""
+"""The builder, with packages of a few bytes: packed files, equal outputs, skipped builds, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An auditor.toml in the package: where it lies, when it is built anew, and which one is refused."""
+"""An auditor.toml in the package: its place, when the package is rebuilt, and which files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which installed files stay, what is left of a native module, and that the SDK's data is what the code opens."""
+"""Which installed files stay, how native modules are cut, and that the SDK's data covers the services in the code."""
 
 from __future__ import annotations
 

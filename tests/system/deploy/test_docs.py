@@ -1,4 +1,4 @@
-"""docs/deploy.md says what is deployed: parameters, roles, alarms, commands and sums, each checked at its source."""
+"""docs/deploy.md against its sources: parameters, roles, alarms, commands and sums."""
 
 from __future__ import annotations
 

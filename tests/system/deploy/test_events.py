@@ -1,4 +1,4 @@
-"""The sample events in events/: each is read by what reads it in Lambda, and says what its name says."""
+"""The sample events in events/: their handlers read them, and each means what its name says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each role allows what its function was seen to ask for, where it asked: an action too many or too few is found."""
+"""Each role allows exactly the calls that its function makes: one action too many or too few fails a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The template's sources as they are written: what can be said of them without osls."""
+"""The template's sources, checked without osls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs the functions: python3.13, the real runtime client from its lock, and the package unzipped."""
+"""Fixtures that run the functions: python3.13, the real runtime client from its lock, and the unzipped package."""
 
 from __future__ import annotations
 

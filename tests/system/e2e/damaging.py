@@ -1,4 +1,4 @@
-"""What stands before the deployed S3 and gives other bytes than were written, under the ETag of those that were."""
+"""A proxy before the deployed S3 that returns other bytes than were written, under the old ETag."""
 
 from __future__ import annotations
 

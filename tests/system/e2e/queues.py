@@ -1,4 +1,4 @@
-"""Where the messages wait: the queues as deployed, or the same ones on ElasticMQ, a server of its own that speaks SQS.
+"""The deployed queues, or the same ones on ElasticMQ, a separate server with the SQS API.
 
 https://github.com/softwaremill/elasticmq
 """

@@ -1,4 +1,4 @@
-"""The deployment while it runs: who fires events, what comes of them, and where it is read."""
+"""The running deployment: fire events, wait for their work, read the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERIFY: Final = f"{SERVICE}-verify"
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The deployment and who runs it."""
+    """The deployment and its runtime."""
 
     deployment: Deployment
     local: LocalLambda

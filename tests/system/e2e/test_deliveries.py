@@ -1,4 +1,4 @@
-"""What befalls a message: doubled, late, poison, its worker killed; nothing is lost, and nothing hashed otherwise.
+"""Messages that are doubled, late or malformed, or whose worker is killed: none is lost, and all digests are right.
 
 On the queues as deployed, and on ElasticMQ's.
 """

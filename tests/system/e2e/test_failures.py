@@ -1,4 +1,4 @@
-"""Events that mean nothing, and audits that die: the caller is told, and an asynchronous event is kept."""
+"""Malformed events and audits that crash: the caller gets an error, and an asynchronous event is kept."""
 
 from __future__ import annotations
 

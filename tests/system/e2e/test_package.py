@@ -1,4 +1,4 @@
-"""What runs is the zip that was deployed and nothing of the source tree, on the Python that was deployed for."""
+"""The functions run the deployed zip, nothing of the source tree, on the deployed Python version."""
 
 from __future__ import annotations
 
