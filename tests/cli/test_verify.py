@@ -184,7 +184,7 @@ def test_second_signal_while_the_ledger_is_opened_is_one_sentence(command: str, 
             child.send_signal(signal.SIGTERM)
             assert "finishing what is in flight" in child.stderr.readline()
             child.send_signal(signal.SIGTERM)
-            assert child.stderr.readline() == "auditor: given up; what was finished by then is kept\n"
+            assert child.stderr.readline() == "auditor: given up; finished work is kept\n"
             other.execute("ROLLBACK")
             _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (4, "")
