@@ -45,8 +45,7 @@ class HashRunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """The value that `auditor hash --format json` prints."""
-        value: dict[str, Any] = plain(self)
-        return value
+        return dict(plain(self))
 
 
 class HashRun:

@@ -160,7 +160,7 @@ def _reader(kind: Any) -> Reader[Any]:
     if kind is Any:
         return lambda value: value
     if kind in _WORDS:
-        return _scalar(kind)
+        return lambda value: _scalar(kind, value)
     if is_dataclass(kind):
         return _dataclass(kind)
     if origin in (Union, UnionType):
@@ -174,15 +174,10 @@ def _reader(kind: Any) -> Reader[Any]:
     return lambda value: items(value, read)
 
 
-def _scalar(kind: type) -> Reader[Any]:
-    allowed = (int, float) if kind is float else (kind,)
-
-    def read(value: Any) -> Any:
-        if type(value) not in allowed:
-            raise JsonError(f"is not {_WORDS[kind]}")
-        return value
-
-    return read
+def _scalar(kind: Any, value: Any) -> Any:
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        raise JsonError(f"is not {_WORDS[kind]}")
+    return value
 
 
 def _word(kind: EnumType, value: Any) -> Any:

@@ -122,8 +122,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """The value of summary.json."""
-        value: dict[str, Any] = plain(self)
-        return value
+        return dict(plain(self))
 
     @classmethod
     def from_dict(cls, value: object) -> Self:

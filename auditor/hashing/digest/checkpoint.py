@@ -66,16 +66,18 @@ def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
 
 def opened(document: object, binding: Binding) -> HashProgress:
     """Read a checkpoint of this binding. Raises CheckpointError, which never quotes the document."""
-    bound = {"v": VERSION, **binding.fields()}
-    if not isinstance(document, Mapping) or set(document) != {*bound, *HashProgress.__slots__, "seal"}:
+    bound = binding.fields()
+    if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__slots__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")
+    if type(document["v"]) is not int or document["v"] != VERSION:
+        raise CheckpointError(f"the checkpoint's version is not {VERSION}")
     for name, value in bound.items():
         if type(document[name]) is not type(value) or document[name] != value:
             raise CheckpointError(f"the checkpoint is of another {name}")
     try:
         progress = typed(HashProgress, document)
     except JsonError as error:
-        raise CheckpointError(f"the checkpoint's {error}") from error
+        raise CheckpointError(f"the checkpoint is damaged: {error}") from error
     if progress.bytes % BLOCK or progress.bytes >= binding.version.size:
         raise CheckpointError(f"the checkpoint's bytes are no multiple of {BLOCK}, or all of the object")
     if progress.bytes_read < progress.bytes:

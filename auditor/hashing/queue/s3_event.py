@@ -73,7 +73,8 @@ def _of_record(record: Any, received: str) -> ObjectEvent | None:
     at = member(record, "eventTime", _time, received)
     if kind is not None:
         return _event(kind, record, "s3", ("eTag", "versionId"), _unquoted, at)
-    _warn_of_loss(member(record, "s3.bucket.name", bucket_name), member(record, "s3.object.key", _unquoted))
+    bucket, key = member(record, "s3.bucket.name", bucket_name), member(record, "s3.object.key", _unquoted)
+    log.warning("S3 lost an object of reduced redundancy: %s in bucket %s", visible(key)[:_SHOWN], bucket)
     return None
 
 
@@ -155,7 +156,3 @@ def _etag(value: Any) -> str:
 
 def _ignore(event: str) -> None:
     log.info("an event of S3's is ignored, for it changes no object's bytes: %s", visible(event)[:_SHOWN])
-
-
-def _warn_of_loss(bucket: str, key: str) -> None:
-    log.warning("S3 lost an object of reduced redundancy: %s in bucket %s", visible(key)[:_SHOWN], bucket)
