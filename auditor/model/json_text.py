@@ -45,12 +45,15 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-STRICT: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
-"""Refuses an object with two members of one name, for two readers could take different ones."""
+_UNIQUE: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
 
 
-def parse_object(text: str | bytes, name: str = "it", decoder: json.JSONDecoder = _DECODER) -> dict[str, Any]:
-    """The JSON object in a text, bytes as UTF-8. Raises JsonError, which calls the text `name`."""
+def parse_object(text: str | bytes, name: str = "it", *, unique: bool = False) -> dict[str, Any]:
+    """The JSON object in a text, bytes as UTF-8. Raises JsonError, which calls the text `name`.
+
+    unique: refuse two members of one name, for two readers could take different ones.
+    """
+    decoder = _UNIQUE if unique else _DECODER
     try:
         return as_object(decoder.decode(text if isinstance(text, str) else text.decode("utf-8-sig")))
     except JsonError as error:

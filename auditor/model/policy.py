@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.model.json_text import STRICT, parse_object
+from auditor.model.json_text import parse_object
 
 MOST_CHARACTERS: Final = 100_000
 """S3 takes policies of up to 20 KB; a text far longer is not parsed."""
@@ -53,7 +53,7 @@ def parse(text: str) -> Policy:
         return Policy()
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"the policy is longer than {MOST_CHARACTERS} characters")
-    document = parse_object(text, "the policy", STRICT)
+    document = parse_object(text, "the policy", unique=True)
     if unknown := document.keys() - {"Version", "Id", "Statement"}:
         raise ValueError(f"the policy has an unknown element {min(unknown)!r}")
     version = document.get("Version", "2008-10-17")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.model.finding import Severity
-from auditor.model.json_text import STRICT, JsonError, PlainText, Size, Text, member, parse_object, plain, typed
+from auditor.model.json_text import JsonError, PlainText, Size, Text, member, parse_object, plain, typed
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def test_a_needed_member_is_missed_though_its_field_has_a_default() -> None:
 )
 def test_a_text_that_is_refused(text: str | bytes, sentence: str) -> None:
     with pytest.raises(JsonError, match=f"^{sentence}$"):
-        parse_object(text, decoder=STRICT)
+        parse_object(text, unique=True)
 
 
 def test_bytes_are_read_with_a_byte_order_mark_or_without() -> None:

@@ -18,7 +18,6 @@ from auditor.errors import MessageError
 from auditor.hashing.limits import LARGE, MIB
 from auditor.model.digest import ALGORITHMS
 from auditor.model.json_text import (
-    STRICT,
     JsonError,
     PlainText,
     Size,
@@ -129,7 +128,7 @@ def reasons() -> Iterator[None]:
 
 def parse(body: str) -> dict[str, Any]:
     """The JSON object in a message's body. Raises JsonError, also for an object that names a field twice."""
-    return parse_object(body, "the body", STRICT)
+    return parse_object(body, "the body", unique=True)
 
 
 def bounded(entries: list[Any]) -> list[Any]:
