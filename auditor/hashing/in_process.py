@@ -21,10 +21,11 @@ log = logging.getLogger(__name__)
 
 
 class InProcessHasher:
-    """Hashes several objects at the same time, within the memory of `options`.
+    """A hasher that works in this process, on several objects at the same time. Their buffers share one budget of
+    memory.
 
-    failed: objects that could not be hashed, or whose digest differs from S3's checksum or the ledger's digest; each of
-    them stays pending.
+    failed: number of objects that could not be hashed, or whose digest differs from S3's checksum or the ledger's
+    digest. Each of them stays pending.
     """
 
     def __init__(self, engine: Engine, ledger: DigestStore, algorithms: Sequence[str], options: HashOptions) -> None:
@@ -36,7 +37,7 @@ class InProcessHasher:
         self._permits = options.memory or InFlightBudget(CONCURRENCY, BYTES_IN_FLIGHT)
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
-        """Hash the objects; returns the status of each, in order."""
+        """Hash the objects. Return the status of each, in order."""
         found: dict[tuple[str, str | None], HashStatus] = {}
 
         async def hash_one(task: HashTask) -> None:

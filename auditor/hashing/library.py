@@ -23,7 +23,7 @@ def hash_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> HashRunSummary:
-    """Hash the objects that the ledger does not know, and wait for the end. See hash_bucket_async."""
+    """Hash the objects that have no digest in the ledger, and wait for the end. See hash_bucket_async."""
     return run_blocking(
         lambda: hash_bucket_async(
             uri, start_after=start_after, stop_at=stop_at, config=config, progress=progress, **settings
@@ -41,10 +41,10 @@ async def hash_bucket_async(
     progress: Progress = ignored,
     **settings: Any,
 ) -> HashRunSummary:
-    """Hash the objects that the ledger does not know.
+    """Hash the objects that have no digest in the ledger.
 
-    settings: the flags of `auditor hash`; `ledger` is needed. The other arguments are those of
-    auditor.audit_bucket_async, and so are the errors.
+    settings: the flags of `auditor hash` as keywords; `ledger` is required. The other arguments and the errors are
+    those of auditor.audit_bucket_async.
     """
     found = settings_from(settings, config, needed="ledger")
     target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)

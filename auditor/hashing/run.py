@@ -29,27 +29,30 @@ from auditor.s3.listing import Listed, pages, within_limit
 from auditor.text import visible
 
 BATCH: Final = 200
-"""Objects that are looked up in the ledger together."""
+"""Number of objects in one look-up in the ledger."""
 _NOT_READ: Final = Skipped("hashing reads neither ACL nor HEAD")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashRunSummary:
-    """The counts of one pass. complete: the listing reached its end. failed: objects whose hashing failed."""
+    """The counts of one run of `auditor hash`."""
 
     target: Target
     complete: bool
+    """True if the listing reached its end."""
     hashing: HashingSummary
+    """Number of objects in each state."""
     failed: int
+    """Number of objects whose hashing failed."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The value that `auditor hash --format json` prints."""
+        """Return the value that `auditor hash --format json` prints."""
         return dict(plain(self))
 
 
 class HashRun:
-    """One pass over one target; run() gives its counts."""
+    """One run of `auditor hash` over one target. Call run() once."""
 
     def __init__(
         self,
@@ -67,7 +70,7 @@ class HashRun:
         self._started = time.monotonic()
 
     async def run(self) -> HashRunSummary:
-        """Raises RunError for a failure that ends the run."""
+        """Hash the target's objects and return the counts. Raise RunError for a failure that ends the run."""
         settings, target = self._settings, self._target
         sockets = connections(self._concurrency, settings.streams)
         opening = open_bucket(target.bucket, settings, concurrency=self._concurrency, connections=sockets)
@@ -91,7 +94,9 @@ class HashRun:
         )
 
     async def _hash_listed(self, listing: AsyncGenerator[list[Listed], None], finder: HashStatusFinder) -> bool:
-        """Hash the listed objects, and stop between two keys only. True when the listing reached its end."""
+        """Hash the listed objects. Return True if the listing reached its end. A stop takes effect between two keys,
+        never between two versions of one key.
+        """
         last: str | None = None
         while (page := await next_page(listing, self._stop, whole_keys=self._target.versions)) is not None:
             batch: list[Evidence] = []
@@ -117,7 +122,7 @@ class HashRun:
                 self._tally.leave(evidence.ref.storage_class, evidence.ref.size)
 
     def snapshot(self) -> Snapshot:
-        """The counts of this moment, for people who wait."""
+        """Return the counts of this moment, for the progress line."""
         counts = self._tally.hashing
         return Snapshot(
             what=visible(self._target.uri),

@@ -1,4 +1,6 @@
-"""Find out whether each object is hashed: by the ledger, by S3's own checksum, by us now, or by the worker later."""
+"""Find out whether each object is hashed: the ledger has its digest, S3 has its checksum, we hash it now, or the worker
+hashes it later.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,20 @@ _NO_DIGESTS: Final = DigestSources()
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """S3 Batch Operations hashes archived objects, and objects of more than `over` bytes (None: of no size)."""
+    """The choice of objects that S3 Batch Operations hashes: archived objects, and objects of more than `over` bytes.
+    over: None if no object is routed because of its size.
+    """
 
     over: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HashStatus:
-    """Whether one object is hashed.
+    """The status of one object: hashed or not, and by whom.
 
-    digests: by source; `read` only where the bytes contradict S3 or the ledger. left_for_cost: pending, for reading it
-    is charged and the settings do not accept that. routed: S3 Batch Operations hashes it.
+    digests: its digests by source; `read` is set only if the bytes contradict S3 or the ledger. left_for_cost: True if
+    the object stays pending because reading it is charged and the settings do not accept the cost. routed: True if S3
+    Batch Operations hashes it.
     """
 
     state: State
@@ -43,7 +48,7 @@ class HashStatus:
 
     @property
     def wanted(self) -> bool:
-        """The hashing worker should read the object."""
+        """True if a hasher should read the object."""
         return self.state == "pending" and not self.left_for_cost
 
 
@@ -51,16 +56,19 @@ class Hasher(Protocol):
     """Hashes the pending objects of a run."""
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
-        """The status of each object, in order. Its digests: `read` and `stored`, where the bytes contradict S3 or the
-        ledger; the object then stays pending."""
+        """Hash the objects. Return the status of each, in order.
+
+        If the bytes contradict S3's checksum or the ledger's digest, the object stays pending. Its digests are then
+        `read`, and `stored` if S3's checksum is the other one.
+        """
         ...
 
 
 class HashStatusFinder:
-    """Sorts objects into the five states of the summary's `hashing`; one for a run.
+    """A finder of the hash status of objects, one for each run. Every object gets one of the five states of `State`.
 
-    hasher: hashes the pending objects now; None: they stay pending. accept_cost: hash objects whose reading is charged.
-    routing: None: S3 Batch Operations hashes nothing.
+    hasher: hashes the pending objects now; None: they stay pending. accept_cost: hash objects although reading them is
+    charged. routing: the objects for S3 Batch Operations; None: it hashes nothing.
     """
 
     def __init__(
@@ -81,7 +89,10 @@ class HashStatusFinder:
         self._routing = routing
 
     async def find(self, batch: Sequence[Evidence]) -> list[HashStatus | None]:
-        """The status of each object, in order; None of a vanished one. The ledger then has S3's checksums."""
+        """Return the status of each object, in order; None for a vanished object.
+
+        S3's checksums of the wanted algorithms are in the ledger afterwards.
+        """
         present = [evidence for evidence in batch if not evidence.vanished]
         if not present:
             return [None] * len(batch)
@@ -95,6 +106,7 @@ class HashStatusFinder:
         return [None if evidence.vanished else next(rest) for evidence in batch]
 
     def _sort(self, evidence: Evidence, digests: DigestSources) -> HashStatus:
+        """Return the status of an object before its bytes are read."""
         known = digests.recorded.keys() | digests.stored.keys() | promised(evidence.ref)
         if known.issuperset(self.algorithms):
             return HashStatus("known", digests)
@@ -106,7 +118,9 @@ class HashStatusFinder:
         return HashStatus("pending", digests, left_for_cost=costs and not self._accept_cost)
 
     async def _recorded(self, batch: Sequence[Evidence]) -> list[DigestSources]:
-        """The digests of each object. S3's checksums of wanted algorithms go to the ledger where it has none."""
+        """Return the digests of each object. First add S3's checksums of the wanted algorithms to the ledger, if it has
+        no digest by that algorithm.
+        """
         stored = [s3_digests(evidence) for evidence in batch]
         algorithms = tuple(dict.fromkeys((*self.algorithms, *(name for one in stored for name in one))))
         refs = [evidence.ref for evidence in batch]
@@ -118,7 +132,8 @@ class HashStatusFinder:
                 entries[index] = entry_of(self._bucket, ref, new, source=S3)
         if entries:
             written = await self._ledger.record_many(list(entries.values()))
-            # A conflicting digest was not known: written meanwhile, or of a version whose ID we do not know.
+            # The look-up above missed these digests: another process wrote them since, or under a version ID that we
+            # do not know.
             conflicts = [index for index, one in zip(entries, written, strict=True) if isinstance(one, DigestConflict)]
             if conflicts:
                 again = await self._ledger.known(self._bucket, [refs[index] for index in conflicts], algorithms)
@@ -130,7 +145,7 @@ class HashStatusFinder:
         return found
 
     async def _merged(self, ref: ObjectRef, before: HashStatus, after: HashStatus) -> HashStatus:
-        """The status of an object that the hasher has read."""
+        """Return the status of an object after the hasher has read it. after: the hasher's status."""
         read, stored = after.digests.read, after.digests.stored
         if not read:
             return replace(before, state=after.state)
@@ -142,9 +157,10 @@ class HashStatusFinder:
     async def _note(
         self, ref: ObjectRef, found: Mapping[str, str], word: Literal["recorded", "stored"], other: Mapping[str, str]
     ) -> None:
-        """Add a "mismatch" event to the key's history for each differing digest, unless its latest events say the same.
+        """Add a "mismatch" event to the key's history for each digest of `found` that differs from `other`. Skip an
+        event that is already among the key's latest mismatches.
 
-        word: the name of the other digest in the event.
+        word: name of the other digest in the event's detail.
         """
         for name, digest in found.items():
             if name not in other or other[name] == digest:
@@ -158,7 +174,9 @@ class HashStatusFinder:
 
 
 def unhashable(evidence: Evidence) -> bool:
-    """Return whether its bytes cannot be read: archived, encrypted with the customer's key, or denied."""
+    """True if the object's bytes cannot be read: it is archived, encrypted with the customer's key, or access is
+    denied.
+    """
     head = evidence.head
     if isinstance(head, Unread):
         return head.code in _DENIED or archived(evidence)
@@ -166,7 +184,7 @@ def unhashable(evidence: Evidence) -> bool:
 
 
 def archived(evidence: Evidence) -> bool:
-    """Return whether its bytes must be restored before they can be read."""
+    """True if the object must be restored before its bytes can be read."""
     ref, head = evidence.ref, evidence.head if isinstance(evidence.head, Head) else None
     restored = ref.restored or bool(head and head.restore and 'ongoing-request="false"' in head.restore)
     return (ref.storage_class in ARCHIVED_CLASSES or bool(head and head.archive_status)) and not restored

@@ -1,4 +1,4 @@
-"""Record digests in the ledger: entries that arrive during a write are written together after it."""
+"""Write digests to the ledger in batches: entries that arrive during one write go into the next one together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.model.dates import now_in_utc
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """written: the ledger's answer; None until then."""
+    """An entry that waits to be written. written: the ledger's answer; None before the write."""
 
     bucket: str
     hashed: Hashed
@@ -21,7 +21,9 @@ class _Pending:
 
 
 class BatchWriter:
-    """Shared by all objects of a process: one round trip, or one sync of a disk, writes any number of entries."""
+    """A writer that all objects of a process share. One round trip, or one sync of the disk, writes any number of
+    entries.
+    """
 
     def __init__(self, ledger: DigestStore) -> None:
         self._ledger = ledger
@@ -29,7 +31,9 @@ class BatchWriter:
         self._writing = asyncio.Lock()
 
     async def record(self, bucket: str, hashed: Hashed) -> DigestConflict | None:
-        """Return when the ledger has the digests, or the conflict with its own. Raises LedgerError."""
+        """Write the digests and wait until the ledger has them. Return the conflict if the ledger has another digest,
+        else None. Raise LedgerError.
+        """
         mine = _Pending(bucket, hashed)
         self._pending.append(mine)
         try:
@@ -37,7 +41,7 @@ class BatchWriter:
                 if mine.written is None:
                     await self._write()
         finally:
-            # After a failure or a cancellation the other callers still write their own entries.
+            # If this write fails or is cancelled, the other callers still write their own entries.
             if mine in self._pending:
                 self._pending.remove(mine)
         return mine.written if isinstance(mine.written, DigestConflict) else None

@@ -9,27 +9,30 @@ from auditor.errors import AuditorError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """All but `messages` count objects.
-
-    failed: objects given up, and malformed messages; `dead_lettered` of them are on the dead-letter queue, and the
-    bytes of `mismatched` contradict S3's checksum. resent: objects that failed and were sent again; the next worker
-    counts them. continued: objects that were sent on for want of time, the large ones with a checkpoint in the ledger.
-    waiting: objects that another worker is hashing; their message comes again. left_for_cost: new objects of a storage
-    class that charges for reading.
-    """
+    """The counts of a worker. Every count but `messages` is a number of objects."""
 
     messages: int = 0
     hashed: int = 0
     known: int = 0
+    """Objects whose digests the ledger had already."""
     superseded: int = 0
+    """Objects that were deleted, overwritten, or replaced by a newer event."""
     unhashable: int = 0
+    """Objects whose bytes nobody can read: archived, or encrypted with a customer's key."""
     failed: int = 0
+    """Objects that were given up, and malformed messages."""
     mismatched: int = 0
+    """Failed objects whose bytes contradict S3's checksum."""
     dead_lettered: int = 0
+    """Failed objects that are on the dead-letter queue."""
     resent: int = 0
+    """Objects that failed and were sent again; the next worker counts their results."""
     continued: int = 0
+    """Objects that were sent on because time ran out, the large ones with a checkpoint in the ledger."""
     waiting: int = 0
+    """Objects that another worker is hashing; their message comes again."""
     left_for_cost: int = 0
+    """New objects in a storage class that charges for reading."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__slots__})
@@ -37,10 +40,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """The result of one message. retry_after: seconds until it comes again; None: delete it.
+    """The result of one message.
 
-    due: seconds until the messages that were sent in its place can be received. doom: an error that every message
-    meets.
+    retry_after: seconds until the message comes again; None: delete it. due: seconds until the messages that replace it
+    can be received. doom: the error that every further message would meet, if there is one.
     """
 
     counts: Counts

@@ -1,4 +1,4 @@
-"""Report failures: dead letters and log lines, both short and printable."""
+"""Report failures as dead letters and as log lines. Both are short and printable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _KEY: Final = 100
 
 
 def dead_letters(received: Received, message: HashMessage, failed: Sequence[Failed]) -> list[Outgoing]:
-    """One dead letter a reason. Back on the queue it works as it is: its objects have no attempts and no hops."""
+    """Return the dead letters of the failed objects, at least one for each error code.
+
+    A dead letter can be moved back to the queue as it is, because the attempts and hops of its objects are set to 0.
+    """
     letters: list[Outgoing] = []
     for code in sorted({one.code for one in failed}):
         fresh = (replace(one.task, attempts=0, hops=0) for one in failed if one.code == code)
@@ -31,11 +34,12 @@ def dead_letters(received: Received, message: HashMessage, failed: Sequence[Fail
 
 
 def malformed(received: Received, reason: str) -> Outgoing:
-    """The unchanged message, with the reason as an attribute."""
+    """Return the dead letter of a malformed message: the same body, with the reason as an attribute."""
     return Outgoing(received.body, attributes=_attributes(received, reason))
 
 
 def log_failures(received: Received, message: HashMessage, failed: Sequence[Failed]) -> None:
+    """Log each failed object with its error code and attempt."""
     for one in failed:
         key, attempt = repr(one.task.key)[:_KEY], one.task.attempts + 1
         with bound(run=message.run, bucket=message.bucket):
@@ -43,6 +47,7 @@ def log_failures(received: Received, message: HashMessage, failed: Sequence[Fail
 
 
 def log_mismatch(message: HashMessage, found: Mismatch) -> None:
+    """Log an object whose bytes contradict S3's checksum."""
     key, task = repr(found.task.key)[:_KEY], found.task
     with bound(run=message.run, bucket=message.bucket):
         log.error(
@@ -57,6 +62,6 @@ def log_mismatch(message: HashMessage, found: Mismatch) -> None:
 
 
 def _attributes(received: Received, reason: str, run: str = "") -> dict[str, str]:
-    """Message attributes, never empty, printable ASCII: SQS refuses other characters."""
+    """Return message attributes in printable ASCII, without empty ones, because SQS refuses all others."""
     named = {"reason": reason, "message_id": received.id, "run": run}
     return {name: ascii(value)[1:-1][:_REASON] for name, value in named.items() if value}

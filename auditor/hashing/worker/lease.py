@@ -1,4 +1,4 @@
-"""Hash a large object under a lease: one worker at a time, which leaves a checkpoint for the next one."""
+"""Hash a large object under a lease: one worker at a time reads it, and leaves a checkpoint for the next one."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ from auditor.ledger.base import Held, Lease, Leases, Work
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 300.0
-"""The longest wait for the object of a crashed worker: five times the time between two renewals."""
+"""Seconds that a lease lasts, five times the interval between two renewals. If a worker crashes, its object waits that
+long at most."""
 
 Read = Callable[[Checkpoint | None, Save], Awaitable[Result]]
-"""Hash the object from a checkpoint on, and save checkpoints on the way."""
+"""Hashes the object, from a checkpoint if there is one, and saves checkpoints on the way."""
 Keep = Callable[[Hashed], Awaitable[Result]]
-"""Record a digest; the result is Failed where the ledger has another one."""
+"""Records a digest; the result is Failed if the ledger has another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another worker has the lease of this object. seconds: until another attempt is worth it."""
+    """An object whose lease another worker has. seconds: seconds until another attempt is worthwhile."""
 
     task: HashTask
     seconds: int
 
 
 class LeasedHasher:
-    """Claims the lease, hashes, records, releases; each checkpoint renews the lease, in one write.
+    """A hasher that claims an object's lease, hashes the object, records the digest and releases the lease. Each
+    checkpoint also renews the lease, in the same write.
 
-    owner: a name of this process alone. clock: seconds since the epoch, as in leases.
+    owner: a name that only this process has. clock: seconds since the epoch, as in leases.
     """
 
     def __init__(
@@ -57,12 +59,13 @@ class LeasedHasher:
         self._claims = itertools.count(1)
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
-        """The result of the object. Paused: the ledger has the checkpoint, and the lease is free for the next worker.
+        """Hash the object under its lease. If the result is Paused, the ledger has the checkpoint and the lease is
+        free.
 
-        A lost lease ends in Waiting, with nothing written: its new holder hashes the object. Raises LedgerError, and
-        the errors of `read`; the lease is then free, or expires.
+        If another worker has the lease or takes it over, return Waiting: that worker records the digest. Raise
+        LedgerError and the errors of `read`; the lease is then free, or expires.
         """
-        # Two copies of a message in one process are two claimants: one of them waits.
+        # Every claim has its own name: if this process has two copies of a message, one of them waits for the other.
         owner = f"{self._owner}/{next(self._claims)}"
         claimed = await self._ledger.claim(work, owner, self._lease_seconds)
         if isinstance(claimed, Held):
@@ -82,6 +85,7 @@ class LeasedHasher:
 
 
 async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result:
+    """Hash the object and record its digest, if the lease is still ours."""
     result = await read(hold.lease.checkpoint, hold.save)
     if isinstance(result, Hashed):
         await hold.renew(None)  # the lease is still ours, so that we may record
@@ -89,13 +93,13 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
     if isinstance(result, Paused) and result.checkpoint is not None:
         await hold.renew(result.checkpoint)
     if isinstance(result, Failed) and hold.advanced:
-        # Only attempts without progress count; hops bound the others.
+        # An attempt with progress counts as a hop: max_attempts limits failures, max_hops limits slow progress.
         return replace(result, task=replace(task, attempts=0, hops=task.hops + 1))
     return result
 
 
 class _Hold:
-    """The current lease. advanced: a checkpoint was written under it."""
+    """A lease that this process holds. advanced: True if a checkpoint was written under it."""
 
     def __init__(self, ledger: Leases, lease: Lease, seconds: float, clock: Callable[[], float]) -> None:
         self.lease = lease
@@ -105,12 +109,16 @@ class _Hold:
         self._clock = clock
 
     async def renew(self, checkpoint: Checkpoint | None) -> None:
-        """Extend the lease. Raises LeaseLostError when another worker has it, LedgerError when nobody can tell."""
+        """Extend the lease, and write the checkpoint if there is one. Raise LeaseLostError if another worker has the
+        lease, LedgerError if the ledger fails.
+        """
         self.lease = await self._ledger.renew(self.lease, self._seconds, checkpoint)
         self.advanced = self.advanced or checkpoint is not None
 
     async def save(self, checkpoint: Checkpoint | None) -> None:
-        """Extend the lease with a checkpoint; a ledger that fails gets another call later while the lease lasts."""
+        """Write a checkpoint, which extends the lease. If the ledger fails, ignore it while the lease lasts: a later
+        checkpoint may succeed.
+        """
         try:
             await self.renew(checkpoint)
         except LeaseLostError:

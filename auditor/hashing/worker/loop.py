@@ -32,28 +32,30 @@ log = logging.getLogger(__name__)
 IDLE: Final = 20.0
 """Seconds with an empty queue after which the worker ends."""
 VISIBILITY: Final = 120
-"""Seconds that a received message is hidden from others; renewed every 40 s while its objects are hashed."""
+"""Seconds that a received message is hidden from other workers; renewed every 40 s while its objects are hashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """messages: processed at the same time at most. idle: seconds with an empty queue after which the worker ends.
-
-    poll: seconds that a receive waits. visibility: seconds that a message is hidden from others, renewed every
-    `heartbeat` seconds.
-    """
+    """The limits and intervals of a worker."""
 
     messages: int = CONCURRENCY
+    """Number of messages that are processed at the same time, at most."""
     idle: float = IDLE
+    """Seconds with an empty queue after which the worker ends."""
     poll: int = 5
+    """Seconds that one receive call waits for messages."""
     visibility: int = VISIBILITY
+    """Seconds that a received message is hidden from other workers."""
     heartbeat: float = VISIBILITY / 3
+    """Seconds between two renewals of the visibility."""
 
 
 class Worker:
-    """Receives, processes, deletes. Call run() once, and stop() anywhere on the same event loop.
+    """A worker: it receives messages, processes them and deletes them. Call run() once, and stop() anywhere on the same
+    event loop.
 
-    counts: so far. in_hand: messages that are processed now.
+    counts: the counts so far. in_hand: number of messages that are being processed now.
     """
 
     def __init__(
@@ -71,13 +73,16 @@ class Worker:
         self._doom: AuditorError | None = None
 
     def stop(self) -> None:
-        """Finish small objects, send large ones on with a checkpoint, and leave the rest on the queue."""
+        """Ask run() to end. Small objects are finished, large ones are sent on with a checkpoint, and all other
+        messages stay on the queue.
+        """
         self._stop.set("the worker is to stop")
 
     async def run(self) -> Counts:
-        """Work until the queue is empty for `idle` seconds, no message is in hand, and no re-sent one is due.
+        """Process messages until the queue is empty for `idle` seconds and no message is in hand; return the counts.
+        The idle time begins when the last re-sent message can be received.
 
-        Raises the QueueError, LedgerError or CredentialsError that stops all work, after the messages in hand.
+        If a QueueError, LedgerError or CredentialsError stops all work, finish the messages in hand, then raise it.
         """
         self._idle_since = self._clock()
         async with task_group() as group:
@@ -90,13 +95,14 @@ class Worker:
         return self.counts
 
     async def _has_room(self) -> bool:
-        """Wait until another message may be received; False: the worker stops."""
+        """Wait until another message may be received. Return False if the worker is to stop."""
         while self.in_hand >= self._pace.messages:
             self._freed.clear()
             await self._freed.wait()
         return not self._stop
 
     async def _receive(self) -> list[Received]:
+        """Receive messages. Stop the worker if the call fails, or if the queue has been empty for `idle` seconds."""
         most = min(BATCH, self._pace.messages - self.in_hand)
         seconds_left = self._idle_since + self._pace.idle - self._clock()
         wait = self._pace.poll if self.in_hand else max(0, min(self._pace.poll, math.ceil(seconds_left)))
@@ -134,7 +140,10 @@ class Worker:
                 finished.set()
 
     async def _heartbeat(self, received: Received, finished: asyncio.Event) -> None:
-        """Keep the message hidden. A call is never cancelled: a late renewal would undo the last change."""
+        """Keep the message hidden from other workers until `finished` is set.
+
+        A renewal is never cancelled: a cancelled call may still reach SQS later, and would undo the next change.
+        """
         while True:
             try:
                 async with asyncio.timeout(self._pace.heartbeat):
@@ -155,6 +164,7 @@ class Worker:
             log.warning("message %s is done and will come again: %s", received.id, error)
 
     def _give_up(self, error: AuditorError) -> None:
+        """Stop the worker; run() raises the first such error."""
         self._doom = self._doom or error
         self.stop()
 
@@ -163,9 +173,9 @@ class Worker:
 async def open_processor(
     settings: Settings, options: WorkerOptions, open_engine: OpenEngine[str] | None = None
 ) -> AsyncIterator[Processor]:
-    """Open all that a processor needs, and close it at the end. The settings name a queue and a ledger.
+    """Open everything that a processor needs, and close it at the end. The settings must name a queue and a ledger.
 
-    open_engine: of a bucket; None: by the settings.
+    open_engine: opens the engine of a bucket; None: the engine that the settings name.
     """
 
     def open_in_settings(bucket: str) -> AbstractAsyncContextManager[Engine]:

@@ -1,4 +1,6 @@
-"""Hash the objects of one message: skip known ones, hash small ones side by side and large ones under a lease."""
+"""Hash the objects of one message: skip those with digests in the ledger, hash small ones side by side, and hash large
+ones under a lease.
+"""
 
 from __future__ import annotations
 
@@ -38,18 +40,20 @@ from auditor.text import harmless
 log = logging.getLogger(__name__)
 
 OUT_OF_TIME: Final = "OutOfTime"
-"""The code of an object whose hashing gained nothing before the deadline."""
+"""The error code of an object whose hashing made no progress before the deadline."""
 
 
 @dataclass(slots=True)
 class MessageResult:
-    """The results of a message's objects. continued: to send on at once. waiting: another worker has their lease."""
+    """The results of a message's objects."""
 
     message: HashMessage
     counts: Counts = field(default_factory=Counts)
     failed: list[Failed] = field(default_factory=list)
     continued: list[HashTask] = field(default_factory=list)
+    """Unfinished objects, to send on at once."""
     waiting: list[Waiting] = field(default_factory=list)
+    """Objects whose lease another worker has."""
 
     def fail(self, task: HashTask, code: str) -> None:
         self.failed.append(Failed(task, code, retryable=False))
@@ -65,7 +69,7 @@ class MessageResult:
 
 
 class MessageHasher:
-    """Hashes any number of messages at the same time, whose objects share one budget of memory.
+    """A hasher of any number of messages at the same time. All their objects share one budget of memory.
 
     clock: seconds since the epoch, for leases.
     """
@@ -97,15 +101,19 @@ class MessageHasher:
         self._leased = LeasedHasher(ledger, owner, lease_seconds=options.lease_seconds, clock=clock)
 
     async def hash(self, message: HashMessage, stop: Stop) -> MessageResult:
-        """Hash the message's objects. Raises LedgerError and CredentialsError, which every message would meet."""
+        """Hash the message's objects and return the results. Raise LedgerError or CredentialsError, which every message
+        would meet.
+        """
         result = MessageResult(message)
-        tasks = await self._unknown(result)
+        tasks = await self._tasks_to_hash(result)
         if tasks:
             await self._hash_all(result, tasks, stop)
         return result
 
-    async def _unknown(self, result: MessageResult) -> list[HashTask]:
-        """The tasks to hash; the others are counted or failed."""
+    async def _tasks_to_hash(self, result: MessageResult) -> list[HashTask]:
+        """Return the tasks to hash. Count those with digests in the ledger, and fail those with too many attempts or
+        hops.
+        """
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
         tasks: list[HashTask] = []
@@ -121,14 +129,14 @@ class MessageHasher:
         return tasks
 
     async def _hash_all(self, result: MessageResult, tasks: Sequence[HashTask], stop: Stop) -> None:
-        # Without a deadline there is time to finish.
+        # Calls are cut off only if the process has a deadline; else there is time to finish them.
         cutting = cut_off_when(stop if self._options.has_deadline else None)
         try:
             async with self._engines.lend(result.message.bucket) as engine, cutting as cutoff:
                 hash_one = partial(self._hash_one, result, engine, stop, cutoff)
                 await hash_many(hash_one, tasks, self._permits, self._options.buffer_size)
         except (BucketError, CallFailed) as error:
-            # A bucket that cannot be opened concerns its own objects, not the messages of other buckets.
+            # If a bucket cannot be opened, only its own objects fail; messages of other buckets go on.
             code = error.code if isinstance(error, CallFailed) else "BucketError"
             log.warning("run %s: %s", result.message.run, harmless(str(error)))
             for task in tasks:
@@ -148,14 +156,15 @@ class MessageHasher:
         await self._count(result, await hash_it(message, engine, stop, cutoff, task))
 
     async def _may_read(self, result: MessageResult, engine: Engine, cutoff: CutOff, task: HashTask) -> bool:
-        """False: the result has the object already. An event names no storage class, so HEAD asks S3 for it.
+        """True if a new object may be read without a charge. If False, the object is already in the result.
 
-        In Intelligent-Tiering a new object lies in the frequent tier, where reading it changes nothing.
+        An event names no storage class, so HEAD asks S3 for it. A new object of Intelligent-Tiering lies in the
+        frequent tier, where reading it changes nothing.
         """
         try:
             head = await cutoff.of(engine.head(task.key, task.version_id, checksum=False))
         except CallFailed as failure:
-            if failure.status == 400:  # without its customer's key: GET says so, and gives no byte
+            if failure.status == 400:  # a customer's key encrypts it: GET then fails with that reason, at no cost
                 return True
             await self._count(result, classify(task, failure))
             return False
@@ -221,7 +230,9 @@ class MessageHasher:
                     result.continued.append(after)
 
     async def _note_mismatch(self, result: MessageResult, found: Mismatch) -> None:
-        """Add a "mismatch" event to the key's history: S3's checksum contradicts the bytes that S3 sent."""
+        """Record that S3's checksum contradicts the bytes that S3 sent: add a "mismatch" event to the key's history,
+        and fail the object.
+        """
         message, task = result.message, found.task
         log_mismatch(message, found)
         detail = {"algorithm": found.algorithm, "digest": found.ours, "stored": found.stored, "source": "s3"}
@@ -231,14 +242,14 @@ class MessageHasher:
 
 
 def after_pause(paused: Paused, options: WorkerOptions) -> HashTask | Failed:
-    """The task to send on for an unfinished object; Failed where another worker could not finish it either."""
+    """Return the task to send on for an unfinished object, or Failed if another worker could not finish it either."""
     task = paused.task
     following = replace(task, hops=task.hops + 1)
     if paused.checkpoint is not None:
         return replace(following, attempts=0)
     if not options.has_deadline:
         return task
-    if task.hops == 0:  # it may have begun late in its invocation; the next one begins with it
+    if task.hops == 0:  # this invocation may have reached the object late; the next one begins with it
         return following
     log.warning("an object of %d bytes cannot be finished here: %s", task.size, paused.reason)
     return Failed(task, "NoCarriedState", retryable=False)

@@ -31,11 +31,12 @@ from auditor.s3.engines.pool import EnginePool
 log = logging.getLogger(__name__)
 
 FINAL: Final = frozenset({"ChecksumMismatch", "DigestConflict", "NoCarriedState", "SizeDiffers", "TooManyHops"})
-"""Codes that another attempt cannot change."""
+"""Error codes of failures that another attempt cannot repair."""
 
 
 class Processor:
-    """Processes any number of messages at the same time; a message that comes twice finds its digests known.
+    """A processor of any number of messages at the same time. A message may come twice: then the ledger has its
+    digests.
 
     clock: seconds since the epoch, for leases.
     """
@@ -60,9 +61,10 @@ class Processor:
         self._hasher = MessageHasher(ledger, engines, options, executor=executor, sleep=sleep, clock=clock)
 
     async def process(self, received: Received, stop: Stop | None = None) -> Processed:
-        """Process the message. Raises nothing, so that one bad message never fails its neighbours.
+        """Process the message and return its result. Errors become part of the result, so one bad message never fails
+        others.
 
-        stop: once set, large objects are sent on with a checkpoint.
+        stop: once it is set, large objects are sent on with a checkpoint.
         """
         try:
             return await self._process(received, Stop() if stop is None else stop)
@@ -88,15 +90,19 @@ class Processor:
         return await self._settle(received, results, Counts(messages=1, superseded=notification.superseded))
 
     def backoff(self, failures: int) -> int:
-        """Seconds until the next attempt after `failures` failures: jittered, doubling, 900 at most."""
+        """Return the seconds to wait after `failures` failures: a random time that doubles with each, up to 900."""
         return round(backoff(failures - 1, self._options.retry_base, MAX_DELAY))
 
     async def _settle(self, received: Received, results: Sequence[MessageResult], counts: Counts) -> Processed:
-        """Send dead letters first. If that fails nothing is re-sent, or each receive would multiply the message."""
+        """Send failed and unfinished objects to their queues, and return the result of the message.
+
+        Dead letters go first. If they cannot be sent, nothing else is: the message comes again whole, so a copy of its
+        objects would be added at each receipt.
+        """
         counts = sum((one.counts for one in results), counts)
         waiting = [one for result in results for one in result.waiting]
         if waiting and received.receive_count == 1 and sum(len(one.message.tasks) for one in results) == 1:
-            # Only once: with too many receipts the queue itself would make it a dead letter.
+            # Only at the first receipt: after too many receipts SQS itself would move the message to the dead letters.
             seconds = waiting[0].seconds
             return Processed(counts + Counts(waiting=1), retry_after=seconds, due=seconds)
         letters: list[Outgoing] = []
@@ -121,7 +127,9 @@ class Processor:
         return Processed(counts, retry_after=self.backoff(received.receive_count))
 
     async def _send(self, received: Received, letters: Sequence[Outgoing], again: Sequence[Outgoing]) -> bool:
-        """Return whether every failed object is on a queue, so that the message can be deleted."""
+        """Send dead letters and messages. Return True if the queues took all of them, so that the received message can
+        be deleted.
+        """
         if letters and self._dead_letters is None:
             return False
         try:
@@ -141,9 +149,11 @@ class Processor:
         return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_final(self, failed: Failed) -> bool:
+        """True if the object is given up: another attempt cannot help, or it had all its attempts."""
         return failed.code in FINAL or failed.task.attempts + 1 >= self._options.max_attempts
 
     def _resends(self, message: HashMessage, tasks: Sequence[HashTask]) -> list[Outgoing]:
+        """Return messages that hash failed objects again, after a delay that grows with their attempts."""
         next_try = (replace(task, attempts=task.attempts + 1) for task in tasks)
         return [
             Outgoing(encode(one), delay=self.backoff(max(task.attempts for task in one.tasks)))
@@ -152,16 +162,19 @@ class Processor:
 
 
 def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:
+    """Return messages that continue unfinished objects at once."""
     return [Outgoing(encode(one)) for one in pack(message.run, message.bucket, message.algorithms, tasks)]
 
 
 def _postponed(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
-    """One message an object: they wait for different leases."""
+    """Return one message for each object, because each waits for another lease."""
     return [Outgoing(encode(replace(message, tasks=(one.task,))), delay=min(MAX_DELAY, one.seconds)) for one in waiting]
 
 
 async def leave(queue: Queue, received: Received, seconds: int) -> None:
-    """Let a message come again after `seconds`; when that call fails, its visibility timeout brings it later."""
+    """Let a message come again after `seconds`. If that call fails, the message comes again after its visibility
+    timeout.
+    """
     try:
         await queue.hide(received.receipt, seconds)
     except (QueueError, CredentialsError) as error:
