@@ -1,4 +1,4 @@
-"""Lambda's entry for audits: by the nightly schedule, or invoked by hand for a prefix."""
+"""Lambda's entry point for audits, which run by the nightly schedule or by hand for a prefix."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from auditor.s3.engines.pool import EnginePool
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# The container has one loop, and keeps the connections to the buckets audited last.
+# One loop for all invocations in this container. It keeps the connections to the buckets that were audited last.
 _runner = asyncio.Runner(loop_factory=new_loop)
 _service = AuditFunction(os.environ, engines=EnginePool(open_engine).lend)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Event (auditor.lambdas.event) -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, AUDITOR_OUT and others."""
+    """Audit the targets of an event (auditor.lambdas.event); return `{"runs": [SUMMARY, ..]}`.
+
+    Settings come from AUDITOR_BUCKETS, AUDITOR_OUT and others.
+    """
     logs.set_up(os.environ)
     return _runner.run(_service.handle(event, FunctionContext.of(context)))

@@ -1,4 +1,4 @@
-"""Lambda's entry for SQS batches: our messages, and S3's notifications."""
+"""Lambda's entry point for hashing. It receives SQS batches of our own messages and of S3's notifications."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# The container has one loop and one set of clients.
+# One loop and one set of clients for all invocations in this container.
 _runner = asyncio.Runner(loop_factory=new_loop)
 _service = HashingFunction(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """SQS event -> `batchItemFailures`. Settings: AUDITOR_QUEUE, AUDITOR_LEDGER and others."""
+    """Hash the objects that an SQS event names; return `batchItemFailures`.
+
+    Settings come from AUDITOR_QUEUE, AUDITOR_LEDGER and others.
+    """
     logs.set_up(os.environ)
     seconds_left = None if context is None else context.get_remaining_time_in_millis() / 1000
     return _runner.run(_service.handle(event, getattr(context, "aws_request_id", None), seconds_left))

@@ -1,4 +1,4 @@
-"""Lambda's entry for verifications: by their own schedule, or invoked by hand for a prefix."""
+"""Lambda's entry point for verifications, which run by their own schedule or by hand for a prefix."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from auditor.s3.engines import load
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# The container has one loop.
+# One loop for all invocations in this container.
 _runner = asyncio.Runner(loop_factory=new_loop)
 _service = VerifyFunction(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Event (auditor.lambdas.event) -> `{"runs": [SUMMARY, ..]}`. Settings: AUDITOR_BUCKETS, _LEDGER and others."""
+    """Verify the targets of an event (auditor.lambdas.event); return `{"runs": [SUMMARY, ..]}`.
+
+    Settings come from AUDITOR_BUCKETS, AUDITOR_LEDGER and others.
+    """
     logs.set_up(os.environ)
     return _runner.run(_service.handle(event, FunctionContext.of(context)))

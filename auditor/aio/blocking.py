@@ -1,4 +1,4 @@
-"""Run a coroutine for a caller that blocks, also where the caller's thread has a running loop, as in a notebook."""
+"""Run a coroutine for a blocking caller, even if the caller's thread has a running loop, as in a notebook."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The coroutine's result. make: makes the coroutine, in the thread whose loop runs it.
+    """Run a coroutine and return its result. make: makes the coroutine, in the thread whose loop runs it.
 
-    With a loop running in this thread, the coroutine gets a thread and a loop of its own. An interrupt cancels the
-    coroutine, waits for its end and is raised.
+    If this thread has a running loop, the coroutine gets a thread and a loop of its own. An interrupt (Ctrl-C) cancels
+    the coroutine, waits for its end and is then raised.
     """
     try:
         asyncio.get_running_loop()
@@ -51,5 +51,5 @@ def _in_thread(
 
     try:
         ended.set_result(asyncio.run(main()))
-    except BaseException as error:  # handed to the waiting thread
+    except BaseException as error:  # the waiting thread raises it
         ended.set_exception(error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class InFlightStatistics:
-    """objects, bytes: in flight now. waiting: objects that wait for their turn."""
+    """objects, bytes: number of objects in flight now, and of their bytes. waiting: number of objects that wait."""
 
     objects: int
     bytes: int
@@ -16,7 +16,7 @@ class InFlightStatistics:
 
 
 class InFlightBudget:
-    """At most `count` objects and `size` bytes of them in flight; an object larger than `size` passes when alone."""
+    """A limit of `count` objects and `size` bytes in flight. An object larger than `size` may be in flight alone."""
 
     def __init__(self, count: int, size: int) -> None:
         self._count = max(1, count)
@@ -29,7 +29,7 @@ class InFlightBudget:
         return InFlightStatistics(self._objects, self._bytes, len(self._waiting))
 
     async def take(self, size: int) -> None:
-        """Wait until an object of so many bytes fits."""
+        """Wait until the limit has room for an object of `size` bytes, and count the object."""
         while not self._fits(size):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.add(turn)
@@ -46,7 +46,7 @@ class InFlightBudget:
         self.wake()
 
     def borrow(self, size: int) -> bool:
-        """Take more bytes for an object in flight. False: no object may, while others wait or the bytes are used up."""
+        """Take `size` more bytes for an object in flight. Return False if objects wait, or too few bytes are left."""
         if self._waiting or self._bytes + size > self._size:
             return False
         self._bytes += size

@@ -1,4 +1,4 @@
-"""Task groups that raise the first error itself, not a group around it."""
+"""Task groups that raise the first error itself, not an ExceptionGroup."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """asyncio.TaskGroup; when tasks fail, the first one's error is raised as it is, with its own cause."""
+    """Open an asyncio.TaskGroup. If tasks fail, raise the first error itself, with its own cause."""
     error: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
@@ -24,7 +24,7 @@ async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the calls side by side, and return their results in order. The first error ends the others."""
+    """Run the calls concurrently, and return their results in order. The first error cancels the other calls."""
     async with task_group() as group:
         tasks = [group.create_task(call) for call in calls]
     return [task.result() for task in tasks]

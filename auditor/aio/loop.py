@@ -1,4 +1,4 @@
-"""The event loop of our programs: uvloop, which takes half the CPU of the standard loop."""
+"""The event loop of our programs: uvloop, if it is installed. It takes half the CPU of the standard loop."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 COLLECT_AFTER: Final = 20_000
-"""The garbage collector looks for cycles when so many more containers were made than freed.
+"""The garbage collector runs when the number of new containers exceeds the number of freed ones by this.
 
-An audit holds fewer at a time, and makes no cycles. With Python's default of some hundred the collector would go
-through its objects again and again.
+An audit holds fewer containers at a time, and makes no reference cycles. Python's default is far lower: with it the
+collector would scan the same objects again and again.
 """
 
 LARGE: Final = 128 * 1024
-"""Bytes: glibc takes a buffer of this size or more from the system, and gives it back when it is freed."""
+"""Bytes. glibc gets each buffer of this size or more from the system, and returns it when the buffer is freed."""
 
 _M_MMAP_THRESHOLD: Final = -3
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A loop for `asyncio.Runner(loop_factory=new_loop)`; also sets the process's garbage collector and malloc."""
+    """Make a loop for `asyncio.Runner(loop_factory=new_loop)`. This also tunes the garbage collector and malloc."""
     _collect_rarely()
     _map_large_buffers()
     try:
@@ -34,30 +34,30 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """asyncio.run, on a loop of ours."""
+    """Run the coroutine as asyncio.run does, on a loop from new_loop()."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
 
 
 def _collect_rarely() -> None:
     threshold, *older = gc.get_threshold()
-    if 0 < threshold < COLLECT_AFTER:  # zero: the collector is turned off
+    if 0 < threshold < COLLECT_AFTER:  # 0: the collector is off
         gc.set_threshold(COLLECT_AFTER, *older)
 
 
 def trim() -> None:
-    """Give freed memory back to the system, from the middle of the heap too (malloc_trim(3)); it takes milliseconds.
+    """Return freed memory to the system, from the middle of the heap too (malloc_trim(3)). It takes milliseconds.
 
-    Each connection that closes leaves holes in the heap, and the next one touches other pages; this adds up in hours.
+    Each closed connection leaves holes in the heap, and the next connection uses other pages: over hours memory grows.
     """
     _ask_glibc("malloc_trim", 0)
 
 
 def _map_large_buffers() -> None:
-    """Let glibc take each large buffer from the system, and give it back when it is freed (mallopt(3)).
+    """Make glibc get each large buffer from the system, and return it when the buffer is freed (mallopt(3)).
 
-    By default glibc serves these buffers from its heap. Small objects then fragment it, and the 256 KiB buffers that
-    uvloop takes for each TLS connection touch ever more pages.
+    By default glibc takes these buffers from its heap. Small objects fragment the heap, and the 256 KiB buffers that
+    uvloop allocates for each TLS connection then use more and more pages.
     """
     _ask_glibc("mallopt", _M_MMAP_THRESHOLD, LARGE)
 
@@ -66,7 +66,7 @@ def _ask_glibc(function: str, *arguments: int) -> None:
     try:
         getattr(ctypes.CDLL(None), function)(*arguments)
     except (AttributeError, OSError, TypeError):
-        return  # another C library
+        return  # the C library is not glibc
 
 
 def wake(waiting: asyncio.Future[None]) -> None:

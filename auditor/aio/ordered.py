@@ -1,4 +1,4 @@
-"""Work through the items of a listing, many at once, and hand the results on in the listing's order."""
+"""Process the items of a listing concurrently, and deliver the results in the listing's order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.aio.stop import Stop
 
 
 class Keyed(Protocol):
-    """An item of a listing. Several may follow each other under one key, such as the versions of an object."""
+    """An item of a listing. Several items in a row may have the same object key, such as the versions of an object."""
 
     @property
     def key(self) -> str: ...
@@ -23,9 +23,10 @@ Item = TypeVar("Item", bound=Keyed)
 R = TypeVar("R")
 
 Start: TypeAlias = Callable[[asyncio.TaskGroup, Item, bool], Awaitable[R | asyncio.Task[R] | None]]
-"""Starts the work on an item: waits for its permit and gives its task, or its result where that is known already.
+"""Starts the work on an item: waits for a permit, then returns the item's task, or its result if that needs no task.
 
-None: stop before this item. The last argument is true where an item of the same key was started: this one must follow.
+It returns None to stop before this item. The last argument is True if the item before has the same object key: then the
+work on this item must start too.
 """
 
 Sink: TypeAlias = Callable[[list[R]], Awaitable[None]]
@@ -41,13 +42,15 @@ async def in_order(
     batch: int = 1,
     whole_keys: bool = False,
 ) -> bool:
-    """Start every item, and hand the results to the sink in the listing's order. True when the listing ended.
+    """Start every item, and pass the results to the sink in the listing's order.
 
-    window: at most so many items are started whose result the sink does not have. batch: at most so many results go to
-    the sink together; it gets those that are there, and waits for none. whole_keys: a key's items may be spread over
-    two pages, so the next page is waited for even after a stop.
+    Return True if the listing ended before any stop.
 
-    The first error cancels the rest and is raised as it is; `pages` is closed in any case.
+    window: the limit of started items whose result the sink has not received. batch: the limit of results in one call
+    of the sink; results that are ready do not wait for a full batch. whole_keys: stop between two object keys only. The
+    items of a key may continue on the next page, so that page is read even after a stop.
+
+    The first error cancels all other work and is raised itself. `pages` is always closed.
     """
     pipeline = _Pipeline(start, sink, stop, window, batch)
     async with aclosing(pages), task_group() as group:
@@ -59,7 +62,7 @@ async def in_order(
 
 @asynccontextmanager
 async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenerator[T, None]]:
-    """The same pages, read by a task of their own: one waits while the one before is worked on."""
+    """Read the pages ahead in a task: while the caller processes one page, the next is being read."""
     ready: asyncio.Queue[T | None] = asyncio.Queue(1)
 
     async def read() -> None:
@@ -78,14 +81,14 @@ async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenera
 
 
 async def next_page(pages: AsyncGenerator[list[T], None], stop: Stop, whole_keys: bool = False) -> list[T] | None:
-    """The next page; None: there is none, or the stop came first. whole_keys: wait for the page even after a stop."""
+    """Return the next page; None after the last page or a stop. whole_keys: wait for the page even after a stop."""
     if whole_keys:
         return await anext(pages, None)
-    return None if stop else await stop.race(_following(pages))
+    return None if stop else await stop.race(_next(pages))
 
 
 class _Pipeline(Generic[Item, R]):
-    """Started items on their way to the sink, in a queue of `window` places."""
+    """A queue of at most `window` started items, from which the results go to the sink in order."""
 
     def __init__(self, start: Start[Item, R], sink: Sink[R], stop: Stop, window: int, batch: int) -> None:
         self._start = start
@@ -127,5 +130,5 @@ class _Pipeline(Generic[Item, R]):
             await self._sink(results)
 
 
-async def _following(pages: AsyncGenerator[list[T], None]) -> list[T] | None:
+async def _next(pages: AsyncGenerator[list[T], None]) -> list[T] | None:
     return await anext(pages, None)

@@ -1,4 +1,4 @@
-"""Stop long work between two steps, or cut off one that hangs."""
+"""Stop long work between two steps, or cancel a step that hangs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ T = TypeVar("T")
 
 
 class Stop:
-    """A request to start no more work; work in flight is finished. reason: for the user. parent: sets this one too."""
+    """A request to start no more work; work in flight is finished. True if set.
+
+    reason: a text for the user. parent: a stop that sets this one when it is set.
+    """
 
     def __init__(self, parent: Stop | None = None) -> None:
         self._event = asyncio.Event()
@@ -33,7 +36,7 @@ class Stop:
                 child.set(reason)
 
     async def race(self, other: Awaitable[T]) -> T | None:
-        """The result of `other`; None when the stop comes first, which cancels `other`."""
+        """Return the result of `other`. If the stop is set first, cancel `other` and return None."""
         task = asyncio.ensure_future(other)
         stop = asyncio.ensure_future(self._event.wait())
         try:
@@ -47,17 +50,17 @@ class Stop:
 
 
 POLL: Final = 0.5
-"""Seconds between two looks at the stop."""
+"""Seconds between two checks of the stop."""
 
 
 class CutOff:
-    """Runs calls that can be cut off; one watch serves any number of them. Made by cut_off_when()."""
+    """A runner of calls that a stop cancels; one task watches the stop for all calls. Made by cut_off_when()."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Timeout] = set()
 
     async def of(self, work: Awaitable[T]) -> T | None:
-        """The result of the work; None when it was cut off."""
+        """Return the result of the work; None if the stop cancelled it."""
         timeout = asyncio.timeout(None)
         try:
             async with timeout:
@@ -72,7 +75,7 @@ class CutOff:
             return None
 
     async def watch(self, stop: Stop) -> None:
-        """Cut off the running calls while the stop is set; never returns."""
+        """Cancel the running calls once the stop is set, and every later call too. Never returns."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(POLL)
@@ -83,7 +86,7 @@ class CutOff:
 
 @asynccontextmanager
 async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
-    """Within it, calls are cut off once the stop is set; without a stop, never."""
+    """Yield a CutOff whose calls are cancelled once the stop is set. stop: None for calls that are never cancelled."""
     cutoff = CutOff()
     watch = None if stop is None else asyncio.create_task(cutoff.watch(stop))
     try:
@@ -96,7 +99,7 @@ async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
 
 @asynccontextmanager
 async def stopped_by(event: asyncio.Event | None) -> AsyncIterator[Stop]:
-    """A stop that follows the event of a caller; None: nothing sets it."""
+    """Yield a stop that is set when the event is set. event: None for a stop that is never set."""
     stop = Stop()
     following = None if event is None else asyncio.create_task(_follow(event, stop))
     try:

@@ -1,5 +1,6 @@
 import os
 
-# The package needs awscrt for one checksum only. botocore would also sign with it, and differently from the signatures
-# that are tested. botocore reads the variable when it is imported, so it must be set before every such import.
+# The package needs awscrt for one checksum only. If awscrt is installed, botocore signs with it too, and its signatures
+# differ from the tested ones. The variable prevents that. It must be set before any import of botocore, which reads it
+# then.
 os.environ.setdefault("BOTO_DISABLE_CRT", "true")

@@ -1,4 +1,4 @@
-"""An SDK client for the event loop: its blocking calls run in a thread pool of its own."""
+"""An SDK client for the event loop. Its blocking calls run in its own thread pool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
 
 class ThreadedClient:
-    """A client of one AWS service. A call raises CallFailed, CredentialsError or UsageError (failures.translate)."""
+    """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError (failures.translate)."""
 
     def __init__(self, client: Any, executor: ThreadPoolExecutor) -> None:
         self._client = client
@@ -26,7 +26,10 @@ class ThreadedClient:
         self.endpoint: str = client.meta.endpoint_url
 
     async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """Make one call. operation: the API's name, such as BatchGetItem. Arguments and answer: the API's members."""
+        """Make one call, and return the API's answer. operation: the API's name, such as BatchGetItem.
+
+        arguments: the members of the API's request.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._send, operation, arguments)
 
     def _send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -67,9 +70,10 @@ async def open_client(
     profile: str | None,
     fips: bool = False,
 ) -> AsyncIterator[ThreadedClient]:
-    """A client of one service, with at most `threads` calls at once.
+    """Open a client of one service, with at most `threads` calls at once.
 
-    endpoint_url: None for AWS's own, or the environment's. fips: use the FIPS endpoint, whatever the environment says.
+    endpoint_url: None for the endpoint of the environment or of AWS. fips: use the FIPS endpoint, whatever the
+    environment says.
     """
     check_endpoint(endpoint_url)
     config = Config(

@@ -16,10 +16,13 @@ class Connection:
     concurrency: int = 64
     """The limit of calls in flight, and the size of every pool."""
     expected_owner: str | None = None
-    """A 12-digit account that every call sends as ExpectedBucketOwner."""
+    """A 12-digit account ID that every call sends as ExpectedBucketOwner."""
     requester_pays: bool = False
     """Send RequestPayer=requester."""
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
     least_rate: float = 1024.0
-    """Bytes a second; the direct engine ends a slower body as a Timeout. An SDK takes one byte a read_timeout."""
+    """Bytes a second. The direct engine fails with a Timeout if a body arrives more slowly.
+
+    The SDK engines ignore this: for them one byte within each read_timeout is enough.
+    """

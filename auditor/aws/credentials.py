@@ -1,4 +1,4 @@
-"""Hold the credentials of botocore's chain for an event loop, and renew them ahead of time in a thread."""
+"""The AWS credentials for an event loop. They come from botocore's chain; a thread renews them before they expire."""
 
 from __future__ import annotations
 
@@ -24,30 +24,32 @@ from auditor.errors import AuditorError, CredentialsError
 log = logging.getLogger(__name__)
 
 EVERY: Final = 30.0
-"""Seconds between two looks at the provider. botocore renews in the last fifteen minutes before expiry, if asked."""
+"""Seconds between two requests to the provider. botocore renews credentials only when asked, within fifteen minutes
+before they expire.
+"""
 
 PATIENCE: Final = 120.0
-"""Seconds to wait for the answer of a provider. Then the look is given up, and the next one uses the whole chain."""
+"""Seconds to wait for the provider's answer. Then the request is abandoned, and the next one tries the whole chain."""
 
 _AFTER_ERROR: Final = 5.0
 _SOON: Final = 1.0
-"""Seconds until the next look, while a look is under way or the credentials expire soon."""
+"""Seconds until the next request, if one is under way or the credentials expire soon."""
 
 _TOO_LATE: Final = 10.0
-"""Credentials that expire within so many seconds sign no more. It is longer than any pause between looks."""
+"""Credentials that expire within this many seconds are not used. Renewal is tried at shorter pauses than this."""
 
 _RECENT: Final = 60.0
-"""For so many seconds after a renewal, S3 may still answer requests that were signed before it."""
+"""Seconds after a renewal. Within them S3 may still refuse requests that were signed with the old credentials."""
 
 _DAY: Final = 24 * 60 * 60
 _NEVER: Final = float("inf")
 
 
 class CredentialProvider(Protocol):
-    """botocore's Credentials. The call blocks, and renews the credentials when they expire soon."""
+    """An instance of botocore's Credentials. Its call blocks, and renews credentials that expire soon."""
 
     def get_frozen_credentials(self) -> Any:
-        """An object with access_key, secret_key and token."""
+        """Return an object with access_key, secret_key and token."""
         ...
 
 
@@ -55,7 +57,7 @@ Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:
-    """The first provider of botocore's chain with credentials, in a new session. Blocks."""
+    """Return the first provider of botocore's chain that has credentials, from a new session. It blocks."""
     found = aws.core_session(profile).get_credentials()
     if found is None:
         raise sdk.NoCredentialsError
@@ -64,8 +66,8 @@ def load_chain(profile: str | None) -> CredentialProvider:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Look:
-    """One look at the provider, in a thread. afresh: use the whole chain. done: the error, None for success."""
+class _Request:
+    """A request to the provider, in a thread. afresh: try the whole chain. done: its error, or None for success."""
 
     number: int
     started_at: float
@@ -74,8 +76,8 @@ class _Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _LookResult:
-    """The result of a look. seconds_left: until the credentials expire."""
+class _Answer:
+    """The answer to a successful request. seconds_left: until the credentials expire."""
 
     provider: CredentialProvider
     credentials: Credentials
@@ -83,9 +85,10 @@ class _LookResult:
 
 
 class CredentialSource:
-    """The credentials for one event loop, from the chain that the SDK engines use. The constructor reads nothing.
+    """The credentials for one event loop, from the same chain as the SDK engines. The constructor reads nothing.
 
-    load: makes botocore's provider, in a thread; it is called again after a provider did not answer. clock: seconds.
+    load: finds the provider, in a thread; it is called again if S3 calls the credentials expired, or if the provider
+    does not answer. clock: returns seconds. patience: see PATIENCE.
     """
 
     def __init__(
@@ -101,126 +104,132 @@ class CredentialSource:
         self._patience = patience
         self._held: Credentials | None = None
         self._provider: CredentialProvider | None = None
-        self._expires_at = self._look_at = self._changed_at = float("-inf")
-        self._look: _Look | None = None
-        self._begun = self._newest = 0
+        self._expires_at = self._ask_at = self._changed_at = float("-inf")
+        self._request: _Request | None = None
+        self._started = self._newest = 0
         self._failing = False
 
     def at_hand(self) -> Credentials | None:
-        """The credentials; None when a look at the provider is due: call current(). It saves a coroutine."""
-        return self._held if self._clock() < self._look_at else None
+        """Return the credentials; None if current() must ask the provider. Calling this first saves a coroutine."""
+        return self._held if self._clock() < self._ask_at else None
 
     async def current(self) -> Credentials:
-        """The credentials. It waits for a look only if it holds none that are valid.
+        """Return the credentials. It waits for the provider only if it has no valid ones.
 
-        Raises CredentialsError when that look fails, finds no credentials, or takes too long.
+        Raises CredentialsError if that request fails, finds no credentials, or takes too long.
         """
         if (held := self.at_hand()) is not None:
             return held
-        if self._look is not None and self._clock() - self._look.started_at >= self._patience:
-            self._give_up(self._look)
-        look = self._look or self._begin(afresh=self._provider is None)
+        if self._request is not None and self._clock() - self._request.started_at >= self._patience:
+            self._give_up(self._request)
+        request = self._request or self._start(afresh=self._provider is None)
         if self._held is None or self._expiring():
-            return await self._wait(look)
-        self._look_at = self._clock() + _SOON
+            return await self._wait(request)
+        self._ask_at = self._clock() + _SOON
         return self._held
 
     async def renewed(self) -> bool:
-        """Look for other credentials after S3 called these expired; True if there are some now.
+        """Ask for other credentials after S3 called these expired. Return True if they changed.
 
-        It uses the whole chain, unless the credentials changed just now. Raises CredentialsError as current() does.
+        It tries the whole chain. If they changed within the last minute, it asks nothing. Raises as current() does.
         """
         if self._clock() - self._changed_at < _RECENT:
             return True
-        before, look = self._held, self._look
-        await self._wait(look if look is not None and look.afresh else self._begin(afresh=True))
+        before, request = self._held, self._request
+        await self._wait(request if request is not None and request.afresh else self._start(afresh=True))
         return self._held != before
 
-    def _begin(self, *, afresh: bool) -> _Look:
+    def _start(self, *, afresh: bool) -> _Request:
         loop = asyncio.get_running_loop()
-        self._begun += 1
-        look = self._look = _Look(self._begun, self._clock(), afresh, loop.create_future())
+        self._started += 1
+        request = self._request = _Request(self._started, self._clock(), afresh, loop.create_future())
         # A daemon thread: a hanging thread of the loop's own pool would keep the program alive. The copied context
         # gives its log lines the labels of the run.
-        work = (self._fetch, loop, look, None if afresh else self._provider)
+        work = (self._fetch, loop, request, None if afresh else self._provider)
         Thread(target=copy_context().run, args=work, name="auditor-credentials", daemon=True).start()
-        return look
+        return request
 
-    def _fetch(self, loop: asyncio.AbstractEventLoop, look: _Look, provider: CredentialProvider | None) -> None:
-        """Ask the provider. Runs in the thread."""
-        answer: _LookResult | Exception
+    def _fetch(self, loop: asyncio.AbstractEventLoop, request: _Request, provider: CredentialProvider | None) -> None:
+        """Ask the provider. This runs in the request's thread."""
+        answer: _Answer | Exception
         try:
             provider = provider or self._load()
             frozen = provider.get_frozen_credentials()
             found = Credentials(frozen.access_key, frozen.secret_key, frozen.token)
             check_credentials(found)
-            answer = _LookResult(provider, found, _seconds_left(provider))
+            answer = _Answer(provider, found, _seconds_left(provider))
         except Exception as error:
             answer = error
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(self._end, look, answer)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(self._end, request, answer)
 
-    def _end(self, look: _Look, answer: _LookResult | Exception) -> None:
-        """Take a look's answer, on the loop. Ignore a late error, and a late answer after a newer one."""
-        in_time = self._look is look
+    def _end(self, request: _Request, answer: _Answer | Exception) -> None:
+        """Use the answer of a request. This runs on the loop.
+
+        It ignores an answer that is older than the one in use. It logs no error of an abandoned request.
+        """
+        in_time = self._request is request
         if in_time:
-            self._look = None
+            self._request = None
         if isinstance(answer, Exception):
             if in_time:
                 self._warn(answer)
-            look.done.set_result(answer)
+            request.done.set_result(answer)
             return
-        if look.number > self._newest:
-            self._newest = look.number
+        if request.number > self._newest:
+            self._newest = request.number
             self._take(answer)
-        look.done.set_result(None)
+        request.done.set_result(None)
 
-    def _take(self, answer: _LookResult) -> None:
+    def _take(self, answer: _Answer) -> None:
         now, seconds = self._clock(), answer.seconds_left
         if self._held is not None and self._held != answer.credentials:
             self._changed_at = now
         self._provider, self._held, self._failing = answer.provider, answer.credentials, False
         self._expires_at = now + seconds
-        self._look_at = now + (seconds if seconds == _NEVER else EVERY if seconds > 2 * EVERY else _SOON)
+        self._ask_at = now + (seconds if seconds == _NEVER else EVERY if seconds > 2 * EVERY else _SOON)
 
     def _expiring(self) -> bool:
         return self._clock() > self._expires_at - _TOO_LATE
 
     def _warn(self, error: Exception) -> None:
-        """Log a failed renewal while the present credentials are valid; the first of several only."""
+        """Log a failed renewal, if the present credentials are still valid. Log only the first of several in a row."""
         if self._held is None or self._expiring():
             return
-        self._look_at = self._clock() + _AFTER_ERROR
+        self._ask_at = self._clock() + _AFTER_ERROR
         if not self._failing:
             log.warning("%s; the present ones are used until they expire", _sentence(error))
         self._failing = True
 
-    async def _wait(self, look: _Look) -> Credentials:
-        """Wait for the look. Another waiter is not affected when this one is cancelled or gives up."""
-        await asyncio.wait([look.done], timeout=max(0.0, look.started_at + self._patience - self._clock()))
-        if not look.done.done():
-            self._give_up(look)
+    async def _wait(self, request: _Request) -> Credentials:
+        """Wait for the request, and return the credentials. Cancelling this does not affect other waiters."""
+        await asyncio.wait([request.done], timeout=max(0.0, request.started_at + self._patience - self._clock()))
+        if not request.done.done():
+            self._give_up(request)
             raise CredentialsError(f"the source of the AWS credentials has not answered for {self._patience:g} seconds")
-        if (error := look.done.result()) is not None:
+        if (error := request.done.result()) is not None:
             raise CredentialsError(_sentence(error)) from error
         assert self._held is not None
         return self._held
 
-    def _give_up(self, look: _Look) -> None:
-        """Abandon the look and its provider, which may hold a lock for ever."""
-        if self._look is look:
-            self._look = self._provider = None
+    def _give_up(self, request: _Request) -> None:
+        """Abandon the request and its provider, which may hold a lock for ever."""
+        if self._request is request:
+            self._request = self._provider = None
 
 
 def _seconds_left(provider: CredentialProvider) -> float:
-    """Seconds until the credentials expire, at most a day. botocore only says if they expire within a given time."""
+    """Return the seconds until the credentials expire: at most a day, or infinity if they never expire.
+
+    botocore only tells whether they expire within a given number of seconds, so this is a binary search.
+    """
     if not isinstance(provider, RefreshableCredentials):
         return _NEVER
     return float(max(0, bisect_right(range(_DAY), False, key=provider.refresh_needed) - 1))
 
 
 def _sentence(error: Exception) -> str:
-    """One sentence about the failure. It omits the SDK's message, which may quote a credential process's secrets."""
+    """Describe the failure in one sentence, without the SDK's message: it may quote secrets of a credential process."""
     ours = translate("GetCredentials", error)
     if isinstance(ours, CredentialsError) or isinstance(error, AuditorError):
         return str(ours)

@@ -1,7 +1,8 @@
-"""Ask the SDK for the server, the region and the service of a bucket's requests.
+"""Find the server, the region and the service for a bucket's requests, by the rules of the SDK.
 
 botocore decides on partitions, FIPS, dualstack, acceleration, the addressing style, access points, and endpoints in the
-environment and in the AWS files. It makes one request here, and a handler answers the request before it is sent.
+environment and in the AWS files. We let it make one request. A handler reads and answers the request, so that it is
+never sent.
 """
 
 from __future__ import annotations
@@ -29,36 +30,39 @@ _ALGORITHM: Final = "AWS4-HMAC-SHA256 Credential="
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The server of one bucket, and the region and service of the signature."""
+    """The server to which one bucket's requests go, and the region and service that their signature names."""
 
     scheme: str
     host: str
-    """A name, or an address without brackets. The server's certificate must be issued to it."""
+    """A name, or an IP address without brackets. The server's certificate must be issued to it."""
     port: int
     host_header: str
     """The Host header: the host, with the port unless it is the scheme's default."""
     path_prefix: str
-    """The percent-encoded path before `/KEY`: "", `/BUCKET`, or the endpoint's own path before that."""
+    """The percent-encoded path before `/OBJECT-KEY`: "", `/BUCKET`, or either of them after the endpoint's own path."""
     region: str
     service: str
 
     @property
     def url(self) -> str:
-        """Scheme, host and port, without a path."""
+        """Return scheme, host and port as a URL without a path."""
         return f"{self.scheme}://{self.host_header}"
 
 
 def resolve_endpoint(connection: Connection) -> Origin:
-    """The bucket's origin. Blocking: it reads files. Raises UsageError, or CredentialsError for a missing profile.
+    """Return the Origin of the bucket. It blocks, because it reads the AWS files.
 
-    An access point's ARN works as in the SDK, on Outposts too. A multi-Region access point and a directory bucket are
-    refused.
+    The bucket may be an access point's ARN, on Outposts too. Raises UsageError for a multi-Region access point or a
+    directory bucket, and CredentialsError for a missing profile.
     """
     return origin_of(*_caught_request(connection))
 
 
 def origin_of(url: str, authorization: str) -> Origin:
-    """The origin of a request that the SDK made. url: without a key. authorization: the request's header."""
+    """Return the server to which the SDK sent a request, and the region and service that its signature names.
+
+    url: the request's URL, without an object key. authorization: its Authorization header.
+    """
     aws.check_endpoint(url, "the S3 endpoint")
     if not authorization.startswith(_ALGORITHM):
         raise UsageError("S3 wants other signatures there than those of AWS Signature Version 4: use another --engine")
@@ -86,10 +90,10 @@ class _Nothing:
 
 
 def _caught_request(connection: Connection) -> tuple[str, str]:
-    """URL and Authorization header of the SDK's HeadBucket. A handler answers it, so nothing is sent.
+    """Return URL and Authorization header of the SDK's HeadBucket. A handler answers it, so nothing is sent.
 
-    A presigned URL would not do: it names the global endpoint, whatever the region. The fake keys keep the SDK from
-    looking for credentials, which can take seconds.
+    A presigned URL is no substitute: it names the global endpoint in any region. With the fake access keys the SDK does
+    not search for credentials, which can take seconds.
     """
     caught: list[tuple[str, str]] = []
 
@@ -121,10 +125,11 @@ def _caught_request(connection: Connection) -> tuple[str, str]:
 
 
 def tls_context(connection: Connection) -> ssl.SSLContext:
-    """A context for TLS 1.2 or later and HTTP/1.1, with the certificates that the SDK would trust. Blocking.
+    """Make a context for TLS 1.2 or later and HTTP/1.1, which trusts the SDK's certificates. It reads files.
 
     They come from AWS_CA_BUNDLE, else from the profile's ca_bundle, REQUESTS_CA_BUNDLE, or the SDK itself. An empty
-    setting counts as none; the SDK would verify nothing then, and this context always verifies. Raises UsageError.
+    setting counts as absent: the SDK would then verify no server, but this context always does. Raises UsageError if
+    the certificates cannot be read.
     """
     configured = aws.core_session(connection.profile).get_config_variable("ca_bundle")
     path = configured or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True)
@@ -133,7 +138,7 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_verify_locations(path)
-    except OSError as error:  # ssl.SSLError is one
+    except OSError as error:  # ssl.SSLError is a subclass
         raise UsageError(
             f"no certificates can be read from {path!r} ({error.strerror or type(error).__name__}):"
             " fix AWS_CA_BUNDLE, or ca_bundle in the AWS configuration"
@@ -142,11 +147,14 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
 
 
 def proxy_for(origin: Origin) -> str | None:
-    """URL of the origin's proxy by HTTP_PROXY or HTTPS_PROXY; None without one, or where NO_PROXY has the origin."""
+    """Return the URL of the proxy for this server, from HTTP_PROXY or HTTPS_PROXY.
+
+    None if there is no proxy, or if NO_PROXY names the server. Raises UsageError for a proxy that is not HTTP.
+    """
     proxy = ProxyConfiguration(proxies=get_environ_proxies(origin.url)).proxy_url_for(origin.url)
     if not proxy:
         return None
-    # botocore makes http://socks5://.. of SOCKS. The error does not quote the URL: it may hold a password.
+    # botocore turns a SOCKS proxy into http://socks5://.. The error does not quote the URL: it may hold a password.
     if proxy.count("://") > 1 or not aws.is_web_address(proxy):
         raise UsageError(
             f"{origin.scheme.upper()}_PROXY is not the URL of an HTTP proxy: write it like http://proxy.example:3128"

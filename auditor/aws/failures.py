@@ -1,4 +1,4 @@
-"""Translate botocore's exceptions to CallFailed, and sort the error codes of AWS by kind."""
+"""Translate botocore's exceptions to our errors, and group the error codes of AWS by their meaning."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ THROTTLES: Final = frozenset(
         "ServiceUnavailable",
     }
 )
-"""Codes that ask for fewer calls. The answer to a HEAD has no body, so its SlowDown is a bare 503."""
+"""Codes by which AWS asks for fewer calls. An answer to a HEAD has no body: SlowDown then shows as status 503 only."""
 
 CLOCK_SET: Final = "ClockSet"
 CREDENTIALS_RENEWED: Final = "CredentialsRenewed"
-"""S3 refused the request's time or credentials, and an engine that signs by itself has replaced them."""
+"""Codes of our own. S3 refused a request for its clock or its credentials, and the engine has corrected these since."""
 
 TRANSIENT: Final = frozenset(
     {
@@ -80,21 +80,25 @@ _UNREACHABLE: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply"})
 
 
 def is_throttle(failure: CallFailed) -> bool:
+    """True if AWS refused the call because there are too many."""
     return failure.code in THROTTLES or failure.status in (429, 503)
 
 
 def is_transient(failure: CallFailed) -> bool:
-    """The call is worth another attempt, by the rules of botocore's standard retry mode."""
+    """True if another attempt may succeed. The rules are those of botocore's standard retry mode."""
     return is_throttle(failure) or failure.code in TRANSIENT or failure.status in (500, 502, 504)
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """The object does not exist any more, or the named version is a delete marker (S3 API: 404, 405)."""
+    """True if the object does not exist any more, or the named version is a delete marker (S3 API: 404, 405)."""
     return failure.code in GONE
 
 
 def doom(failure: CallFailed, bucket: str) -> RunError | None:
-    """The error that ends the run, where every call would fail in the same way; else None."""
+    """Return the error that ends the run, if every further call would fail the same way; else None.
+
+    Examples are expired credentials, a bucket that does not exist, and a wrong region.
+    """
     code = failure.code
     if code in EXPIRED:
         return CredentialsError(f"the credentials have expired ({code}): renew them and run again")
@@ -114,9 +118,10 @@ def doom(failure: CallFailed, bucket: str) -> RunError | None:
 
 
 def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
-    """One sentence that names the thing and the fix.
+    """Describe a failure in one sentence, with the resource and usually a fix.
 
-    thing: such as "the queue URL". allow: the IAM actions that the call needs. absent: the fix for a missing thing.
+    thing: the resource, such as "the queue URL". allow: the IAM actions that the call needs. absent: the fix if the
+    resource does not exist.
     """
     code, action = failure.code, failure.action
     if code in ABSENT:
@@ -135,7 +140,7 @@ def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
 
 
 _LOST = (
-    sdk.ConnectionError,  # base of closed, refused, unreachable, TLS and proxy errors
+    sdk.ConnectionError,  # base class: closed or refused connections, unreachable hosts, TLS, proxies
     sdk.HTTPClientError,
     sdk.IncompleteReadError,
     http.HTTPError,  # botocore does not translate errors while it reads the body of an error answer
@@ -155,7 +160,7 @@ _TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, http.TimeoutError, a
 
 
 def from_client_error(action: str, error: Any) -> CallFailed:
-    """Make a CallFailed of a botocore ClientError, whose `response` holds code, status and headers."""
+    """Convert a botocore ClientError to CallFailed; its `response` has code, status and headers."""
     meta = error.response.get("ResponseMetadata", {})
     fault = error.response.get("Error", {})
     return CallFailed(
@@ -168,9 +173,9 @@ def from_client_error(action: str, error: Any) -> CallFailed:
 
 
 def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
-    """Make an error of ours of an SDK's exception. Errors of ours, and bugs, are returned unchanged.
+    """Convert an SDK's exception to our own error. Our own errors, and bugs, are returned unchanged.
 
-    lost: the other exceptions of the SDK's transport for an incomplete answer. The caller names them, because importing
+    lost: further exception types that mean a lost connection. An engine on aiohttp passes those of aiohttp; importing
     aiohttp here would double the start-up time.
     """
     if isinstance(error, (AuditorError, CallFailed)):
@@ -198,7 +203,7 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
 
 @contextmanager
 def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Run one SDK call; raise its exceptions as errors of ours, from their cause. lost: see translate()."""
+    """Convert the exceptions of the SDK call inside to our own errors. lost: see translate()."""
     try:
         yield
     except Exception as error:

@@ -1,10 +1,10 @@
-"""Let a client that several threads use make its first call alone.
+"""Let the first call of an SDK client end before other threads make calls. This avoids a crash in OpenSSL.
 
-urllib3 reads the trusted certificates into the client's one TLS context for each connection that it opens. When two
-threads do so first at the same moment, they damage OpenSSL's list of certificate stores, and the process dies when the
-context is freed. This is rare, but less so on a small Lambda function, where a thread can lose its CPU at any point.
-Once the certificates were read, reading them again adds nothing to that list.
-OpenSSL: X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
+For each new connection urllib3 loads the trusted certificates into the client's only TLS context. If two threads load
+them for the first time at the same moment, they damage OpenSSL's list of certificate stores, and the process crashes
+when the context is freed. It is rare, but more frequent on a small Lambda function, where a thread can lose its CPU at
+any point. Later loads are safe: they add nothing to that list.
+The reason is that OpenSSL's X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from threading import Lock, get_ident
 from typing import Any, Final
 
 LONGEST: Final = 5.0
-"""Seconds that other threads wait: connecting takes no longer, and the certificates are read right after it."""
+"""Limit in seconds for the wait of other threads. Connecting takes no longer, and the certificates are loaded next."""
 
 
 class FirstCallGate:
-    """Handlers for botocore's events `before-send` and `response-received`, in the thread of the call."""
+    """The handlers of a client for botocore's events `before-send` and `response-received`.
+
+    botocore runs them in the thread of the call.
+    """
 
     def __init__(self, longest: float = LONGEST) -> None:
         self._longest = longest
@@ -26,10 +29,10 @@ class FirstCallGate:
         self._answered = False
 
     def before(self, **_: Any) -> None:
-        """Wait until another thread's first call has ended."""
+        """Wait while another thread makes the first call; after it, never wait."""
         if not self._answered and self._lock.acquire(timeout=self._longest):
             self._caller = get_ident()
-            if self._is_answered():  # while this thread waited
+            if self._is_answered():  # another call ended while this thread waited
                 self._caller = None
                 self._lock.release()
 
@@ -37,7 +40,7 @@ class FirstCallGate:
         return self._answered
 
     def after(self, exception: Exception | None = None, **_: Any) -> None:
-        """Let other calls start. exception: no answer came, so the next call is alone too."""
+        """End the first call. exception: set if no answer came; the next call then counts as the first."""
         if self._caller == get_ident():
             self._caller = None
             self._answered = exception is None
@@ -45,7 +48,7 @@ class FirstCallGate:
 
 
 def first_call_alone(client: Any) -> Any:
-    """Register a gate with the boto3 client, and return the client."""
+    """Register a FirstCallGate with the boto3 client, and return the client."""
     first = FirstCallGate()
     client.meta.events.register("before-send", first.before)
     client.meta.events.register("response-received", first.after)

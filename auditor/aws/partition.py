@@ -7,7 +7,7 @@ from botocore.exceptions import UnknownRegionError
 
 
 def partition_of(region: str | None) -> str:
-    """A region's partition (aws, aws-cn, aws-us-gov ..) by botocore's table; aws for None and for unknown regions."""
+    """Return a region's partition (aws, aws-cn ..) from botocore's table; aws for None and for unknown regions."""
     try:
         return str(botocore.session.Session().get_partition_for_region(region)) if region else "aws"
     except UnknownRegionError:

@@ -1,4 +1,4 @@
-"""Make sessions and clients of the SDK: the one place that sets endpoints, profiles, timeouts and retries."""
+"""Sessions and clients of the SDK. Endpoints, profiles, timeouts and retries are set here."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 
 SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
-"""Every service that the functions use. The deployed package has the SDK's data of no other."""
+"""All AWS services that the functions call. The deployed package contains the SDK's data files of these only."""
 
 
 def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
-    """The endpoint that a user set for a service: flag, AWS_ENDPOINT_URL_X, AWS_ENDPOINT_URL, profile; else None."""
+    """Return the endpoint that the user set for a service; None if there is none.
+
+    The first one counts: endpoint_url (the flag), AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the profile.
+    """
     if endpoint_url:
         return endpoint_url
     if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
@@ -46,11 +49,11 @@ def profile_missing(profile: str | None) -> CredentialsError:
 
 
 def is_web_address(url: str) -> bool:
-    """The text is an http(s) URL with a host, and its port is valid if it has one."""
+    """True if the text is an http(s) URL with a host, and the port, if any, is valid."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # no address within brackets, or a port beyond 65535
+    except ValueError:  # brackets without an IPv6 address, or a port above 65535
         return False
 
 
@@ -63,7 +66,10 @@ def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
 
 
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
-    """The arguments of botocore's Config, for boto3 and aioboto3. attempts: 1 where gather does the retries."""
+    """Return the arguments of botocore's Config, for boto3 and aioboto3.
+
+    attempts: per call, by the SDK; 1 if auditor.s3.calls retries.
+    """
     options: dict[str, Any] = {
         "connect_timeout": connection.connect_timeout,
         "read_timeout": connection.read_timeout,
@@ -79,23 +85,23 @@ def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, An
 
 
 def make_session(profile: str | None, region: str | None) -> boto3.Session:
-    """A boto3 session. Raises CredentialsError for a missing profile, UsageError for unusable files."""
+    """Make a boto3 session. Raises CredentialsError for a missing profile, UsageError for unusable AWS files."""
     core = core_session(profile)
     with _configuration(profile):
         return boto3.Session(botocore_session=core, region_name=region)
 
 
 def core_session(profile: str | None) -> Any:
-    """A botocore session, for callers that need no client. Raises as make_session()."""
+    """Make a botocore session, for callers that need no client. Raises the same errors as make_session()."""
     with _configuration(profile):
         core = with_shared_models(botocore.session.Session(profile=profile))
-        core.get_scoped_config()  # raises for a missing profile now, not at the first setting
+        core.get_scoped_config()  # raises for a missing profile now, instead of at the first use
         return core
 
 
 @contextmanager
 def _configuration(profile: str | None) -> Iterator[None]:
-    """Raise errors of ours for problems with the user's AWS files."""
+    """Convert the SDK's exceptions about the user's AWS files to our own errors."""
     try:
         yield
     except sdk.ProfileNotFound as error:
@@ -105,7 +111,10 @@ def _configuration(profile: str | None) -> Iterator[None]:
 
 
 def with_shared_models(core: Any) -> Any:
-    """Let the botocore session share the service models of this process: a client then costs a fifth. Returns it."""
+    """Let the botocore session share its service models with other sessions of this process, and return it.
+
+    Making a client then takes a fifth of the time. The session also gets our faster date parser.
+    """
     loader = _loader(core.get_config_variable("data_path"))
     loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # boto3 appends its path for each session
     core.register_component("data_loader", loader)
@@ -114,7 +123,7 @@ def with_shared_models(core: Any) -> Any:
 
 
 def parse_date(value: Any) -> datetime:
-    """Parse a date of an answer, for botocore. Its own parser knows every form, but takes up to 7 % of a call's CPU."""
+    """Parse a date of an answer, for botocore. Its own parser takes up to 7 % of a call's CPU; it is the fallback."""
     try:
         return any_date(value)
     except (TypeError, ValueError):
@@ -127,7 +136,7 @@ def _loader(data_path: str | None) -> Any:
 
 
 def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:
-    """A boto3 client with its own session. It is thread-safe; making it blocks, because it reads files."""
+    """Make a boto3 client with its own session. The client is thread-safe. Making it blocks: it reads files."""
     session = make_session(connection.profile, connection.region)
     region = connection.region or session.region_name or "us-east-1"
     config = Config(**client_options(connection, attempts=attempts))
@@ -135,7 +144,7 @@ def make_client(service: str, connection: Connection, *, endpoint_url: str | Non
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
-    """A client of the session, whose first call is alone. Raises UsageError for settings that the SDK refuses."""
+    """Make a client of the session, with a FirstCallGate. Raises UsageError for settings that the SDK refuses."""
     try:
         return first_call_alone(session.client(service, **options))
     except sdk.NoRegionError as error:
@@ -145,9 +154,10 @@ def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
 
 
 def without_redirects(client: Any) -> Any:
-    """Keep the client from asking for the bucket's region and sending a call again, and return the client.
+    """Turn off the client's redirection to the bucket's region, and return the client.
 
-    botocore does so for S3 only, but after every HEAD that ends in 400, as it does for each object under SSE-C.
+    botocore would ask for the region and repeat the call after every HEAD with status 400, and so for each object under
+    SSE-C.
     """
     client.meta.events.register("before-call.s3", _redirected)
     return client

@@ -1,4 +1,4 @@
-"""Signature Version 4 for S3's requests without a body. The costly parts are computed once a day.
+"""Sign S3 requests without a body with AWS Signature Version 4. The costly parts are computed once a day.
 
 Source: Amazon S3 API reference, "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)".
 """
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from _hashlib import HASH
 
 EMPTY_BODY: Final = sha256(b"").hexdigest()
-"""The payload hash of every request that the auditor signs."""
+"""The payload hash of every request that we sign; none has a body."""
 
 UNSIGNED: Final = frozenset({"expect", "transfer-encoding", "user-agent", "x-amzn-trace-id"})
-"""Headers that are sent unsigned, because a proxy may change them. The SDKs leave out the same."""
+"""Headers that the signature does not cover, because a proxy may change them. The SDKs leave out the same ones."""
 
 _OURS: Final = frozenset({"host", "authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"})
 _MOST_PREPARED: Final = 64
@@ -30,11 +30,11 @@ _NAME: Final = re.compile(r"[a-z0-9-]+").fullmatch
 _VALUE: Final = re.compile(r"[\t -~]*").fullmatch
 
 Pairs = tuple[tuple[str, str], ...]
-"""Header names, lower-case, sorted, each once, and their values."""
+"""Headers as pairs of name and value. The names are lower-case, sorted and unique."""
 
 
 class UnsignableError(ValueError):
-    """No request can carry this key, query or header. The text says why, without the value."""
+    """An object key, query or header that no HTTP request can contain. The message gives the reason, not the value."""
 
 
 class Credentials(NamedTuple):
@@ -49,14 +49,14 @@ class Credentials(NamedTuple):
 
 
 def encode_key(key: str) -> str:
-    """Encode a key for a path: everything but `A-Za-z0-9-._~/` is percent-encoded once, nothing is normalised."""
+    """Encode an object key for a path. All but `A-Za-z0-9-._~/` is percent-encoded once; nothing is normalised."""
     return key if _PLAIN_KEY(key) else _encoded(key, "/")
 
 
 def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
-    """The canonical query string, to be sent as it is: encoded, then sorted; a name without a value ends in `=`.
+    """Return the canonical query string, to sign and to send. A name without a value ends in `=`.
 
-    pairs: names and values, not encoded, in any order.
+    pairs: names and values, not encoded, in any order. They are encoded first, then sorted.
     """
     return "&".join([f"{name}={value}" for name, value in sorted([(_encoded(n), _encoded(v)) for n, v in pairs])])
 
@@ -69,9 +69,9 @@ def _encoded(text: str, safe: str = "") -> str:
 
 
 class _KeyedHash(NamedTuple):
-    """An HMAC with SHA-256 (RFC 2104) that has absorbed its key. Each text continues copies of the two hashes.
+    """An HMAC-SHA256 (RFC 2104) with its key already hashed. hexdigest() continues from copies of the two hashes.
 
-    The standard library's hmac does this in Python, for twice the CPU.
+    The standard library's HMAC class does the same with twice the CPU.
     """
 
     inner: HASH
@@ -79,7 +79,7 @@ class _KeyedHash(NamedTuple):
 
     @classmethod
     def of(cls, key: bytes) -> _KeyedHash:
-        """key: at most 64 bytes, the block of SHA-256."""
+        """Make it for a key of at most 64 bytes, which is the block size of SHA-256."""
         block = key.ljust(64, b"\0")
         return cls(sha256(bytes(byte ^ 0x36 for byte in block)), sha256(bytes(byte ^ 0x5C for byte in block)))
 
@@ -92,21 +92,21 @@ class _KeyedHash(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The parts of a signature that all requests of a day share, if only method, path, query and second differ."""
+    """The parts of signed requests that stay the same for a day, if only method, path, query and time differ."""
 
     before: str
-    """The canonical request before the time."""
+    """The canonical request before the time: from the first header to `x-amz-date:`."""
     after: str
     """The canonical request after the time."""
     keyed: _KeyedHash
     authorization: str
-    """The header up to the signature."""
+    """The Authorization header up to the signature."""
     headers: Pairs
-    """All headers to send but the time and the authorization."""
+    """All headers to send, except x-amz-date and authorization."""
 
 
 class Signer:
-    """Signs the requests of one region and service. It is not thread-safe."""
+    """A signer of requests to one region and service. It is not thread-safe."""
 
     def __init__(self, region: str, service: str = "s3") -> None:
         self._region = region
@@ -127,10 +127,10 @@ class Signer:
         headers: Pairs,
         now: float,
     ) -> Pairs:
-        """All headers to send, host and authorization included. Raises UnsignableError.
+        """Sign a request; return all headers to send, with Host and Authorization. Raises UnsignableError.
 
-        path, query: as sent, `/` and encode_key(), encode_query(). headers: the request's own, lower-case names in
-        order; headers of UNSIGNED are sent unsigned. host: as the Host header has it. now: seconds since the epoch, by
+        path, query: as sent, made with encode_key() and encode_query(). headers: the request's own headers, sorted;
+        those in UNSIGNED are sent but not signed. host: the value of the Host header. now: seconds since the epoch, by
         the server's clock.
         """
         second = int(now)
@@ -177,7 +177,7 @@ class Signer:
         return prepared
 
     def _key(self, secret: str) -> _KeyedHash:
-        """The day's signing key. The keys of other credentials, and of the day before, are dropped."""
+        """Return the day's signing key for a secret access key, and cache it; the cache keeps only the last one."""
         found = self._keyed.get(secret)
         if found is None:
             key = f"AWS4{secret}".encode()
@@ -203,7 +203,7 @@ def check_credentials(credentials: Credentials) -> None:
     _check_value("x-amz-security-token", credentials.token or "")
     try:
         credentials.secret_key.encode()
-    except UnicodeEncodeError:  # without its cause, which quotes the secret
+    except UnicodeEncodeError:  # "from None", because the cause quotes the secret
         raise UnsignableError("the secret key is no UTF-8") from None
 
 

@@ -1,4 +1,4 @@
-"""The SQS queue between audit and worker: calls in batches, failures in plain sentences."""
+"""The SQS queue between audit and worker. Calls are batched; errors name the queue and the fix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 BATCH: Final = 10
 BATCH_BYTES: Final = 256 * 1024
 MAX_DELAY: Final = 900
-"""The limit of DelaySeconds."""
+"""SQS's limit of DelaySeconds."""
 THREADS: Final = 8
 
 _REGION: Final = re.compile(r"[a-z]{2,3}(-[a-z]+)+-[0-9]+\Z")
@@ -31,7 +31,7 @@ _SERVICE: Final = frozenset({"sqs", "sqs-fips", "queue"})
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. delay: seconds until a worker can receive it. attributes: its message attributes."""
+    """A message to send. delay: seconds until a worker can receive it. attributes: SQS message attributes, as text."""
 
     body: str
     delay: int = 0
@@ -39,7 +39,7 @@ class Outgoing:
 
     @property
     def size(self) -> int:
-        """Size in bytes as SQS counts it: the body, and each attribute's name, type and value."""
+        """Return the bytes as SQS counts them: the body, and each attribute's name, type and value."""
         return len(self.body.encode()) + sum(
             len(name.encode()) + len(value.encode()) + len("String") for name, value in self.attributes.items()
         )
@@ -47,7 +47,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEntry:
-    """A batch's entry that SQS refused. sender_fault: the entry itself is wrong, so sending it again is useless."""
+    """A message that SQS refused. sender_fault: True if the message is invalid, so that SQS would refuse it again."""
 
     entry: Outgoing
     code: str
@@ -56,7 +56,10 @@ class RefusedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A received message. receipt: the handle that deletes it. receive_count: receives so far, this one included."""
+    """A received message.
+
+    receipt: the handle with which it is deleted. receive_count: number of times it was received, this time included.
+    """
 
     id: str
     receipt: str
@@ -65,10 +68,10 @@ class Received:
 
 
 class Queue(Protocol):
-    """A queue of messages. Every method raises QueueError when the queue cannot be used."""
+    """A queue of messages. Every method raises QueueError if the queue cannot be used."""
 
     async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
-        """Send all entries in as few calls as the limits allow; return the refused ones."""
+        """Send all messages in batches as large as the limits allow; return the refused ones."""
         ...
 
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
@@ -78,11 +81,11 @@ class Queue(Protocol):
     async def delete(self, receipts: Sequence[str]) -> None: ...
 
     async def hide(self, receipt: str, seconds: int) -> None:
-        """Hide a received message for so many seconds from now; then it can be received again."""
+        """Hide a received message for this many seconds from now; then it can be received again."""
         ...
 
     async def dead_letter_queue(self) -> Queue | None:
-        """The queue that the redrive policy names; None without one or without the permission."""
+        """Return the queue that the redrive policy names; None if there is none, or if we may not read the policy."""
         ...
 
 
@@ -135,14 +138,14 @@ class SqsQueue:
             entries = [{"Id": str(index), "ReceiptHandle": receipt} for index, receipt in enumerate(part)]
             answer = await self._call("DeleteMessageBatch", Entries=entries)
             if failed := answer.get("Failed"):
-                # The messages are received once more. Their digests are known by then.
+                # A worker receives the messages again. Their digests are in the ledger then.
                 log.warning("%d messages could not be deleted: %s", len(failed), failed[0].get("Code"))
 
     async def hide(self, receipt: str, seconds: int) -> None:
         await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
     def beside(self, arn: str) -> SqsQueue:
-        """The queue of an ARN in the same account and region: an event names its queue by ARN only."""
+        """Return the queue of an ARN in the same account and region. An event names its queue by ARN, not by URL."""
         name = arn.rpartition(":")[2]
         return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client) if name else self
 
@@ -179,14 +182,14 @@ class SqsQueue:
 async def open_queue(
     url: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> AsyncIterator[SqsQueue]:
-    """The queue of a URL, at the URL's own host and in its own region.
+    """Open the queue of a URL, at the URL's own host and in its own region.
 
-    For a host of AWS, AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL name another endpoint.
+    If the host is one of AWS, endpoint_url, AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL may replace it.
     """
     host, own_region = _parse(url)
     endpoint = endpoint_url
     if endpoint is None and own_region is not None:
-        endpoint = await asyncio.to_thread(custom_endpoint, "sqs", None, profile)  # it reads files
+        endpoint = await asyncio.to_thread(custom_endpoint, "sqs", None, profile)  # custom_endpoint reads files
     if endpoint is None and (own_region is None or "vpce" in host):
         parts = urlsplit(url)
         endpoint = f"{parts.scheme}://{parts.netloc}"
@@ -202,7 +205,7 @@ async def open_queue(
 
 
 def batches(entries: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Split entries, in order, into batches of at most ten and 256 KiB; a larger entry goes alone."""
+    """Split messages, in order, into batches of at most ten and 256 KiB. A larger message gets its own batch."""
     part: list[Outgoing] = []
     size = 0
     for entry in entries:
@@ -227,7 +230,7 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
 
 
 def _parse(url: str) -> tuple[str, str | None]:
-    """Host, and the region where AWS's SQS has that host. Raises UsageError for a text that is no queue's URL."""
+    """Return the host, and its region if it is AWS's. Raises UsageError for other text than a standard queue's URL."""
     parts = urlsplit(url if is_web_address(url) else "")
     if not parts.hostname or not parts.path.strip("/"):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The IAM actions that each API call of the auditor needs."""
+"""The IAM actions that the auditor's API calls need."""
 
 from __future__ import annotations
 
@@ -15,43 +15,44 @@ BUCKET_CALLS: Final = {
     "GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "GetBucketRequestPayment": "s3:GetBucketRequestPayment",
 }
-"""Calls on the bucket itself, by API name (Service Authorization Reference, Amazon S3)."""
+"""By API name: the IAM actions for calls on the bucket itself (Service Authorization Reference, Amazon S3)."""
 
 ACCOUNT_CALLS: Final = {
     "ListBuckets": "s3:ListAllMyBuckets",
     "GetPublicAccessBlock (account)": "s3:GetAccountPublicAccessBlock",
 }
-"""Calls without a bucket. GetCallerIdentity needs no permission."""
+"""By API name: the IAM actions for calls without a bucket. GetCallerIdentity needs none."""
 
+# False: the action for current objects. True: the action for object versions.
 LISTING_CALLS: Final = {False: "s3:ListBucket", True: "s3:ListBucketVersions"}
 ACL_CALLS: Final = {False: "s3:GetObjectAcl", True: "s3:GetObjectVersionAcl"}
 READ_CALLS: Final = {False: "s3:GetObject", True: "s3:GetObjectVersion"}
 STORE_WRITES: Final = ("s3:DeleteObject", "s3:PutObject")
 STORE_READS: Final = ("s3:GetObject",)
 REPORT_CALLS: Final = ("s3:GetObject", "s3:PutObject")
-"""Calls on the report of a verification, which is never deleted."""
+"""Actions on the reports of verifications. These are never deleted."""
 
 STORE_OBJECT_CALLS: Final = (*STORE_WRITES, *STORE_READS)
-"""Calls on the run folders. At level exposure the role may only write; the reports bucket's policy lets it read."""
+"""Actions on the run folders. At level exposure the role may only write; the reports bucket's policy allows reading."""
 
 LEDGER_READS: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query")
 LEDGER_WRITES: Final = ("dynamodb:UpdateItem",)
 LEDGER_SCANS: Final = ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan")
-"""Calls to read all keys of a bucket. `verify` makes them, and needs no BatchGetItem."""
+"""Actions with which `verify` reads the ledger's records of a bucket; it needs no BatchGetItem."""
 
 QUEUE_CALLS: Final = {
     "SendMessageBatch": "sqs:SendMessage",
     "ChangeMessageVisibility": "sqs:ChangeMessageVisibility",
 }
-"""Calls of a function on its queues, by API name. A batch needs the permission of the single call."""
+"""By API name: the IAM actions for a function's calls on its queues. A batch needs the action of the single call."""
 
 ALERT_CALLS: Final = {"Publish": "sns:Publish"}
 HAND_OVER_CALLS: Final = {"Invoke": "lambda:InvokeFunction"}
 POLLING: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
-"""Calls of Lambda with the function's role, to receive messages (Lambda developer guide, "Using Lambda with SQS")."""
+"""Actions of Lambda with the function's role, to receive messages (Lambda developer guide, "Using Lambda with SQS")."""
 
 ON_FAILURE: Final = ("sqs:SendMessage",)
-"""Calls of Lambda with the function's role, to store an asynchronous event that failed."""
+"""Actions of Lambda with the function's role, to queue an asynchronous event that failed."""
 
 LOGGING: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 
@@ -63,12 +64,12 @@ NETWORK: Final = (
     "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
 )
-"""Calls of Lambda for a function in a VPC (Lambda developer guide, "Giving Lambda functions access to a VPC")."""
+"""Actions of Lambda for a function in a VPC (Lambda developer guide, "Giving Lambda functions access to a VPC")."""
 
 REPORTS_KEY_WRITES: Final = ("kms:GenerateDataKey",)
 REPORTS_KEY_READS: Final = ("kms:Decrypt",)
 REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)
-"""Calls of S3 for us on the KMS key of the reports bucket; at level exposure see STORE_OBJECT_CALLS."""
+"""Actions of S3, with our role, on the KMS key of the reports bucket. At level exposure the role may only write."""
 
 AUDITED_KEYS: Final = ("kms:Decrypt",)
-"""Calls of S3 for us on the KMS keys of the audited objects, if the worker may read them."""
+"""Actions of S3, with our role, on the KMS keys of the audited objects, if they are to be hashed."""

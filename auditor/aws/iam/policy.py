@@ -1,4 +1,4 @@
-"""The least IAM policy for an audit: the actions that allow the calls of a run, and nothing else."""
+"""Write the smallest IAM policy for an audit: it allows the calls of a run, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from auditor.model.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The reads of a run, and its resources beside the targets."""
+    """The reads of a run, and the resources that it uses beside its targets."""
 
     acl: bool
     """Read the ACL of each object."""
     head: bool
     """Read the HEAD of each object."""
     hash: bool = False
-    """Read the bodies too."""
+    """Read the bodies of the objects."""
     out: str = ""
-    """A directory or `s3://BUCKET[/PREFIX]`."""
+    """The place of the run folders: a directory or `s3://BUCKET[/PREFIX]`."""
     manifests: str | None = None
-    """As out."""
+    """The place of the batch manifests, in the same form as `out`."""
     queue: str | None = None
     """An SQS URL."""
     ledger: str | None = None
     """`sqlite:PATH` or `dynamodb:TABLE`."""
     audited_keys: Sequence[str] = ()
-    """ARNs of the KMS keys of the objects to hash."""
+    """ARNs of the KMS keys that encrypt the objects to hash."""
     reports_key: str | None = None
-    """ARN of the KMS key of the bucket in out."""
+    """ARN of the KMS key of the bucket in `out`."""
 
 
 def audit_policy(targets: Sequence[Target], access: Access, partition: str) -> dict[str, Any]:
-    """An IAM policy document that allows an audit of the targets and nothing else."""
+    """Return an IAM policy document that allows an audit of the targets and nothing else."""
     arns = Arns(partition)
     return document(
         statement("Account", ACCOUNT_CALLS.values(), ["*"]),
@@ -78,13 +78,13 @@ def object_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
 
 
 def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None]) -> list[dict[str, Any]]:
-    """The statement on KMS keys; none without keys. None is no key."""
+    """Return the statement on KMS keys; no statement if there are no keys. Each None in keys is skipped."""
     found = [key for key in keys if key]
     return [statement(sid, actions, found)] if found else []
 
 
 def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
-    """The statements on `s3://BUCKET[/PREFIX]`, and on the listing of the bucket; none for a directory."""
+    """Return the statements on `s3://BUCKET[/PREFIX]` and on the listing of the bucket; none for a directory."""
     if not out.startswith("s3://"):
         return []
     bucket, _, prefix = out.removeprefix("s3://").partition("/")
@@ -96,7 +96,7 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
 
 
 def table_of(ledger: str | None) -> str | None:
-    """The DynamoDB table of a ledger's URI, its name or ARN; None for another kind of ledger."""
+    """Return the table's name or ARN from a DynamoDB ledger's URI; None for another ledger."""
     return ledger.partition(":")[2] if ledger and ledger.startswith("dynamodb:") else None
 
 

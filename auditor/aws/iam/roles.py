@@ -1,4 +1,4 @@
-"""The policies of the deployed functions' roles, statement for statement as in the template."""
+"""Write the policies of the deployed functions' roles. Their statements equal those of the deployment template."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from auditor.errors import UsageError
 from auditor.model.target import Target
 
 SERVICE: Final = "s3-auditor"
-"""The prefix of the names of the stack and its resources; `-STAGE` follows."""
+"""The first part of the names of the stack and its resources; `-STAGE` is the second."""
 STAGE: Final = "prod"
 LEVEL: Final = "metadata"
 """The default stage and level of a deployment."""
@@ -35,26 +35,29 @@ class Deployment:
 
     stage: str = STAGE
     level: str | None = None
-    """None for LEVEL."""
+    """exposure, metadata or fixity; None for LEVEL."""
     out: str = ""
-    """`s3://BUCKET[/PREFIX]` of the reports."""
+    """The place of the reports: `s3://BUCKET[/PREFIX]`."""
     ledger: str | None = None
     """`dynamodb:TABLE`."""
     topic: str | None = None
-    """The ARN of the alerts' topic; None for the stack's own."""
+    """The ARN of the SNS topic for alerts; None for the stack's own topic."""
     audited_keys: Sequence[str] = ()
     """ARNs of the KMS keys of the audited objects."""
     reports_key: str | None = None
     """ARN of the KMS key of the reports bucket."""
     in_vpc: bool = False
-    """The functions run in a VPC."""
+    """True if the functions run in a VPC."""
 
     def named(self, thing: str) -> str:
         return f"{SERVICE}-{self.stage}-{thing}"
 
 
 def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """The policy of the audit function's role. Raises UsageError if the reports bucket or the ledger is missing."""
+    """Return the policy of the audit function's role.
+
+    Raises UsageError if the reports bucket, or the ledger that the level needs, is missing.
+    """
     arns, level = Arns(partition), deployment.level or LEVEL
     run_folders = actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS
     return document(
@@ -78,7 +81,10 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
 
 
 def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """The policy of the hashing worker's role. Raises UsageError if the worker or a resource is missing."""
+    """Return the policy of the hashing worker's role.
+
+    Raises UsageError if the level has no worker, or if the ledger is missing.
+    """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"there is no hashing worker at level {deployment.level}: use --level fixity")
     arns = Arns(partition)
@@ -96,7 +102,10 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
 
 
 def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """The policy of the verify function's role. Raises UsageError if the function or a resource is missing."""
+    """Return the policy of the verify function's role.
+
+    Raises UsageError if the level verifies nothing, or if the reports bucket or the ledger is missing.
+    """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"nothing is verified at level {deployment.level}: use --level fixity")
     arns = Arns(partition)
@@ -112,7 +121,7 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """The statements for a function that hands over to itself: its alerts, its invocation, its failures."""
+    """Return the statements of a function that invokes itself: to send alerts, to hand over, to queue failed events."""
     return [
         statement(
             "Alerts",
@@ -129,7 +138,7 @@ def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[
 
 
 def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Deny reading and decrypting objects, even where another policy allows it."""
+    """Return the statements that deny reading and decrypting objects, even if another policy allows it."""
     contents = sorted({arns.objects(target.bucket) for target in targets})
     nothing: Statement = {"Sid": "NoDecryption", "Effect": "Deny", "Action": ["kms:Decrypt"]}
     key = deployment.reports_key
@@ -140,7 +149,11 @@ def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> l
 
 
 def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
-    """calls: on the reports. If they do not read, the policies of the bucket and of its key allow reading."""
+    """Return the statements on the reports bucket and its KMS key.
+
+    calls: the actions on the reports. If they include no reading, the key's statement allows no decryption either; the
+    policies of the bucket and of the key then allow both.
+    """
     if not deployment.out.startswith("s3://"):
         raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
     on_key = actions.REPORTS_KEY if {*actions.STORE_READS} <= {*calls} else actions.REPORTS_KEY_WRITES
@@ -164,7 +177,7 @@ def _ledger(deployment: Deployment, actions: Sequence[str], arns: Arns) -> State
 
 
 def _lambda(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """The statements for the calls that Lambda itself makes with the function's role."""
+    """Return the statements for the calls that Lambda itself makes with the function's role."""
     group = arns.anywhere("logs", f"log-group:/aws/lambda/{deployment.named(function)}:*")
     network = [statement("Network", actions.NETWORK, ["*"])] if deployment.in_vpc else []
     return [statement("Logs", actions.LOGGING, [group]), *network]
