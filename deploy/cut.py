@@ -37,6 +37,8 @@ def installed_files(folder: Path, services: Collection[str], architecture: str) 
         name = path.relative_to(folder).as_posix()
         if path.is_file() and is_needed(PurePosixPath(name), services):
             content = path.read_bytes()
+            if path.name == "METADATA":
+                content = content.partition(b"\n\n")[0] + b"\n"  # without the description, a page of prose
             files[name] = slim(name, content, architecture) if is_native(name) else content
     return files
 
