@@ -9,9 +9,9 @@ from auditor.aio.loop import wake
 
 
 class Buffers:
-    """At most `most` buffers of one size, made at their first use and used again and again.
+    """A pool of at most `most` buffers of one size. A buffer is made at its first use, and used again.
 
-    One caller at a time takes, on the event loop; any thread gives back.
+    One caller at a time takes buffers, on the event loop. Any thread may give them back.
     """
 
     def __init__(self, size: int, most: int) -> None:
@@ -23,13 +23,15 @@ class Buffers:
         self._waiting: asyncio.Future[None] | None = None
 
     async def take(self) -> bytearray:
-        """A free buffer. While all are in use, wait until half of them are free: that wakes the loop half as often."""
+        """Return a free buffer. If all are in use, wait until half of them are free: to wait for one would wake the
+        loop twice as often.
+        """
         if not self._free and self._left:
             self._left -= 1
             return bytearray(self._size)
         if not self._free:
             self._waiting = waiting = self._loop.create_future()
-            if len(self._free) < self._enough:  # no thread gave back before it could see the waiter
+            if len(self._free) < self._enough:  # else a thread gave buffers back before it could see the waiter
                 await waiting
             self._waiting = None
         return self._free.pop()
@@ -42,9 +44,10 @@ class Buffers:
 
 
 class BlockMemory:
-    """Memory of several blocks. A block gets all its buffers together, in the order of the requests.
+    """A pool of buffers that several blocks share. A block gets all its buffers at once; blocks are served first come,
+    first served.
 
-    Any thread gives back, buffer by buffer; all other methods belong to the event loop.
+    Any thread may give buffers back, one by one. All other methods belong to the event loop.
     """
 
     def __init__(self) -> None:
@@ -57,30 +60,33 @@ class BlockMemory:
         self._loop = asyncio.get_running_loop()
 
     def change(self, size: int, buffer: int) -> None:
-        """Lend `size` bytes in all from now on, in buffers of `buffer` bytes."""
+        """Lend at most `size` bytes from now on, in buffers of `buffer` bytes."""
         if buffer != self._buffer:
             self._free.clear()
         self._size, self._buffer = size, buffer
         self._settle()
 
     def ask(self, size: int) -> asyncio.Future[None]:
-        """Done when a block of `size` bytes may take its buffers. A larger block waits until it is alone."""
+        """Return a future that is done when a block of `size` bytes may take its buffers. A block larger than the pool
+        waits until it is alone.
+        """
         granted: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((size, granted))
         self._settle()
         return granted
 
     def take(self) -> bytearray:
-        """A buffer of a granted block."""
+        """Return a buffer for a block whose future is done."""
         return self._free.pop() if self._free else bytearray(self._buffer)
 
     def give(self, buffer: bytearray, size: int) -> None:
-        """Return a buffer. size: granted bytes that it held."""
+        """Give back a buffer. size: number of the block's bytes that it held."""
         self._returned.append((buffer, size))
         if self._waiting:
             self._loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
+        """Take in the buffers that were given back, and serve the waiting blocks that now fit."""
         while self._returned:
             buffer, size = self._returned.popleft()
             self._granted -= size

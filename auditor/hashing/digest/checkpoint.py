@@ -1,7 +1,7 @@
-"""The checkpoint of one object: how far its hashing is, as a JSON object that another process continues.
+"""The checkpoint of one object: the progress of its hashing, as a JSON object from which another process continues.
 
-The seal detects accidents, such as lost bytes and mixed-up fields. It is no signature, which would add nothing: a
-writer of checkpoints in the ledger can write digests there as well.
+The seal detects accidents, such as lost bytes and mixed-up fields. It is not a signature. A signature would add
+nothing, because a writer of checkpoints in the ledger can write digests there as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEX: Final = re.compile(r"[0-9a-f]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The object version and the algorithms that a checkpoint belongs to; it is refused for any others."""
+    """The object version and the algorithms that a checkpoint belongs to. A checkpoint of any others is refused."""
 
     bucket: str
     version: ObjectVersion
@@ -37,6 +37,7 @@ class Binding:
 
 
 def _digests(value: object) -> dict[str, str]:
+    """Return the digests or states by algorithm. Raise JsonError if one has not the form of its algorithm."""
     for algorithm, state in as_object(value).items():
         if algorithm not in STATE_DIGITS:
             raise JsonError("names an algorithm that is not known")
@@ -47,9 +48,10 @@ def _digests(value: object) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashProgress:
-    """bytes: hashed so far. bytes_read: the same with those of cut and repeated reads.
+    """The progress of the hashing of one object.
 
-    states: hex by algorithm. stored: checksums of S3, for the comparison at the end.
+    bytes: number of bytes hashed so far. bytes_read: number of bytes read, those of cut and repeated reads included.
+    states: hex by algorithm. stored: S3's checksums, to be compared at the end.
     """
 
     bytes: Size
@@ -59,13 +61,13 @@ class HashProgress:
 
 
 def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
-    """The checkpoint as a JSON object."""
+    """Return the checkpoint as a JSON object with its seal."""
     document = {"v": VERSION, **binding.fields(), **plain(progress)}
     return {**document, "seal": _seal(document)}
 
 
 def opened(document: object, binding: Binding) -> HashProgress:
-    """Read a checkpoint of this binding. Raises CheckpointError, which never quotes the document."""
+    """Read a checkpoint of this binding. Raise CheckpointError, which never quotes the document."""
     bound = binding.fields()
     if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__slots__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")
@@ -91,5 +93,6 @@ def opened(document: object, binding: Binding) -> HashProgress:
 
 
 def _seal(document: Mapping[str, Any]) -> str:
+    """Return the hash of all other fields of a checkpoint."""
     text = json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""All wanted digests of one object, computed in one pass over its bytes."""
+"""All wanted digests of one object, computed while its bytes are read once."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from auditor.model.digest import SIZES
 
 CRC64NVME: Final = "crc64nvme"
 STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ("sha256", "sha1", "md5", CRC64NVME)}
-"""Hex digits of each algorithm's state, and of its digest."""
+"""Number of hex digits of each algorithm's state, and of its digest."""
 _Checksum = Callable[[memoryview, int], int]
 
 
 class Digest(Protocol):
-    """A digest under way: of hashlib, of resumable.py, or a CRC."""
+    """A digest of the bytes so far: hashlib's, one of resumable.py, or a CRC."""
 
     def update(self, data: memoryview, /) -> None: ...
     def hexdigest(self) -> str: ...
 
 
 class StatefulDigest(Digest, Protocol):
+    """A digest that another process can continue."""
+
     def state(self) -> str:
-        """The state in hex, from which another process continues."""
+        """Return the state in hex, from which another process continues."""
         ...
 
 
 class Crc64:
-    """CRC-64/NVME; its value is its state."""
+    """A CRC-64/NVME checksum. Its value is its state."""
 
     __slots__ = ("_checksum", "_value")
 
@@ -51,7 +53,7 @@ class Crc64:
 
 
 class Digester:
-    """Gives every algorithm the same bytes. count: bytes so far. names: the algorithms, each once."""
+    """A set of digests of the same bytes. count: number of bytes so far. names: the algorithms, each once."""
 
     __slots__ = ("_digests", "count")
 
@@ -73,7 +75,7 @@ class Digester:
 
 
 class ResumableDigester(Digester):
-    """A Digester that tells its states after any multiple of resumable.BLOCK bytes."""
+    """A digester that has states after each multiple of resumable.BLOCK bytes."""
 
     __slots__ = ("_stateful",)
 
@@ -86,16 +88,16 @@ class ResumableDigester(Digester):
 
 
 def make_digester(algorithms: Iterable[str]) -> Digester:
-    """A digester on hashlib. Raises UsageError for crc64nvme without awscrt."""
+    """Return a digester that uses hashlib. Raise UsageError for crc64nvme if awscrt is missing."""
     return Digester({name: _plain(name) for name in algorithms})
 
 
 def make_resumable(
     algorithms: Sequence[str], states: Mapping[str, str] | None = None, count: int = 0
 ) -> ResumableDigester | None:
-    """A digester with states; None where resumable.refusal() has a reason.
+    """Return a digester with states; None if resumable.refusal() has a reason.
 
-    states: hex by algorithm, validated by checkpoint.py, after `count` bytes; None: from the start.
+    states: hex by algorithm after `count` bytes, validated by checkpoint.py; None: begin at the start.
     """
     if resumable.refusal() is not None:
         return None
@@ -110,7 +112,7 @@ def make_resumable(
 
 
 def has_crc64nvme() -> bool:
-    """Return whether awscrt is there to compute it."""
+    """True if crc64nvme can be computed: awscrt is installed."""
     try:
         _crc64nvme()
     except UsageError:
@@ -121,7 +123,7 @@ def has_crc64nvme() -> bool:
 def _plain(name: str) -> Digest:
     if name == CRC64NVME:
         return Crc64()
-    # The digests prove fixity, not security: FIPS builds allow sha1 and md5 for that use only.
+    # The digests show that bytes are unchanged; no security depends on them. FIPS builds allow sha1 and md5 only so.
     return hashlib.new(name, usedforsecurity=False)
 
 

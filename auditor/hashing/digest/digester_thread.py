@@ -15,7 +15,7 @@ from auditor.hashing.digest.digester import Digester
 P = ParamSpec("P")
 T = TypeVar("T")
 INLINE: Final = 256 * 1024
-"""Bytes of an object up to which the event loop hashes it: handing it to a thread would cost more."""
+"""Bytes of an object up to which the event loop hashes it, because handing it to a thread would cost more."""
 
 
 class InlineExecutor(Executor):
@@ -31,9 +31,9 @@ class InlineExecutor(Executor):
 
 
 class DigestThread:
-    """Gives buffers to a digester one after the other, never two at the same time.
+    """A thread that gives buffers to a digester, one after the other.
 
-    executor: lends one thread until `abandon`, for waking a thread for each buffer would cost more CPU. None or
+    executor: lends one thread until abandon(); to wake a thread for each buffer would cost more CPU. None or
     InlineExecutor: put() hashes on the event loop.
     """
 
@@ -47,9 +47,9 @@ class DigestThread:
         self._error: Exception | None = None
 
     def put(self, view: memoryview, hashed: Callable[[], object]) -> None:
-        """Hash the view after all earlier ones; raises the error of an earlier one.
+        """Hash the view after all earlier ones. Raise the error of an earlier one.
 
-        hashed: called in the thread when the view's memory is free again.
+        hashed: called in the thread when the view's memory may be used again.
         """
         if self._error is not None:
             raise self._error
@@ -63,7 +63,7 @@ class DigestThread:
             self._executor.submit(self._work)
 
     async def empty(self) -> None:
-        """Wait until every buffer is hashed; raises the first error of the hashing."""
+        """Wait until every buffer is hashed. Raise the first error of the hashing."""
         if self._begun:
             empty: asyncio.Future[None] = self._loop.create_future()
             self._queue.put((None, partial(self._loop.call_soon_threadsafe, wake, empty)))
@@ -72,12 +72,12 @@ class DigestThread:
             raise self._error
 
     def abandon(self) -> None:
-        """Drop the waiting buffers and free the thread after the buffer in hand."""
+        """Drop the waiting buffers, and free the thread after the buffer that it is hashing."""
         self._abandoned = True
         self._queue.put(None)
 
     def _work(self) -> None:
-        """In the thread: hash until `abandon`."""
+        """Hash buffers in the thread until abandon()."""
         while (item := self._queue.get()) is not None and not self._abandoned:
             view, done = item
             if view is not None and self._error is None:

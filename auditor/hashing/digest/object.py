@@ -1,4 +1,6 @@
-"""Hash one object, or many at the same time: stream the listed version, and keep only a few buffers of it in memory."""
+"""Hash one object, or many at the same time. The bytes of the listed version are streamed: only a few buffers are in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines.base import Engine
 
 THREADS: Final = 64
-"""Large objects that are hashed at the same time at most; a thread that waits for bytes costs nothing."""
+"""Number of threads that hash, one for each large object. A thread that waits for bytes costs nothing."""
 DEFAULT: Final = HashOptions()
 
 
@@ -35,8 +37,8 @@ async def hash_object(
 ) -> Result:
     """Read the object once and compute its digest by every algorithm.
 
-    A failure of this object is a value. Raises CredentialsError and UsageError, which every object would meet, and the
-    error of `options.save`. checkpoint: of a Paused, or given to a `save`; a checkpoint that does not fit is logged,
+    A failure of this object is a result. Raise CredentialsError and UsageError, which every object would meet, and the
+    error of `options.save`. checkpoint: from a Paused result, or given to a `save`. If it does not fit, that is logged,
     and the object is hashed from its start.
     """
     return await ObjectDigester(engine, task, algorithms, options).run(checkpoint)
@@ -49,7 +51,7 @@ async def hash_patiently(
     options: HashOptions = DEFAULT,
     checkpoint: Checkpoint | None = None,
 ) -> Result:
-    """hash_object, repeated after a jittered and growing pause while the failure may pass."""
+    """Call hash_object, and again after a failure that another attempt may repair. The pauses are random and grow."""
     for attempt in range(1, options.attempts + 1):
         result = await hash_object(engine, task, algorithms, options, checkpoint)
         if not (isinstance(result, Failed) and result.retryable) or attempt == options.attempts:
@@ -64,25 +66,25 @@ async def hash_many(
     permits: InFlightBudget,
     buffer_size: int = BUFFER,
 ) -> None:
-    """Call `hash_one` for each task, as many at the same time as `permits` allows; it keeps the result itself.
+    """Call `hash_one` for each task, as many at the same time as `permits` allows. `hash_one` keeps its result itself.
 
-    A permit is taken before an asyncio task is made, so that memory does not grow with `tasks`. The first error of
-    `hash_one` cancels the others and is raised unwrapped.
+    A permit is taken before an asyncio task is made, so memory does not grow with `tasks`. The first error of
+    `hash_one` cancels the other calls and is raised unwrapped.
     """
     async with task_group() as group:
         for task in tasks:
             weight = min(task.size, BUFFERS * buffer_size)
             await permits.take(weight)
             started = group.create_task(hash_one(task))
-            # Not inside the asyncio task: one that is cancelled before its first step never runs.
+            # Give the permit back outside the asyncio task: if it is cancelled before its first step, it never runs.
             started.add_done_callback(partial(_give_back, permits, weight))
 
 
 def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
-    """Threads that hash, one for each object; the caller shuts them down.
+    """Return the threads that hash, one for each object; the caller shuts them down.
 
-    A function with the share of one core or less hashes on its event loop: a second thread would save no time, and
-    moving a buffer from core to core costs CPU.
+    A function with one core or less hashes on its event loop: a second thread would save no time, and moving a buffer
+    from core to core costs CPU.
     """
     memory = function_memory(environ)
     if memory is not None and memory <= ONE_CORE:

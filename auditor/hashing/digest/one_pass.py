@@ -1,4 +1,4 @@
-"""One pass over one object: read its bytes by one stream or several, hash them in order, pause and continue."""
+"""Hash one object: read its bytes by one stream or several, hash them in order, pause and continue."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from auditor.s3.engines.base import Engine
 log = logging.getLogger(__name__)
 
 BUFFERS: Final = 4
-"""Of one stream: one is filled, one is hashed, and two wait, so that neither side stops at each buffer."""
+"""Number of buffers of one stream. One is filled, one is hashed, and two wait, so neither side stops at each buffer."""
 
 
 class _Stopping(Exception):  # noqa: N818 - it only leads out of the reading
-    """`options.stop` returned true."""
+    """Ends the reading after `options.stop` has returned true."""
 
 
 class ObjectDigester:
-    """Reads and digests one object; run() once."""
+    """A reader and hasher of one object. Call run() once."""
 
     def __init__(self, engine: Engine, task: HashTask, algorithms: Sequence[str], options: HashOptions) -> None:
         self._task = task
@@ -70,7 +70,7 @@ class ObjectDigester:
         self._core = core_share()
 
     async def run(self, checkpoint: Checkpoint | None) -> Result:
-        """Read and digest the object, from the checkpoint where that fits."""
+        """Read and hash the object, from the checkpoint if it fits; return the result."""
         progress = self._progress(checkpoint)
         first = self._first = progress.bytes if progress is not None else 0
         before = self._source.bytes_read
@@ -93,6 +93,7 @@ class ObjectDigester:
                 self._memory.repay(self._borrowed)
 
     def _progress(self, checkpoint: Checkpoint | None) -> HashProgress | None:
+        """Return the progress in the checkpoint; None if the hashing begins at the object's start."""
         if checkpoint is None or self._small:
             return None
         reason = resumable.refusal()
@@ -109,7 +110,7 @@ class ObjectDigester:
         return None
 
     def _prepare(self, progress: HashProgress | None) -> None:
-        """Choose the digester; S3's first answer has said which checksums it stores."""
+        """Choose the digester. S3's first answer has told the checksums that S3 stores."""
         stored = self._source.stored
         names = list(self._algorithms)
         if CRC64NVME in stored and CRC64NVME not in names and has_crc64nvme():
@@ -141,6 +142,7 @@ class ObjectDigester:
         return self._compared()
 
     def _compared(self) -> Hashed | Mismatch:
+        """Compare the digests with S3's checksums, and return the result."""
         digests, stored = self._digester.hexdigests(), self._source.stored
         for name, digest in digests.items():
             if name in stored and stored[name] != digest:
@@ -148,7 +150,7 @@ class ObjectDigester:
         return Hashed(self._task, {name: digests[name] for name in self._algorithms}, self._source.bytes_read)
 
     async def _until_stop(self, work: Coroutine[Any, Any, object]) -> None:
-        """Raise _Stopping at a stop, even while the work waits for S3."""
+        """Await the work. Raise _Stopping at a stop, even while the work waits for S3."""
         if self._stop is None:
             await work
             return
@@ -164,7 +166,7 @@ class ObjectDigester:
                 raise _Stopping
 
     async def _read(self, reader: ResumingReader) -> None:
-        """Hash the rest of the object, now by one stream, now by several."""
+        """Read and hash the rest of the object, by one stream or by several, as the tuner wants."""
         size = self._task.size
         while True:
             async with reader:
@@ -178,7 +180,7 @@ class ObjectDigester:
             reader = ResumingReader(self._source, position, size)
 
     async def _one_stream(self, reader: ResumingReader) -> None:
-        """Read to the end, or until several streams are worth a try."""
+        """Read by one stream to the object's end, or until the tuner wants several."""
         size = self._task.size
         length = min(self._buffer_size, size)
         buffers = Buffers(length, BUFFERS)
@@ -191,7 +193,9 @@ class ObjectDigester:
                 await self._between()
 
     async def _several(self, reader: ResumingReader) -> int:
-        """Read to the end, or until one stream is as good; returns the position after the last byte."""
+        """Read by several streams to the object's end, or until the tuner wants one. Return the position after the last
+        byte.
+        """
         size = self._task.size
         async with task_group() as group:
             ranges = ParallelRanges(self._source, reader, size, group)
@@ -212,7 +216,7 @@ class ObjectDigester:
                 ranges.stop()
 
     async def _between(self) -> None:
-        """Stop or save between two buffers, when it is time."""
+        """Between two buffers: raise _Stopping at a stop, and save a checkpoint if one is due."""
         if self._stop is not None and self._stop():
             raise _Stopping
         if self._save is not None and time.monotonic() - self._saved_at >= self._options.save_seconds:
@@ -221,7 +225,9 @@ class ObjectDigester:
             self._saved_at = time.monotonic()
 
     def _checkpoint(self) -> dict[str, Any] | None:
-        """The state after the last hashed byte; call it only while no buffer is being hashed."""
+        """Return the checkpoint after the last hashed byte; None if the digester has no states. Call it only while no
+        buffer is being hashed.
+        """
         digester, source = self._digester, self._source
         if not isinstance(digester, ResumableDigester):
             return None
@@ -232,7 +238,7 @@ class ObjectDigester:
         return sealed(self._binding, progress)
 
     def _wanted(self) -> int:
-        """Streams to have now; the memory of their blocks is borrowed."""
+        """Return the number of streams to use now. The memory of their blocks is then borrowed."""
         now, tuner = time.monotonic(), self._tuner
         wanted = tuner.note(now, self._digester.count, time.process_time() / self._core)
         if self._source.throttled > self._throttled:

@@ -1,4 +1,6 @@
-"""How an object is read and hashed: one value that travels from the settings down to the reader of the bytes."""
+"""The options of reading and hashing an object: one value that travels from the settings down to the reader of the
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from auditor.config.settings import Settings
 from auditor.hashing.limits import ATTEMPTS, BUFFER, BYTES_IN_FLIGHT, SAVE_SECONDS
 
 Checkpoint = Mapping[str, Any]
-"""The JSON object that checkpoint.py writes and reads: from it another process continues an object."""
+"""A JSON object that checkpoint.py writes and reads. Another process continues the object from it."""
 Save = Callable[[Checkpoint | None], Awaitable[None]]
-"""Stores a checkpoint; None where libcrypto cannot give one. An error that it raises ends the hashing."""
+"""Stores a checkpoint; None if this machine's libcrypto cannot give one. An error that it raises ends the hashing."""
 
 
 async def _no_wait() -> None:
@@ -24,26 +26,27 @@ async def _no_wait() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashOptions:
-    """bucket: name of the bucket, written into checkpoints. buffer_size: bytes of one read.
-
-    streams: ranges of one object that are read at the same time; None: as many as make it faster. executor: threads
-    that hash the buffers while the event loop reads; None: the event loop hashes them itself. memory: budget from which
-    further streams borrow their buffers; None: a budget for this object alone.
-
-    stop: returns true when the hashing must pause; it is asked between buffers and while a read waits. save: called
-    every `save_seconds`. attempts: reads of the object as long as its failures pass. turn: awaited before each call.
-    """
+    """The options of reading and hashing one object."""
 
     bucket: str = ""
+    """Name of the bucket, written into checkpoints."""
     buffer_size: int = BUFFER
+    """Bytes of one buffer."""
     streams: int | None = 1
+    """Number of ranges of one object that are read at the same time; None: as many as make it faster."""
     executor: Executor | None = None
+    """Threads that hash buffers while the event loop reads; None: the event loop hashes them itself."""
     memory: InFlightBudget | None = None
+    """Budget from which further streams borrow their buffers; None: a budget for this object alone."""
     stop: Callable[[], object] | None = None
+    """Returns true when the hashing must pause. It is called between buffers and while a read waits."""
     save: Save | None = None
+    """Called with a checkpoint every `save_seconds`; None: save nothing."""
     save_seconds: float = SAVE_SECONDS
     attempts: int = ATTEMPTS
+    """Number of attempts to read the object, if its failures may be temporary."""
     turn: Callable[[], Awaitable[None]] = _no_wait
+    """Awaited before each call."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @classmethod
@@ -56,7 +59,7 @@ class HashOptions:
         concurrency: int,
         turn: Callable[[], Awaitable[None]],
     ) -> HashOptions:
-        """The options of a run over one bucket, whose objects share one budget of memory."""
+        """Return the options of a run over one bucket. Its objects share one budget of memory."""
         return cls(
             bucket=bucket,
             streams=settings.streams,

@@ -1,4 +1,4 @@
-"""Read blocks of one object by several streams at the same time, and hand their bytes on in order."""
+"""Read blocks of one object by several streams at the same time, and return their bytes in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.hashing.digest.streams import RangeLayout
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of the object that have arrived. end: the position after them."""
+    """A buffer with bytes of the object. end: position after the last of them."""
 
     end: int
     view: memoryview
@@ -22,7 +22,10 @@ class Piece:
 
 @dataclass(slots=True)
 class Block:
-    """A range of the object, read by one GET. granted: done when it has its buffers. pieces: arrived, not handed on."""
+    """A range of the object that one GET reads.
+
+    granted: done when the block may take its buffers. pieces: filled buffers that next() has not returned yet.
+    """
 
     first: int
     end: int
@@ -31,11 +34,11 @@ class Block:
 
 
 class ParallelRanges:
-    """Reads from the reader's position to `end`. The reader reads the first block itself, since it is open already.
+    """Several streams that read one object, from the reader's position to `end`.
 
-    Each stream is a task of `group` with one connection, and begins the next block right after its last; a failed read
-    ends the group. Blocks get memory in their order, so that the first never waits for a later one. position: of the
-    first byte that belongs to no block yet.
+    `reader` reads the first block itself, because its connection is open already. Each stream is a task of `group` with
+    one connection, and begins its next block at once; a failed read ends the group. Blocks get memory in their order,
+    so the first never waits for a later one. position: position of the first byte that belongs to no block yet.
     """
 
     def __init__(self, source: ObjectSource, reader: ResumingReader, end: int, group: asyncio.TaskGroup) -> None:
@@ -52,7 +55,7 @@ class ParallelRanges:
         self._arrival = asyncio.Event()
 
     def use(self, streams: int, layout: RangeLayout) -> None:
-        """Run `streams` streams from now on; 0 begins no more blocks."""
+        """Run `streams` streams from now on. If 0, begin no more blocks."""
         self._wanted, self._block = streams, layout.block
         self._memory.change(layout.memory, layout.buffer)
         while self._running < self._wanted and self.position < self._end:
@@ -64,7 +67,7 @@ class ParallelRanges:
         self._wanted = 0
 
     async def next(self) -> Piece | None:
-        """The next piece in order; None after the last begun block."""
+        """Return the next piece in order; None after the last block that was begun."""
         while self._order or self._running:
             block = self._order[0] if self._order else None
             if block is not None and block.pieces:
@@ -77,10 +80,11 @@ class ParallelRanges:
         return None
 
     def give(self, piece: Piece) -> None:
-        """Free the memory of a piece; in any thread."""
+        """Free the memory of a piece. Any thread may call this."""
         self._memory.give(piece.buffer, len(piece.view))
 
     def _begin(self) -> Block:
+        """Begin the next block and ask for its memory."""
         size = min(self._block, self._end - self.position)
         block = Block(self.position, self.position + size, self._memory.ask(size))
         self.position = block.end
@@ -88,7 +92,7 @@ class ParallelRanges:
         return block
 
     async def _stream(self, block: Block) -> None:
-        """Read this block and then others, until none remain or there are too many streams."""
+        """Read this block and further ones, until none is left or fewer streams are wanted."""
         await self._read(block)
         while self._running <= self._wanted and self.position < self._end:
             await self._read(self._begin())
@@ -97,7 +101,8 @@ class ParallelRanges:
 
     async def _read(self, block: Block) -> None:
         reader, self._reader = self._reader or ResumingReader(self._source, block.first, block.end), None
-        # Memory first: a stream that waits with a connection could keep the first block from one, for ever.
+        # Wait for memory before connecting: else later blocks that wait for memory could hold every connection, and
+        # the first block would never get one.
         await block.granted
         async with reader:
             await reader.ready()

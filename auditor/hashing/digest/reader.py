@@ -1,4 +1,4 @@
-"""Read bytes of one object version into buffers, and continue a cut body after its last byte."""
+"""Read the bytes of one object version into buffers. If a body is cut, continue after its last byte."""
 
 from __future__ import annotations
 
@@ -15,44 +15,47 @@ from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines.base import Body, Engine, Span
 
 FRUITLESS: Final = 5
-"""Calls in a row without a byte, after which a read fails."""
+"""Number of calls in a row without a byte, after which a read fails."""
 HARDLY: Final = 64 * 1024
-"""Bytes below which a call that times out counts as fruitless too: a body that drips would be read for days."""
+"""Bytes. If a call times out after fewer, it counts as one without a byte: a very slow body would take days."""
 SHORT: Final = "ByteCount"
-"""Code of a body that ended before its length, or went on after it."""
+"""Error code of a body that has fewer or more bytes than announced."""
 
 
 @dataclass(slots=True)
 class ObjectSource:
-    """One object version, and the counts of all its readers.
-
-    turn: awaited before each call. stored: S3's checksums, from its first answer. bytes_read: by all readers.
-    throttled: answers that asked for fewer calls.
-    """
+    """The object version to read, and the counts of all its readers."""
 
     engine: Engine
     task: HashTask
     turn: Callable[[], Awaitable[None]]
+    """Awaited before each call."""
     sleep: Callable[[float], Awaitable[None]]
     stored: Mapping[str, str] = field(default_factory=dict)
+    """S3's checksums, from its first answer."""
     bytes_read: int = 0
+    """Number of bytes that all readers have read."""
     throttled: int = 0
+    """Number of answers that asked for fewer calls."""
 
     def get(self, first: int, end: int) -> AbstractAsyncContextManager[Body]:
-        """GET the whole object without a range, since S3 tells checksums only then; else a span of the same version."""
+        """GET the bytes from `first` up to `end` (excluded). The whole object is asked for without a range, because S3
+        sends checksums only then.
+        """
         task = self.task
         if first == 0 and end == task.size:
-            # The null version can be overwritten under its own name, so the call names its ETag too.
+            # The null version keeps its version ID when it is overwritten, so the call names its ETag too.
             pinned = task.version_id not in (None, "null")
             return self.engine.get(task.key, task.version_id, None if pinned else task.etag)
         return self.engine.get(task.key, task.version_id, task.etag, Span(first, end - 1))
 
 
 class ResumingReader:
-    """Reads the bytes from `first` to before `end`, in order; an async context manager. position: of the next byte.
+    """A reader of the bytes from `first` up to `end` (excluded), in order. Use it as an async context manager.
 
-    Raises CallFailed: PreconditionFailed for an overwritten object, SizeDiffers for another size, and the failure of
-    GetObject when it does not pass, or is the fifth in a row with no byte, or timed out after hardly any.
+    position: position of the next byte. Raises CallFailed: PreconditionFailed for an overwritten object, SizeDiffers
+    for another size, else the failure of GetObject. A failure is raised if another call cannot repair it, or if it is
+    the fifth in a row without a byte.
     """
 
     def __init__(self, source: ObjectSource, first: int, end: int) -> None:
@@ -75,7 +78,7 @@ class ResumingReader:
             await opened.__aexit__(kind, error, trace)
 
     async def open(self) -> Body:
-        """GET the bytes from the position on; one attempt."""
+        """GET the bytes from the position on, in one attempt. Return the body."""
         source, task = self._source, self._source.task
         await source.turn()
         opened = source.get(self.position, self._end)
@@ -90,7 +93,7 @@ class ResumingReader:
         return body
 
     async def ready(self) -> None:
-        """Open the body ahead of the first fill(), with as many attempts."""
+        """Open the body before the first fill(), with the same attempts as fill() has."""
         while self._body is None:
             try:
                 await self.open()
@@ -98,7 +101,7 @@ class ResumingReader:
                 await self._recover(failure, advanced=False)
 
     async def fill(self, view: memoryview) -> None:
-        """Fill the view."""
+        """Read bytes until the view is full. If the body is cut, continue with another call."""
         filled = 0
         while filled < len(view):
             count, failure = await self._read(view[filled:])
@@ -116,6 +119,7 @@ class ResumingReader:
             raise CallFailed("GetObject", SHORT)
 
     async def _read(self, view: memoryview) -> tuple[int, CallFailed | None]:
+        """Read into the view once. Return the number of bytes, and the failure if the view is not full."""
         failure: CallFailed | None = None
         try:
             body = self._body or await self.open()
@@ -129,7 +133,7 @@ class ResumingReader:
         return count, failure
 
     async def _recover(self, failure: CallFailed, *, advanced: bool) -> None:
-        """Wait before the next call; raise the failure when no call is due."""
+        """Wait before the next call. Raise the failure if no further call is worthwhile."""
         await self.__aexit__(None, None, None)
         if failure.code == "Timeout":
             advanced = self.position - self._opened_at >= HARDLY

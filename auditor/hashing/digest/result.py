@@ -16,9 +16,9 @@ from auditor.model.object import AnyVersion
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """Every byte was read and counted. digests: algorithm to lower-case hex.
+    """The result for an object whose bytes were all read and hashed.
 
-    bytes_read: with those of cut and repeated reads.
+    digests: algorithm to lower-case hex. bytes_read: number of bytes read, those of cut and repeated reads included.
     """
 
     task: HashTask
@@ -26,41 +26,42 @@ class Hashed:
     bytes_read: int = 0
 
     def entry(self, bucket: str, hashed_at: str | None = None) -> Entry:
-        """The ledger's entry. hashed_at: ISO 8601, UTC; None: now."""
+        """Return the ledger's entry of the digests. hashed_at: ISO 8601, UTC; None: now."""
         return entry_of(bucket, self.task, self.digests, bytes_read=self.bytes_read, hashed_at=hashed_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The digest of the bytes differs from S3's checksum; the ledger must not record it.
-
-    ours, stored: lower-case hex of `algorithm`.
-    """
+    """The result for an object whose bytes contradict S3's checksum. The ledger must not record their digest."""
 
     task: HashTask
     algorithm: str
     ours: str
+    """The digest of the bytes, lower-case hex."""
     stored: str
+    """S3's checksum, lower-case hex."""
     bytes_read: int = 0
+    """As in Hashed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The hashing stopped inside the object. bytes: hashed from the object's start; gained: hashed in this pass.
-
-    checkpoint: a JSON object from which to continue; None where there is none, and `reason` says why.
-    """
+    """The result for an object whose hashing stopped before its end."""
 
     task: HashTask
     checkpoint: Mapping[str, Any] | None
+    """A JSON object from which to continue; None if there is none."""
     bytes: int
+    """Number of bytes hashed, from the object's start."""
     reason: str = ""
+    """Why this machine cannot give a checkpoint."""
     gained: int = 0
+    """Number of bytes hashed since this process began or continued the object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The listed version is gone. code: `Overwritten` or `Vanished`."""
+    """The result for an object whose listed version is gone. code: `Overwritten` or `Vanished`."""
 
     task: HashTask
     code: str
@@ -68,7 +69,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Unhashable:
-    """No attempt can read the bytes. code: `archived` or `SSE-C`."""
+    """The result for an object whose bytes no attempt can read. code: `archived` or `SSE-C`."""
 
     task: HashTask
     code: str
@@ -76,7 +77,11 @@ class Unhashable:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The object could not be read. code: S3's, or `ByteCount`, `SizeDiffers`. retryable: now, in place."""
+    """The result for an object that could not be read.
+
+    code: S3's error code, or `ByteCount`, `SizeDiffers`. retryable: True if another attempt in this process is
+    worthwhile.
+    """
 
     task: HashTask
     code: str
@@ -87,7 +92,7 @@ Result = Hashed | Mismatch | Paused | Superseded | Unhashable | Failed
 
 
 def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | Failed:
-    """The result of a failed GetObject. Raises the error that every object of every bucket would meet."""
+    """Return the result of a failed GetObject. Raise an error that every object of every bucket would meet."""
     if failure.code in ("PreconditionFailed", "412") or failure.status == 412:
         return Superseded(task, "Overwritten")
     if is_gone(failure):
@@ -112,7 +117,7 @@ def entry_of(
     bytes_read: int = 0,
     hashed_at: str | None = None,
 ) -> Entry:
-    """The ledger's entry of these digests. hashed_at: ISO 8601, UTC; None: now."""
+    """Return the ledger's entry of these digests. hashed_at: ISO 8601, UTC; None: now."""
     return Entry(
         bucket=bucket,
         key=version.key,

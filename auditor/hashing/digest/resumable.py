@@ -1,7 +1,8 @@
-"""Digests whose state another process can continue: libcrypto's own functions, at hashlib's speed.
+"""Digests that another process can continue, computed by libcrypto's own functions at hashlib's speed.
 
-At a multiple of 64 bytes the state of SHA-256, SHA-1 and MD5 is their words and the count of bytes; no memory image is
-ever written or read. The functions and the structs are the public ones of OpenSSL's sha.h and md5.h.
+After a multiple of 64 bytes, the state of SHA-256, SHA-1 or MD5 is a few 32-bit words and the number of bytes. Only
+these are written and read, never an image of libcrypto's memory. The functions and the structs are the public ones of
+OpenSSL's sha.h and md5.h.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from functools import cache
 from typing import Any, Final
 
 BLOCK: Final = 64
-"""Bytes; a digest has a state after any multiple of them."""
+"""Bytes of one block of the algorithms; a digest has a state between two blocks."""
 _FILES: Final = ("libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.3.dylib", "libcrypto.dylib")
 _ROOM: Final = 256
-"""Spare bytes behind each struct, in case a library has a longer one."""
+"""Spare bytes at the end of each struct, in case a library's struct is longer."""
 
 
 class _Context(ctypes.Structure):
-    """SHA256_CTX, SHA_CTX and MD5_CTX alike: the words, the count of bits in two halves, the bytes of an open block."""
+    """The struct SHA256_CTX, SHA_CTX or MD5_CTX: the words, the number of bits in two halves, the bytes of an
+    unfinished block and their number.
+    """
 
     words: ctypes.Array[ctypes.c_uint32]
     low: int
@@ -46,12 +49,16 @@ def _context(words: int) -> type[_Context]:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One algorithm. prefix: of its functions' names. order: of a word's bytes (struct). abc: digest of "abc"."""
+    """One algorithm of libcrypto."""
 
     prefix: str
+    """Begins the names of its functions."""
     words: int
+    """Number of 32-bit words of its state."""
     order: str
+    """Byte order of a word in the digest, as struct writes it."""
     abc: str
+    """The digest of "abc"."""
     context: type[_Context]
 
 
@@ -66,7 +73,10 @@ RESUMABLE: Final = tuple(_KINDS)
 
 
 class ResumableDigest:
-    """A digest under way. state: from `state()` in any process, after `count` bytes; None: from the start."""
+    """A digest of the bytes so far, which another process can continue.
+
+    state: the result of state() in any process, after `count` bytes; None: begin at the start.
+    """
 
     __slots__ = ("_context", "_final", "_kind", "_update", "name")
 
@@ -83,7 +93,7 @@ class ResumableDigest:
             self._restore(state, count)
 
     def update(self, data: memoryview) -> None:
-        """Hash any bytes; those of a writable buffer without a copy. Releases the GIL."""
+        """Hash the bytes. Those of a writable buffer are not copied. The GIL is free meanwhile."""
         length = len(data)
         if not length:
             return
@@ -92,7 +102,7 @@ class ResumableDigest:
             raise OSError(f"{self._kind.prefix}_Update refuses")
 
     def hexdigest(self) -> str:
-        """The digest of the bytes so far; more may follow."""
+        """Return the digest of the bytes so far. More bytes may follow."""
         copy = type(self._context).from_buffer_copy(self._context)
         digest = ctypes.create_string_buffer(4 * self._kind.words)
         if self._final(digest, ctypes.byref(copy)) != 1:
@@ -101,11 +111,11 @@ class ResumableDigest:
 
     @property
     def count(self) -> int:
-        """Bytes so far, as libcrypto counts them."""
+        """Return the number of bytes so far, as libcrypto counts them."""
         return (self._context.high << 32 | self._context.low) // 8
 
     def state(self) -> str:
-        """The words as hex, in the order of the digest's bytes. Raises ValueError inside a block."""
+        """Return the words in hex, in the byte order of the digest. Raise ValueError inside a block."""
         if self._context.held or self.count % BLOCK:
             raise ValueError(f"a digest has a state at multiples of {BLOCK} bytes only")
         return struct.pack(self._layout, *self._context.words).hex()
@@ -125,7 +135,9 @@ class ResumableDigest:
 
 @cache
 def refusal() -> str | None:
-    """Why this machine cannot continue digests; None when it can. Tests libcrypto once a process."""
+    """Return the reason why this machine cannot continue digests; None if it can. Test libcrypto once in each
+    process.
+    """
     try:
         for name in RESUMABLE:
             _test(name)
@@ -135,6 +147,7 @@ def refusal() -> str | None:
 
 
 def _test(name: str) -> None:
+    """Raise an error if libcrypto computes or continues this algorithm wrongly."""
     plain = ResumableDigest(name)
     plain.update(memoryview(b"abc"))
     _same(name, plain.hexdigest(), _KINDS[name].abc)
@@ -146,7 +159,7 @@ def _test(name: str) -> None:
         then = ResumableDigest(name, first.state(), count)
         then.update(memoryview(bytearray(data[count:])))
         _same(name, then.hexdigest(), whole)
-    far = ResumableDigest(name, ResumableDigest(name).state(), 2**40)  # the count has two halves
+    far = ResumableDigest(name, ResumableDigest(name).state(), 2**40)  # a count that needs both halves
     far.update(memoryview(bytearray(BLOCK)))
     _same(name, str(far.count), str(2**40 + BLOCK))
 
@@ -158,7 +171,7 @@ def _same(name: str, found: str, wanted: str) -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The libcrypto that hashlib uses, else the system's. Raises OSError where none has these functions."""
+    """Return the libcrypto that hashlib uses, else the system's. Raise OSError if none has the functions."""
     for name in _candidates():
         try:
             library = ctypes.CDLL(name)
@@ -172,7 +185,7 @@ def _library() -> ctypes.CDLL:
 def _candidates() -> Iterator[str]:
     own = getattr(sys.modules.get("_hashlib"), "__file__", None)
     if own:
-        yield own  # a look-up there finds the symbols of its linked libraries
+        yield own  # hashlib's module; a search in it also finds the functions of the libcrypto linked to it
     yield from _FILES
     found = ctypes.util.find_library("crypto")
     if found:

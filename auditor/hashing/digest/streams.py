@@ -1,4 +1,6 @@
-"""How many ranges of one object to read at the same time, and how large: by its size and by the measured rate."""
+"""Choose how many ranges of one object are read at the same time, and how large they are: by its size and the measured
+rate.
+"""
 
 from __future__ import annotations
 
@@ -10,53 +12,58 @@ from typing import Final
 from auditor.hashing.limits import BUFFER, LARGE, MIB
 
 MOST: Final = 8
-"""Streams of an object at most, unless a setting asks for more."""
+"""Number of streams of one object at most, if no setting asks for more."""
 LEAST: Final = 8 * MIB
-"""Bytes below which an object is read by one stream, whatever the setting."""
+"""Bytes below which one stream reads the object, whatever the setting says."""
 MOST_USED: Final = 32
-"""Streams of an object at most, whatever the setting: at 25 MB/s each they bring more bytes than one core hashes."""
+"""Number of streams of one object at most, whatever the setting says. At 25 MB/s each they bring more than one core can
+hash."""
 MEMORY: Final = 36 * MIB
-"""Bytes of all blocks of one object."""
+"""Bytes of memory for the blocks of one object. A block is the range of one GET."""
 WITH_CONNECTIONS: Final = 60 * MIB
-"""Bytes of the blocks and the connections together."""
+"""Bytes of memory for the blocks and the connections together."""
 PER_CONNECTION: Final = 896 * 1024
-"""Bytes that TLS and the event loop hold of one connection (measured)."""
+"""Bytes of memory that TLS and the event loop use for one connection (measured)."""
 LARGEST_BLOCK: Final = 9 * MIB
-"""Bytes. At 25 MB/s a block takes 380 ms, so that 30 ms until its first byte cost 8 %."""
+"""Bytes of one block at most. At 25 MB/s it takes 380 ms; a wait of 30 ms for its first byte then costs 8 %."""
 _STEP: Final = 4 * 1024
 WINDOW: Final = 0.4
 """Seconds over which a rate is measured."""
 SETTLING: Final = 0.2
-"""Seconds after a change that are not measured."""
+"""Seconds after a change of the streams in which the rate is not measured."""
 FAST: Final = 100e6
-"""Bytes a second of one stream from which more streams are not tried: S3 gives about 90 MB/s to a connection (S3 User
-Guide, performance guidelines), so that something else is the limit."""
+"""Bytes a second of one stream from which more streams are not tried. S3 gives about 90 MB/s to a connection (S3 User
+Guide, performance guidelines); above that, something else is the limit."""
 GAIN: Final = 1.2
-"""More streams must raise the rate by this factor."""
+"""Factor by which more streams must raise the rate; else the number goes back."""
 BUSY: Final = 0.8
 """Share of a core from which the CPU, not the network, is the limit."""
 ONE_CORE: Final = 1769
 """MB of a function's memory that buy one core (AWS Lambda Developer Guide, memory)."""
 HOLD: Final = 30.0
-"""Seconds until more streams are tried again after they gained nothing; doubled each time."""
+"""Seconds until more streams are tried again, if they did not raise the rate; doubled each time, to LONGEST_HOLD."""
 LONGEST_HOLD: Final = 600.0
 
 
 def function_memory(environ: Mapping[str, str] = os.environ) -> int | None:
-    """MB of memory of the Lambda function that runs this process; None outside Lambda."""
+    """Return the memory of the Lambda function that runs this process, in MB; None outside Lambda."""
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     return int(memory) if memory.isdecimal() and int(memory) else None
 
 
 def core_share(environ: Mapping[str, str] = os.environ) -> float:
-    """The share of one core that the event loop can use, 1.0 at most: a function has a share by its memory."""
+    """Return the share of one core that the event loop can use, at most 1.0. The share of a Lambda function grows with
+    its memory.
+    """
     return min(1.0, (function_memory(environ) or ONE_CORE) / ONE_CORE)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeLayout:
-    """block: bytes of one ranged GET, read into buffers of `buffer` bytes each. memory: bytes of all blocks that are
-    being read or wait for the hasher.
+    """The sizes with which several streams read an object.
+
+    block: bytes of one ranged GET, which is read into several buffers. buffer: bytes of one buffer. memory: bytes of
+    all blocks that are being read or wait for the hasher.
     """
 
     block: int
@@ -65,10 +72,10 @@ class RangeLayout:
 
 
 def layout(streams: int, left: int) -> RangeLayout:
-    """The layout for `streams` streams (MOST_USED at most) over the `left` bytes of the object.
+    """Return the layout for `streams` streams (at most MOST_USED) that read the last `left` bytes of the object.
 
-    A block is as large as the memory allows, one for each stream, since every block begins with a wait for S3. Every
-    stream has equally many blocks, so that all end at the same time.
+    Every block begins with a wait for S3, so blocks are as large as the memory allows for one block a stream. Every
+    stream has equally many blocks, so all streams end at the same time.
     """
     memory = min(MEMORY, WITH_CONNECTIONS - PER_CONNECTION * streams)
     largest = min(LARGEST_BLOCK, memory // streams // _STEP * _STEP, max(MIB, _rounded(-(-left // streams))))
@@ -84,9 +91,9 @@ def _rounded(size: int) -> int:
 
 
 class Tuner:
-    """Doubles the streams while the rate grows by a fifth or more, and goes back when it does not.
+    """A tuner that doubles the number of streams while the rate grows by a fifth or more, and else goes back.
 
-    Every method gets the time in seconds. streams: as many as are wanted now.
+    now: the time in seconds, in every method. streams: number of streams that are wanted now.
     """
 
     def __init__(self, now: float) -> None:
@@ -98,7 +105,10 @@ class Tuner:
         self._settled_at = now
 
     def note(self, now: float, count: int, busy: float) -> int:
-        """Return the wanted streams. count: bytes hashed so far. busy: CPU seconds so far, scaled to a whole core."""
+        """Measure the rate, and return the number of wanted streams.
+
+        count: bytes hashed so far. busy: CPU seconds so far, divided by the share of a core that this process has.
+        """
         if now < self._settled_at:
             return self.streams
         if self._mark is None:
@@ -112,11 +122,12 @@ class Tuner:
         return self.streams
 
     def refused(self, now: float) -> None:
-        """Go back: the memory does not suffice for the wanted streams, or S3 asks for fewer calls."""
+        """Go back to fewer streams: there is no memory for the wanted number, or S3 asks for fewer calls."""
         fewer = self._before[0] if self._before is not None else max(1, self.streams // 2)
         self._go_back(now, fewer)
 
     def _decide(self, now: float, rate: float, share: float) -> None:
+        """Keep or undo the last change by its effect on the rate, or try more streams."""
         if self._before is not None:
             fewer, rate_before = self._before
             if rate < GAIN * rate_before:
@@ -141,7 +152,7 @@ class Tuner:
 
 
 class Fixed:
-    """The streams of the setting, or as many of them as the memory allows."""
+    """A tuner that keeps the number of streams of the setting, or fewer if the memory does not suffice."""
 
     def __init__(self, streams: int) -> None:
         self.streams = streams
@@ -154,12 +165,14 @@ class Fixed:
 
 
 def connections(objects: int, streams: int | None) -> int:
-    """Connections for `objects` objects, one of which has several streams, or for the listing beside it."""
+    """Return the number of connections for `objects` objects. One of them may have several streams, or the listing uses
+    these.
+    """
     return objects + (streams or MOST)
 
 
 def make_tuner(streams: int | None, left: int, now: float) -> Tuner | Fixed:
-    """streams: None is auto. left: bytes to read."""
+    """Return the tuner of one object. streams: the setting; None: find the number by measuring. left: bytes to read."""
     if streams is None and left >= LARGE:
         return Tuner(now)
     if streams is None or left < LEAST:
