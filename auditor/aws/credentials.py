@@ -66,7 +66,7 @@ def load_chain(profile: str | None) -> CredentialProvider:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Request:
+class _ProviderRequest:
     """A request to the provider, in a thread. afresh: try the whole chain. done: its error, or None for success."""
 
     number: int
@@ -76,7 +76,7 @@ class _Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _ProviderAnswer:
     """The answer to a successful request. seconds_left: until the credentials expire."""
 
     provider: CredentialProvider
@@ -105,7 +105,7 @@ class CredentialSource:
         self._held: Credentials | None = None
         self._provider: CredentialProvider | None = None
         self._expires_at = self._ask_at = self._changed_at = float("-inf")
-        self._request: _Request | None = None
+        self._request: _ProviderRequest | None = None
         self._started = self._newest = 0
         self._failing = False
 
@@ -139,31 +139,33 @@ class CredentialSource:
         await self._wait(request if request is not None and request.afresh else self._start(afresh=True))
         return self._held != before
 
-    def _start(self, *, afresh: bool) -> _Request:
+    def _start(self, *, afresh: bool) -> _ProviderRequest:
         loop = asyncio.get_running_loop()
         self._started += 1
-        request = self._request = _Request(self._started, self._clock(), afresh, loop.create_future())
+        request = self._request = _ProviderRequest(self._started, self._clock(), afresh, loop.create_future())
         # A daemon thread: a hanging thread of the loop's own pool would keep the program alive. The copied context
         # gives its log lines the labels of the run.
         work = (self._fetch, loop, request, None if afresh else self._provider)
         Thread(target=copy_context().run, args=work, name="auditor-credentials", daemon=True).start()
         return request
 
-    def _fetch(self, loop: asyncio.AbstractEventLoop, request: _Request, provider: CredentialProvider | None) -> None:
+    def _fetch(
+        self, loop: asyncio.AbstractEventLoop, request: _ProviderRequest, provider: CredentialProvider | None
+    ) -> None:
         """Ask the provider. This runs in the request's thread."""
-        answer: _Answer | Exception
+        answer: _ProviderAnswer | Exception
         try:
             provider = provider or self._load()
             frozen = provider.get_frozen_credentials()
             found = Credentials(frozen.access_key, frozen.secret_key, frozen.token)
             check_credentials(found)
-            answer = _Answer(provider, found, _seconds_left(provider))
+            answer = _ProviderAnswer(provider, found, _seconds_left(provider))
         except Exception as error:
             answer = error
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(self._end, request, answer)
 
-    def _end(self, request: _Request, answer: _Answer | Exception) -> None:
+    def _end(self, request: _ProviderRequest, answer: _ProviderAnswer | Exception) -> None:
         """Use the answer of a request. This runs on the loop.
 
         It ignores an answer that is older than the one in use. It logs no error of an abandoned request.
@@ -181,7 +183,7 @@ class CredentialSource:
             self._take(answer)
         request.done.set_result(None)
 
-    def _take(self, answer: _Answer) -> None:
+    def _take(self, answer: _ProviderAnswer) -> None:
         now, seconds = self._clock(), answer.seconds_left
         if self._held is not None and self._held != answer.credentials:
             self._changed_at = now
@@ -201,7 +203,7 @@ class CredentialSource:
             log.warning("%s; the present ones are used until they expire", _sentence(error))
         self._failing = True
 
-    async def _wait(self, request: _Request) -> Credentials:
+    async def _wait(self, request: _ProviderRequest) -> Credentials:
         """Wait for the request, and return the credentials. Cancelling this does not affect other waiters."""
         await asyncio.wait([request.done], timeout=max(0.0, request.started_at + self._patience - self._clock()))
         if not request.done.done():
@@ -212,7 +214,7 @@ class CredentialSource:
         assert self._held is not None
         return self._held
 
-    def _give_up(self, request: _Request) -> None:
+    def _give_up(self, request: _ProviderRequest) -> None:
         """Abandon the request and its provider, which may hold a lock for ever."""
         if self._request is request:
             self._request = self._provider = None
