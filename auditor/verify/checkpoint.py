@@ -11,27 +11,29 @@ from auditor.verify.pipeline import Done
 from auditor.verify.tally import VerifyTally
 
 Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
-"""Object checkpoints of partly read objects, by key and version."""
+"""Object checkpoints of objects that are read in part, by object key and version ID."""
 
 
 @dataclass(slots=True)
 class VerifyCheckpoint:
-    """start_after: the last key that has an outcome. begun_after: the range's own start_after.
-
-    as_of: the time that decides which objects are due, the same in all hops. resumed: objects that the hop before read
-    in part; paused: objects that this hop did.
-    """
+    """The state of a verification, which moves on from key to key. The next hop of a function continues from it."""
 
     as_of: datetime
+    """When the verification began. It decides in all hops which objects are due."""
     begun_after: str | None
+    """The start of the target's key range, exclusive."""
     start_after: str | None
+    """The last key that is counted in `tally`; at first `begun_after`."""
     tally: VerifyTally = field(default_factory=VerifyTally)
     resumed: Unfinished = field(default_factory=dict)
+    """Objects that the previous hop read in part."""
     paused: Unfinished = field(default_factory=dict)
+    """Objects that this hop read in part."""
     _before: tuple[VerifyTally, str | None] | None = None
+    """`tally` and `start_after` before the last key, in a run over versions."""
 
     def move(self, done: Done, *, versions: bool) -> None:
-        """Count one step; steps come in key order."""
+        """Count one result; results come in key order. versions: True if a key can have several results."""
         if versions and done.key != self.start_after:
             self._before = self.tally.copy(), self.start_after
         self.start_after = done.key
@@ -40,7 +42,7 @@ class VerifyCheckpoint:
             self.tally.add(done.answer)
 
     def to_dict(self) -> dict[str, Any]:
-        """The form for the next hop. A key whose versions are not all done is not counted."""
+        """Return the checkpoint as a JSON object. The last key is not counted if one of its versions is paused."""
         tally, start_after = self.tally, self.start_after
         if self._before is not None and any(key == start_after for key, _ in self.paused):
             tally, start_after = self._before
@@ -57,7 +59,7 @@ class VerifyCheckpoint:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError or ValueError for any other form than that of to_dict."""
+        """Read a value that to_dict made. Raises KeyError, TypeError or ValueError for any other value."""
         if not all(isinstance(value[name], str | None) for name in ("begun_after", "start_after")):
             raise ValueError("start_after is no key")
         tally = VerifyTally.from_dict(value["tally"])

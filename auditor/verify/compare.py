@@ -1,4 +1,4 @@
-"""Compare an object's listing entry with its ledger record: the outcome, or the read that decides it."""
+"""Compare an object's listing entry with its ledger record, which gives the outcome or a request to read the object."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified, VerifyOutcome
 
 LEDGER: Final = "ledger"
-"""Origin of an expected digest that we computed. Other origins: `s3` for S3's own checksum, or a manifest's name."""
+"""The `origin` of a digest that the auditor computed. Others are `s3` (S3's own checksum) and a manifest's name."""
 
 
 @record()
 class ExpectedDigest:
-    """A digest that the bytes must have. version: of the ledger; None for a digest of a manifest."""
+    """A digest that the object's bytes must have.
+
+    version: the ledger's version that has the digest; None for a digest of a manifest.
+    """
 
     algorithm: str
     digest: str
@@ -31,24 +34,25 @@ class ExpectedDigest:
 
 @record(kw_only=True)
 class ReadRequest:
-    """An object that must be read. claims: the expected digests. standing: the outcome when all claims hold.
-
-    checked: when the ledger's digests were last verified or recorded, the oldest of these times; None: not known.
-    keep: record the digests in the ledger, unless a claim is wrong. unread: the outcome when the object is not due.
-    """
+    """A request to read an object, because only its bytes can decide the outcome."""
 
     ref: ObjectRef
     standing: VerifyOutcome
+    """The outcome if all expected digests are right."""
     claims: tuple[ExpectedDigest, ...]
+    """The expected digests."""
     checked: str | None = None
+    """When the ledger's digests were last verified or recorded (the oldest of these times); None if that is unknown."""
     keep: bool = False
+    """True: record the computed digests in the ledger, unless an expected digest is wrong."""
     unread: VerifyOutcome = VerifyOutcome.NOT_DUE
+    """The outcome if the object is not due in this run."""
 
     def verified(self, outcome: VerifyOutcome, **detail: str) -> Verified:
         return verified(self.ref, outcome, **detail)
 
     def compare(self, digests: Mapping[str, str]) -> Verified:
-        """The outcome of the read. digests: of the bytes, by algorithm."""
+        """Return the outcome of a read. digests: the digests of the bytes, by algorithm."""
         for claim in self.claims:
             found = digests[claim.algorithm]
             if found != claim.digest.lower():
@@ -67,11 +71,12 @@ class ReadRequest:
 
 @record(kw_only=True)
 class Comparison:
-    """Compares without I/O. in_flight_from, in_flight_to: ISO 8601, UTC; the ledger may not know yet of a write between
-    the two. A later time comes from a wrong clock and excuses nothing.
+    """Compares listing entries with ledger records, without I/O.
 
-    algorithms: compare these where the ledger has one of them; None: compare all. record: read new and changed objects
-    too.
+    in_flight_from, in_flight_to: ISO 8601, UTC. An object that was written between the two is in flight: the ledger may
+    not have it yet. A time after in_flight_to comes from a wrong clock, and such an object is not in flight.
+    algorithms: the digests to compare; if it is None, or the ledger has none of them, all are compared.
+    record: True: read new and changed objects too.
     """
 
     in_flight_from: str
@@ -80,10 +85,10 @@ class Comparison:
     record: bool = False
 
     def listed(self, ref: ObjectRef, subject: KeyRecord | None) -> Verified | ReadRequest:
-        """The outcome of a listed object, or the read that decides it."""
+        """Return the outcome of a listed object, or the request to read it."""
         versions = _versions_of(ref, subject)
         expected = subject.expectations if subject is not None and ref.is_latest else ()
-        # A manifest's digest is in the ledger already, however young the object is.
+        # A young object with a digest from a manifest is not in flight: the ledger has that digest already.
         if not versions and not expected and self._in_flight(ref.last_modified):
             return verified(ref, VerifyOutcome.IN_FLIGHT)
         sizes = [(one.size, LEDGER) for one in versions] + [(one.size, one.origin) for one in expected]
@@ -125,7 +130,10 @@ class Comparison:
         )
 
     def absent(self, pair: Pair, deleted: bool) -> Verified:
-        """The outcome of an object that only the ledger has. deleted: a notification reported its deletion."""
+        """Return the outcome of an object that only the ledger has.
+
+        deleted: True if a notification reported the deletion.
+        """
         subject, version = pair.subject, pair.version
         if subject is None:
             raise ValueError("the ledger does not know the key")
@@ -152,14 +160,14 @@ class Comparison:
 
 
 def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
-    """The outcome of a listed object."""
+    """Make the Verified of a listed object."""
     return Verified(
         key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
     )
 
 
 def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]) -> VerifyOutcome:
-    """The outcome when all claims hold. versions: the ledger's versions of this object."""
+    """Return the outcome if all expected digests are right. versions: the ledger's versions of this object."""
     if versions:
         return VerifyOutcome.MATCH
     known = subject is not None and any(version.digests for version in subject.versions)
@@ -167,11 +175,11 @@ def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]
 
 
 def _versions_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
-    """The ledger's versions whose digests the bytes must have, as ledger.matching.match finds them: the object's own
-    version, else those of its ETag without a version, else, for an object that was listed without a version, all of its
-    ETag.
+    """Return the ledger's versions whose digests the bytes must have, in the order of ledger.matching.match.
 
-    A version never changes, so the object's own version counts whatever its ETag is.
+    First choice: the version with the object's version ID. A version never changes, so its ETag does not matter.
+    Second choice: the versions with the object's ETag and without a version ID (NULL).
+    Third choice, only if the object was listed without a version ID: all versions with its ETag.
     """
     known = [] if subject is None else [version for version in subject.versions if version.digests]
     wanted = ref.version_id or NULL
@@ -183,7 +191,7 @@ def _versions_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:
-    """When the claims of the ledger were last verified or recorded, the oldest of these times."""
+    """Return when the ledger's digests were last verified or recorded: the oldest of these times, or None."""
     times = [
         max(known.recorded_at, known.verified_at or "")
         for claim in claims

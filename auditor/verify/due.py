@@ -1,4 +1,4 @@
-"""Decide which objects a run reads: all, the ones not read for long, or a slice that rotates."""
+"""Decide which objects a run reads: all objects, the ones not read for long, or another share in each run."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ DAY: Final = 86_400.0
 
 
 class Due(Protocol):
-    """Decides whether the run that began at `now` reads an object.
+    """A schedule: it decides if the run that began at `now` reads an object.
 
-    checked: when its bytes were last read or its digest recorded, ISO 8601, UTC; None: not known.
+    checked: when the object's digest was last verified or recorded, ISO 8601, UTC; None if that is unknown.
     """
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool: ...
 
     @property
     def words(self) -> str:
-        """For the summary."""
+        """The schedule in words, for the summary."""
         ...
 
 
 @record()
 class Everything:
-    """Every object in every run."""
+    """Schedule: every object is due in every run."""
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
         return True
@@ -40,24 +40,24 @@ class Everything:
 
 @record()
 class OlderThan:
-    """Each object once within `limit`, in the run that a hash of its key selects; an overdue object is read at once.
+    """Schedule: each object is due once within `limit`, in the run that a hash of its key selects.
 
-    limit, every: seconds; every: from one run to the next. Time since 1970 is cut into spans of `every`. Each object's
-    slot comes round once in limit / every spans, so no object grows older than the limit, and each run reads about as
-    many objects as any other, even where one run recorded them all.
+    limit: seconds. An object that was not read for so long is due at once. every: seconds from one run to the next.
+    The time since 1970 is cut into intervals of `every`, which have the slots 0 to limit / every - 1 in turn. The hash
+    gives each object one slot. So each run reads about the same number of objects, even if one run recorded them all.
     """
 
     limit: float
     every: float = DAY
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
-        if _slot(key, version_id, max(1, math.floor(self.limit / self.every)), self.every, now):
+        if _is_in_slot(key, version_id, max(1, math.floor(self.limit / self.every)), self.every, now):
             return True
         if checked is None:
             return False
         try:
             then = datetime.fromisoformat(checked)
-        except ValueError:  # a ledger that was edited by hand
+        except ValueError:  # the ledger was edited by hand
             return True
         return (now - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds() >= self.limit
 
@@ -68,7 +68,7 @@ class OlderThan:
 
 @record()
 class Share:
-    """Another slice of `percent` of the objects in each run: each object once in ceil(100 / percent) runs.
+    """Schedule: each run reads another `percent` of the objects; each object is due once in ceil(100 / percent) runs.
 
     every: seconds from one run to the next.
     """
@@ -77,7 +77,7 @@ class Share:
     every: float = DAY
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
-        return _slot(key, version_id, math.ceil(100 / self.percent), self.every, now)
+        return _is_in_slot(key, version_id, math.ceil(100 / self.percent), self.every, now)
 
     @property
     def words(self) -> str:
@@ -85,7 +85,7 @@ class Share:
 
 
 def due_of(max_age: float | None, percent: float | None, every: float) -> Due:
-    """The rule of the settings max_age, percent and every."""
+    """Return the schedule that the settings max_age, percent and every describe."""
     if max_age is not None:
         return OlderThan(max_age, every)
     if percent is not None:
@@ -97,7 +97,7 @@ def _days(seconds: float, one: str = "1 day") -> str:
     return one if seconds == DAY else f"{seconds / DAY:g} days"
 
 
-def _slot(key: str, version_id: str | None, slots: int, every: float, now: datetime) -> bool:
-    """The object's slot is the present one. SHA-256, unlike Python's hash, gives every process the same slot."""
+def _is_in_slot(key: str, version_id: str | None, slots: int, every: float, now: datetime) -> bool:
+    """True if the object's slot is the slot of `now`. SHA-256 gives the same slot in every process; hash() does not."""
     digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
     return int.from_bytes(digest[:8]) % slots == math.floor(now.timestamp() / every) % slots

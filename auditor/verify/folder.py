@@ -19,7 +19,10 @@ VERSION: Final = 1
 
 
 class VerifyFolder:
-    """`bucket=BUCKET/verify=ID/` of a store. All methods block. hop: number of the hand-overs before."""
+    """The folder `bucket=BUCKET/verify=ID/` of a store, which a verification writes. All methods block.
+
+    hop: number of hand-overs before this invocation.
+    """
 
     def __init__(self, store: Store, bucket: str, verify_id: str, hop: int = 0, part_lines: int = PART_LINES) -> None:
         parse_run_id(verify_id)
@@ -37,7 +40,7 @@ class VerifyFolder:
         return self._store.uri(self.path)
 
     def claim(self) -> None:
-        """Raises RunTaken when another invocation began this hop: an event can come twice."""
+        """Mark this hop as begun. Raises RunTaken if another invocation began it: an event can come twice."""
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
             raise RunTaken(
@@ -45,7 +48,7 @@ class VerifyFolder:
             )
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """lines: JSON with their line ends."""
+        """Write lines of JSON, each with its line end, to the open part."""
         for line in lines:
             if self._open is None:
                 self._open = PartFile(self._store.spool_dir(self.path) / f".{self._name}.tmp")
@@ -55,7 +58,10 @@ class VerifyFolder:
                 self.end_part()
 
     def end_part(self) -> None:
-        """Put the open part in its place."""
+        """Close the open part, if there is one, and move it to its final path.
+
+        Raises RunTaken if the store has no lock for the run and another process has written to that path.
+        """
         if self._open is None:
             return
         part, self._open = self._open, None
@@ -80,12 +86,12 @@ class VerifyFolder:
         self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
 
     def put_checkpoint(self, checkpoint: VerifyCheckpoint) -> None:
-        """For the next hop."""
+        """Write the checkpoint from which the next hop continues."""
         data = json.dumps({"v": VERSION, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"
         self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
 
     def load_checkpoint(self) -> VerifyCheckpoint:
-        """The checkpoint of the hop before; raises OutputError where it is missing or damaged."""
+        """Return the checkpoint of the previous hop. Raises OutputError if it is missing or damaged."""
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
         try:

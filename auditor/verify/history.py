@@ -1,4 +1,4 @@
-"""Write the outcomes into the history of keys: each state once, and not again in every run."""
+"""Write outcomes into the history of object keys. Except a match, an outcome is written only if it is a new one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auditor.verify.compare import ExpectedDigest
 from auditor.verify.outcome import Verified, VerifyOutcome
 
 TOGETHER: Final = 100
-"""Events that are written together."""
+"""Number of events that are written in one call."""
 _WHAT: Final[Mapping[VerifyOutcome, What]] = {
     VerifyOutcome.MISMATCH: "mismatch",
     VerifyOutcome.CHANGED: "changed",
@@ -37,7 +37,7 @@ def _utc_now() -> datetime:
 
 
 class HistoryWriter:
-    """Gathers events and writes them together; flush() writes the last ones."""
+    """Collects events and writes them in batches; flush() writes the last batch."""
 
     def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
         self._keeper = keeper
@@ -47,7 +47,7 @@ class HistoryWriter:
         self._writing = asyncio.Lock()
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> None:
-        """claims: the expected digests of a match, all of which hold."""
+        """Add the events of an outcome, if it has any. claims: the expected digests of a match; all are right."""
         at = seconds_in_utc(self._now())
         if verified.outcome is VerifyOutcome.MATCH:
             self._waiting += _matches(verified, claims, at)
@@ -74,12 +74,12 @@ class HistoryWriter:
                 if any(news):
                     new_ones = [event for event, new in zip(events, news, strict=True) if new]
                     await self._keeper.note(self._bucket, new_ones)
-            except BaseException:  # cancelled or refused: a later flush may still write them, and writes none twice
+            except BaseException:  # cancelled or refused: keep the events for a later flush
                 self._waiting = events + self._waiting
                 raise
 
     async def _is_new(self, event: Event) -> bool:
-        """The last event on this version is another one. Each verification of a match is new."""
+        """True if the last state of this version in the history is another one. A verified match is always new."""
         if event.what == "verified":
             return True
         for past in reversed(await self._keeper.history(self._bucket, event.key)):
@@ -89,13 +89,19 @@ class HistoryWriter:
 
 
 def _same_version(one: Event, other: Event) -> bool:
-    """Equal ETags, and equal versions where both name one: a listing may name none where the ledger does."""
+    """True if the ETags are equal, and the version IDs are equal or one is missing.
+
+    The listing may lack a version ID that the ledger has.
+    """
     names = {one.version_id or NULL, other.version_id or NULL}
     return one.etag == other.etag and len(names - {NULL}) <= 1
 
 
 def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> Iterator[Event]:
-    """One event for each digest of the ledger. A manifest's digest joins the event of its algorithm, if any."""
+    """Yield one event for each digest of the ledger, and one for each digest that only a manifest has.
+
+    If the ledger and a manifest have a digest of one algorithm, the ledger's event names the manifest as an origin too.
+    """
     origins: dict[tuple[str, str | None, str | None], list[str]] = {}
     for claim in sorted(claims, key=lambda claim: claim.version is None):
         same = [found for found in origins if found[0] == claim.algorithm]

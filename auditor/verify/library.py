@@ -1,4 +1,4 @@
-"""Verifications from Python programs."""
+"""Functions that verify objects from a Python program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def verify_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> VerifySummary:
-    """Read objects again and compare them with the ledger, and wait for the end. See verify_bucket_async."""
+    """Read objects again, compare them with the ledger, and return at the end. See verify_bucket_async."""
     return run_blocking(
         lambda: verify_bucket_async(
             uri,
@@ -54,8 +54,8 @@ async def verify_bucket_async(
 ) -> VerifySummary:
     """Read objects again and compare them with the ledger.
 
-    algorithms: compare these digests; None for all that the ledger has. settings: the flags of `auditor verify`;
-    `ledger` is needed. The other arguments are those of audit_bucket_async, and so are the errors.
+    algorithms: the digests to compare; None: all that the ledger has. settings: the flags of `auditor verify`; `ledger`
+    is required. The other arguments and the errors are those of audit_bucket_async.
     """
     found = settings_from(settings, config, needed="ledger")
     if not found.record:

@@ -1,4 +1,4 @@
-"""Merge the listing with the ledger by key. Both come in the order of keys, so memory holds neither."""
+"""Merge the listing and the ledger by object key. Both come in key order, so memory never holds all of either."""
 
 from __future__ import annotations
 
@@ -17,34 +17,36 @@ from auditor.s3.listing import Listed
 from auditor.text import visible
 
 MOST: Final = 1000
-"""Pairs that are yielded together."""
+"""Pairs in a list that the ledger alone fills. The ledger may have any number of keys between two listed ones."""
 
 
 @record()
 class Pair:
-    """One object version in the listing and in the ledger. ref None: not listed, or a delete marker.
-
-    subject: the ledger's record of the key; None: it has none. absent: the listing lacks the subject's object, or this
-    `version` of it. delete_markers: passed since the pair before.
-    """
+    """One object version, as the listing and the ledger have it."""
 
     key: str
     ref: ObjectRef | None
+    """The listing's entry; None if the object is not listed, or only a delete marker is."""
     subject: KeyRecord | None
+    """The ledger's record of the key; None if it has none."""
     absent: bool = False
+    """True if only the ledger has the object: `version`, or the key as a whole if `version` is None."""
     version: Version | None = None
     delete_markers: int = 0
+    """Number of delete markers that this step of the listing counts."""
 
 
 async def merged(
     pages: AsyncGenerator[list[Listed], None], subjects: AsyncGenerator[KeyRecord, None], target: Target
 ) -> AsyncGenerator[list[Pair], None]:
-    """Pairs in key order, about a page of the listing at a time. The objects that only the ledger has come between the
-    listed keys, and the rest of them after the listing's end. Raises the errors of the listing and of the ledger.
+    """Yield the pairs in key order, about a page of the listing at a time.
+
+    The objects that only the ledger has come at their places in this order. Raises the errors of the listing and of the
+    ledger.
     """
     async with aclosing(pages), aclosing(subjects):
-        ledger = _Ahead(subjects, target)
-        key = _Key("", None)
+        ledger = _LedgerRecords(subjects, target)
+        key = _ListedKey("", None)
         async for page in pages:
             pairs: list[Pair] = []
             for step in page:
@@ -55,7 +57,7 @@ async def merged(
                         if len(pairs) >= MOST:
                             yield pairs
                             pairs = []
-                    key = _Key(step.key, await ledger.at(step.key))
+                    key = _ListedKey(step.key, await ledger.at(step.key))
                 pairs.append(key.step(step))
             yield pairs
         pairs = list(key.end(target.versions))
@@ -67,8 +69,8 @@ async def merged(
         yield pairs
 
 
-class _Key:
-    """The present key of the listing, and the ledger's versions of it that were not listed yet."""
+class _ListedKey:
+    """The key that the listing is at, and the ledger's versions of this key that were not listed yet."""
 
     def __init__(self, name: str, subject: KeyRecord | None) -> None:
         self.name = name
@@ -86,7 +88,7 @@ class _Key:
         return Pair(step.key, ref, self._subject, delete_markers=step.delete_markers)
 
     def end(self, versions: bool) -> Iterator[Pair]:
-        """Once the key is listed whole: pairs for the ledger's versions that the listing lacks."""
+        """Yield pairs for the ledger's versions that the listing lacks. Call it after the last version of the key."""
         if not versions or self._subject is None:
             return
         if not self._listed:  # the listing has delete markers only
@@ -95,25 +97,25 @@ class _Key:
         for version in self._awaited.values():
             yield Pair(self.name, None, self._subject, absent=True, version=version)
         if self._subject.expectations and not self._current:
-            # A manifest expects a current version, and the current one is a delete marker.
+            # A manifest expects a current version, but the current version is a delete marker.
             yield Pair(self.name, None, replace(self._subject, versions=()), absent=True)
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
-    """Pairs for a key that is not listed: one for the key, or one for each version in a listing of versions."""
+    """Yield the pairs of a key that is not listed: one for the key, or one for each version in a run over versions."""
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)
 
 
 def _real_versions(subject: KeyRecord | None) -> Iterator[Version]:
-    """Versions that have a version ID and digests, each once."""
+    """Return the versions that have a version ID and digests, each once."""
     found = {} if subject is None else {one.version_id: one for one in subject.versions if one.digests}
     return (version for name, version in found.items() if name != NULL)
 
 
-class _Ahead:
-    """The ledger's subjects in the target's range, read one ahead."""
+class _LedgerRecords:
+    """The ledger's records in the target's key range, in key order. It reads one record ahead."""
 
     def __init__(self, subjects: AsyncIterator[KeyRecord], target: Target) -> None:
         self._subjects = subjects
@@ -123,7 +125,7 @@ class _Ahead:
         self._ended = False
 
     async def before(self, key: str | None) -> KeyRecord | None:
-        """The next subject, if its key comes before `key`. None as key: any subject."""
+        """Take the next record if its key comes before `key`, else return None. key None: take any record."""
         subject = await self._peek()
         if subject is None or (key is not None and subject.key >= key):
             return None
@@ -131,7 +133,7 @@ class _Ahead:
         return subject
 
     async def at(self, key: str) -> KeyRecord | None:
-        """The next subject, if it has this key."""
+        """Take the next record if it has this key, else return None."""
         subject = await self._peek()
         if subject is None or subject.key != key:
             return None

@@ -12,7 +12,7 @@ from auditor.text import visible
 
 
 class VerifyOutcome(StrEnum):
-    """Each listed object has one outcome, and so has each object that only the ledger has."""
+    """The outcome of one object. Each listed object has one, and each object that only the ledger has."""
 
     MATCH = "match"
     MISMATCH = "mismatch"
@@ -40,7 +40,9 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.NOT_DUE: ".",
     VerifyOutcome.LEFT_FOR_COST: "$",
 }
-"""First character of a line of the combined report; as in `rclone check --combined` where that has the same."""
+"""First character of an object's line in the combined report. Outcomes that rclone has too have the characters of
+`rclone check --combined`.
+"""
 
 FINDINGS: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING)
 """Outcomes that make the exit code 3."""
@@ -48,27 +50,26 @@ FINDINGS: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING)
 
 @record(kw_only=True)
 class Verified:
-    """One object version with its outcome.
-
-    listed: False where only the ledger has it. version_id: None where it is not known. detail: short texts by
-    name, such as `algorithm`, `recorded`, `found`, `code`, `storage_class`.
-    """
+    """One object version with its outcome."""
 
     key: str
     outcome: VerifyOutcome
     listed: bool = True
+    """False if only the ledger has the object."""
     version_id: str | None = None
+    """None if it is unknown."""
     etag: str | None = None
     size: int | None = None
     detail: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Short texts by name, such as `algorithm`, `recorded`, `found`, `code`, `storage_class`."""
 
     def line(self) -> str:
-        """`= key`, then a tab and the version where there is one. Unprintable characters are escaped."""
+        """Return `= key`, then a tab and the version ID if there is one. Unprintable characters are escaped."""
         version = f"\t{visible(self.version_id)}" if self.version_id is not None else ""
         return f"{SIGNS[self.outcome]} {visible(self.key)}{version}"
 
     def document(self) -> dict[str, object]:
-        """The line as a JSON object."""
+        """Return the object and its outcome as a JSON object."""
         return {
             "outcome": self.outcome.value,
             "key": self.key,

@@ -1,4 +1,4 @@
-"""Give every pair of listing and ledger its outcome: read many objects at once, and hand on in the order of keys."""
+"""Find the outcome of every pair of listing and ledger. Many objects are read at once; outcomes come in key order."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ from auditor.verify.read import ReadResult
 
 R = TypeVar("R")
 WINDOW: Final = 10_000
-"""Outcomes that wait for the outcome of an earlier key; one large object holds back no more than these."""
+"""Most outcomes that wait for the outcome of an earlier object, such as a large one that is still read."""
 
 Ask = Callable[[ReadRequest], Awaitable[ReadResult | Paused]]
 Gone = Callable[[Pair], Awaitable[bool]]
-"""Whether a notification reported that the object was deleted."""
+"""Returns True if a notification reported the deletion of the object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """Read the objects that are due as of `now`; those whose reading costs extra only with `accept_cost`."""
+    """Decides which objects are read: those that are due as of `now`, if reading them costs nothing extra.
+
+    accept_cost: True: read also objects whose storage class charges for reading.
+    """
 
     judge: Comparison
     due: Due
@@ -40,7 +43,7 @@ class ReadPolicy:
     accept_cost: bool = False
 
     def look(self, pair: Pair) -> ReadResult | ReadRequest:
-        """The outcome of a listed object, or the request to read it."""
+        """Return the outcome of a listed object, or the request to read it."""
         if pair.ref is None:
             raise ValueError("the object is not listed")
         found = self.judge.listed(pair.ref, pair.subject)
@@ -56,7 +59,7 @@ class ReadPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One step in key order. answer None: the step only passed delete markers."""
+    """The result of one pair. answer: None if the pair only counts delete markers."""
 
     key: str
     answer: ReadResult | None
@@ -64,9 +67,10 @@ class Done:
 
 
 class Walk:
-    """One pass. sink: gets the steps in order, and none behind the first object that was paused.
+    """Finds the outcomes of all pairs, once. sink: takes the results in key order, none after the first paused object.
 
-    weight: bytes of the permits that an object of a size takes while it is read. limit: true when no more may be read.
+    weight: returns how many bytes of the permits an object of this size takes while it is read. limit: returns True if
+    the limit of calls is reached. whole_keys: stop only after the last version of a key. window: as WINDOW.
     """
 
     def __init__(
@@ -98,9 +102,10 @@ class Walk:
         self._paused = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
-        """True when the listing and the ledger came to their ends. Outcomes so far are noted even after an error.
+        """Find the outcomes of all pairs; return True if the listing and the ledger came to their ends.
 
-        It stops between two keys only. The first error that dooms the run cancels the rest and is raised as it is.
+        A stop takes effect between two keys. The first error that ends the run cancels the rest, and is raised as it
+        is. The outcomes so far are written to the history even then.
         """
         try:
             ended = await in_order(
@@ -142,7 +147,7 @@ class Walk:
 
     def _task(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, R], weight: int) -> asyncio.Task[R]:
         task = group.create_task(work)
-        # Not in the coroutine: a task that is cancelled before its first step never runs it.
+        # A `finally` in the coroutine would not do: a task that is cancelled before it starts never enters it.
         task.add_done_callback(lambda _: self._permits.give(weight))
         return task
 

@@ -1,4 +1,4 @@
-"""Read exactly the listed version of an object again, and give its outcome."""
+"""Read an object again, exactly the version that was listed, and return its outcome."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ _PAGE: Final = 100
 log = logging.getLogger(__name__)
 
 Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
-"""Reads one object and digests it with every algorithm named."""
+"""Reads one object and computes its digest with each of these algorithms."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """bytes_read: None where no read came to its end. recorded: the ledger got new digests."""
+    """The outcome of one object. bytes_read: None if the object was not read to its end.
+
+    recorded: True if new digests were written to the ledger.
+    """
 
     verified: Verified
     bytes_read: int | None = None
@@ -35,7 +38,10 @@ class ReadResult:
 
 
 class VerifyReader:
-    """Carries out read requests; a failure of one object is an outcome. wanted: algorithms for new ledger entries."""
+    """Carries out read requests. A failure of one object becomes its outcome.
+
+    wanted: algorithms of the digests that it records in the ledger.
+    """
 
     def __init__(
         self, bucket: str, engine: Engine, caller: Caller, ledger: DigestStore, hash_one: Hash, wanted: Sequence[str]
@@ -48,7 +54,10 @@ class VerifyReader:
         self._wanted = tuple(wanted)
 
     async def answer(self, question: ReadRequest) -> ReadResult | Paused:
-        """Paused: the stop came in the middle of the object. Raises only for a failure that concerns every object."""
+        """Read the object and return its outcome, or Paused if the run was stopped in the middle of the object.
+
+        Raises only for a failure that concerns every object.
+        """
         ref = question.ref
         names = dict.fromkeys([claim.algorithm for claim in question.claims])
         algorithms = (*names, *(name for name in self._wanted if question.keep and name not in names))
@@ -81,8 +90,9 @@ class VerifyReader:
             return ReadResult(question.verified(VerifyOutcome.MISMATCH, code="DigestConflict"), size)
 
     async def _superseded(self, question: ReadRequest, code: str) -> Verified:
-        """IN_FLIGHT where the object was overwritten or deleted after the listing; UNREADABLE where a new listing still
-        has it unchanged.
+        """Return IN_FLIGHT if the object was overwritten or deleted after the listing.
+
+        Return UNREADABLE if a new listing still has it unchanged, or fails.
         """
         try:
             if not await self._listed_still(question.ref):
@@ -109,7 +119,7 @@ class VerifyReader:
 
 
 def _failed(question: ReadRequest, code: str) -> Verified:
-    """A body of another length than the recorded one is a mismatch, for the version is the same."""
+    """Return MISMATCH if the same version now has another length than the recorded one, else UNREADABLE."""
     if code == "SizeDiffers" and question.claims:
         return question.verified(VerifyOutcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
     return question.verified(VerifyOutcome.UNREADABLE, code=code)

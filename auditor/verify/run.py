@@ -48,15 +48,15 @@ from auditor.verify.summary import LineSink, VerifySummary, summarize
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
 _LONGEST_RUN: Final = 7 * 86_400.0
-"""Seconds. A later time than this after the run's begin comes from a wrong clock."""
+"""Seconds. An object that was written later than this after the begin of the run has its time from a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """One invocation of a verification that a function hands over. number: 0 for the first.
+    """One of the invocations of a function that make up a verification. number: 0 for the first.
 
-    verify_id: None where the verification begins here. window: as Walk has it; the objects behind an unfinished one are
-    read again.
+    verify_id: None in the first one. window: as in Walk. It is small, because the next invocation reads again all
+    objects that come after an unfinished one.
     """
 
     number: int = 0
@@ -65,8 +65,10 @@ class Hop:
 
 
 class Verification:
-    """Make it, then `await run()` once. compared: algorithms; None: all that the ledger has. combined: takes a line for
-    each object. hop: for a function that hands over; a stop then ends reads in the middle of an object.
+    """A verification of one target. Construct it, then `await run()` once.
+
+    compared: the algorithms to compare; None: all that the ledger has. combined: takes a line for each object.
+    hop: only in a function that hands over to its next invocation. A stop then takes effect in the middle of an object.
     """
 
     def __init__(
@@ -99,13 +101,13 @@ class Verification:
         self._waiting: list[bytes] = []
         self._gets = 0
         self.advanced = False
-        """The verification passed an object, or part of one."""
+        """True if this invocation found the outcome of an object, or read a part of one."""
         self._started = time.monotonic()
         self._concurrency = settings.concurrency or CONCURRENCY
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
 
     async def run(self) -> VerifySummary:
-        """The summary, which is also in the folder. Raises RunError; the ledger then has the outcomes so far."""
+        """Verify, write the summary to the folder, return it. After a RunError the ledger has the outcomes so far."""
         try:
             await self._io(self._begin)
             ended = await self._verify()
@@ -195,7 +197,7 @@ class Verification:
     async def _ask(self, reader: VerifyReader, question: ReadRequest) -> ReadResult | Paused:
         answer = await reader.answer(question)
         if isinstance(answer, Paused):
-            if answer.checkpoint is None:  # the next hop would read from the object's start, and come no further
+            if answer.checkpoint is None:  # each hop would read the object from its start, and come no further
                 return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code="NoCarriedState"))
             self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
         return answer
@@ -246,7 +248,7 @@ class Verification:
         self._folder.put_summary(summary)
 
     def snapshot(self) -> Snapshot:
-        """The counts of this moment, for people who wait."""
+        """Return the present counts, for a progress line."""
         tally, outcomes = self._at.tally, self._at.tally.outcomes
         return Snapshot(
             what=visible(self._target.uri),

@@ -33,7 +33,7 @@ _UNKNOWN: Final = (VerifyOutcome.NEW, VerifyOutcome.IN_FLIGHT)
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCount:
-    """The number of objects that are unreadable for this reason."""
+    """The number of objects that are unreadable with this error code."""
 
     code: str
     count: int
@@ -41,33 +41,37 @@ class UnreadableCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySummary:
-    """All counts of a verification.
-
-    run: its ID. out: URI of its folder. due: which objects were due, in words. complete: the listing reached its end.
-    ledger_only: objects that only the ledger has. outcomes: sum to listed + ledger_only. unreadable: the largest number
-    first. left_for_cost: by storage class. recorded: objects with new digests in the ledger. resume: None where the
-    verification is complete.
-    """
+    """All counts of a verification."""
 
     run: str
+    """ID of the verification."""
     out: str
+    """URI of its folder."""
     target: Target
     engine: str
     due: str
+    """The schedule, in words."""
     complete: bool
+    """True if the listing reached its end."""
     listed: int
     ledger_only: int
+    """Number of objects that only the ledger has."""
     delete_markers: int
     outcomes: Mapping[str, int]
+    """Number of objects by outcome; the sum is listed + ledger_only."""
     unreadable: tuple[UnreadableCount, ...]
+    """The largest number first."""
     left_for_cost: Mapping[str, Amount]
+    """Objects that were not read because reading them costs extra, by storage class."""
     read: Amount
     recorded: int
+    """Number of objects whose digests were newly recorded in the ledger."""
     seconds: float
     resume: Resume | None
+    """None if the verification is complete."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The value of summary.json, which calls the ID `verify`."""
+        """Return the value of summary.json, in which the ID is called `verify`."""
         value = plain(self)
         resume = self.resume and {"reason": self.resume.reason, "start_after": self.resume.start_after}
         return {"verify": value.pop("run"), **value, "resume": resume}
@@ -84,7 +88,7 @@ def summarize(
     seconds: float,
     resume: Resume | None,
 ) -> VerifySummary:
-    """The summary of a verification as it is now; later counts do not change it. resume: None where it is complete."""
+    """Make the summary from the present counts; later counts do not change it. resume: None if all is verified."""
     return VerifySummary(
         run=run,
         out=out,
@@ -106,14 +110,14 @@ def summarize(
 
 
 def exit_code(summary: VerifySummary) -> int:
-    """4 where the verification is not complete or an object is unreadable; else 3 for a finding; else 0."""
+    """Return 4 if the verification is not complete or an object is unreadable; else 3 if there is a finding; else 0."""
     if not summary.complete or summary.outcomes[VerifyOutcome.UNREADABLE]:
         return 4
     return 3 if any(summary.outcomes[outcome] for outcome in FINDINGS) else 0
 
 
 def lines_of(summary: VerifySummary) -> Iterator[str]:
-    """The summary for a person; only the outcomes that occurred."""
+    """Yield the summary as lines for a person, with only the outcomes that occurred."""
     outcomes, read = summary.outcomes, summary.read
     uri = visible(f"s3://{summary.target.bucket}/{summary.target.prefix}")
     yield f"{uri}: {counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone"
@@ -141,7 +145,7 @@ def _why_nothing(objects: int) -> str:
 
 
 def printed(summary: VerifySummary, output: str) -> str:
-    """As a table or JSON, with its line end."""
+    """Return the summary as a table or as JSON, with its line end."""
     if output == "json":
         return json.dumps(summary.to_dict()) + "\n"
     return "".join(f"{line}\n" for line in lines_of(summary))
@@ -158,7 +162,7 @@ class LineSink(Protocol):
 
 
 class WorstObjects:
-    """Keeps the first lines of mismatched, missing and unreadable objects. lines: gets every line, if given."""
+    """Keeps the first lines of mismatched, missing and unreadable objects. lines: takes every line, if it is given."""
 
     def __init__(self, lines: LineSink | None) -> None:
         self._lines = lines
@@ -172,7 +176,7 @@ class WorstObjects:
             self._lines.write(text)
 
     def table(self, summary: VerifySummary) -> Iterator[str]:
-        """Lines with their ends, mismatches first; none where nothing is wrong."""
+        """Yield the kept lines with their line ends, mismatches first; nothing if no object is wrong."""
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"

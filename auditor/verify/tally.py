@@ -12,20 +12,23 @@ from auditor.verify.read import ReadResult
 
 @dataclass(slots=True)
 class VerifyTally(Counters):
-    """outcomes: one for each listed object, and for each that only the ledger has. unreadable: by code.
-
-    left: objects and bytes by storage class that charges for a read. read_objects, read_bytes: read to the end.
-    """
+    """The counts of a verification so far."""
 
     listed: int = 0
     ledger_only: int = 0
+    """Number of objects that only the ledger has."""
     delete_markers: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    """Number of objects by outcome; the sum is listed + ledger_only."""
     unreadable: Counter[str] = field(default_factory=Counter)
+    """Number of unreadable objects by error code."""
     left: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Objects and bytes that were not read because reading them costs extra, by storage class."""
     read_objects: int = 0
+    """Number of objects that were read to their ends."""
     read_bytes: int = 0
     recorded: int = 0
+    """Number of objects whose digests were newly recorded in the ledger."""
 
     def add(self, answer: ReadResult) -> None:
         verified = answer.verified
@@ -46,6 +49,6 @@ class VerifyTally(Counters):
         self.recorded += answer.recorded
 
     def check(self) -> None:
-        """Raises ValueError for a name that no outcome has."""
+        """Raise ValueError if a name in `outcomes` is not the name of an outcome."""
         for name in self.outcomes:
             VerifyOutcome(name)
