@@ -1,4 +1,4 @@
-"""The hashing step of an audit: find the hashed objects, hash others here, leave some to S3 Batch Operations."""
+"""The hashing step of an audit: find out which objects have digests, hash others, leave some to S3 Batch Operations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def open_fixity(
     rate: RateLimit,
     concurrency: int,
 ) -> HashStatusFinder | None:
-    """None without a ledger. stack: closes the threads of a hasher in this process. concurrency: of the run."""
+    """Make the finder of the objects' hash status; None if there is no ledger.
+
+    stack: closes the threads, if this process hashes. concurrency: most objects in flight in the run.
+    """
     if places.ledger is None:
         return None
     hasher: InProcessHasher | None = None
@@ -54,9 +57,9 @@ def open_fixity(
 def write_routed(
     places: Resources, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
 ) -> None:
-    """Write the manifests and jobs for S3 Batch Operations, anew for a run that goes on. Blocks.
+    """Write the manifests and jobs for S3 Batch Operations. A resumed run writes all of them again. Blocks.
 
-    account: 12 digits, the caller's own; None where it is not known.
+    account: the caller's account, 12 digits; None if it is unknown.
     """
     write_batch(
         places.manifests or places.store,

@@ -1,4 +1,4 @@
-"""Audits from Python programs."""
+"""Functions that audit a bucket from a Python program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def audit_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> Run:
-    """Audit a bucket or prefix, and wait for the end; works in a notebook too. See audit_bucket_async."""
+    """Audit a bucket or prefix, and return at the end. It works in a notebook too. See audit_bucket_async."""
     return run_blocking(
         lambda: audit_bucket_async(
             uri,
@@ -52,11 +52,12 @@ async def audit_bucket_async(
 ) -> Run:
     """Audit a bucket or prefix.
 
-    uri: `s3://BUCKET[/PREFIX]`. start_after, stop_at: the range of keys (start_after, stop_at]. resume: the ID of a run
-    to go on with. config: the path of an auditor.toml. stop: set it to stop listing and finish what is in flight.
-    progress: takes a Snapshot each second. settings: the flags of `auditor audit`, such as `max_rate=500`.
+    uri: `s3://BUCKET[/PREFIX]`. start_after, stop_at: audit the keys after start_after, up to and including stop_at.
+    resume: the ID of a run to continue. config: the path of an auditor.toml. stop: set it to stop the listing; objects
+    in flight are still finished. progress: takes a Snapshot each second. settings: the flags of `auditor audit`, such
+    as `max_rate=500`.
 
-    Raises UsageError for a wrong argument, and RunError when the run cannot go on; parts that are written stay.
+    Raises UsageError for a wrong argument, and RunError if the run cannot go on. The parts written so far stay.
     """
     found = settings_from(settings, config)
     target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)

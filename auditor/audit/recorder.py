@@ -1,4 +1,4 @@
-"""The end of the pipeline: judge each batch, look it up in the ledger, count it, write it to the run folder."""
+"""The end of the pipeline: look each batch up in the ledger, judge and count it, write it to the run folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ RunInThread = Callable[..., Awaitable[Any]]
 
 
 class Recorder:
-    """record() is gather's sink. The tally and the run folder move together, so that a checkpoint is exact."""
+    """Judges, counts and writes the objects that were read. `record` is the sink of `gather`.
+
+    An object is counted in the tally and written to the run folder in one step, so a checkpoint of both is exact.
+    """
 
     def __init__(
         self,
@@ -54,14 +57,14 @@ class Recorder:
         self._io = io
 
     def record_bucket(self) -> None:
-        """The findings on the bucket itself, before its first object."""
+        """Record the findings on the bucket itself. Call it before the first object."""
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._folder.write_findings(map(encode_finding, findings))
         self.shown.add_findings(map(finding_line, findings))
 
     async def record(self, batch: list[Gathered]) -> None:
-        """One batch, in the listing's order."""
+        """Record one batch. Batches, and the objects in them, come in the order of the listing."""
         read = [item.evidence for item in batch if item.evidence is not None]
         found: list[HashStatus | None] = [None] * len(read)
         if self._fixity is not None:

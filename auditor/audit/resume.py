@@ -20,7 +20,10 @@ from auditor.runs.tally import Tally
 
 
 def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
-    """The selection of a run, in the form that a checkpoint returns. ledger: the run has one."""
+    """Return the settings that must not change in a resumed run, in the form that a checkpoint returns.
+
+    ledger: True if the run has a ledger.
+    """
     hashing = list(settings.algorithms) if ledger else None
     options = {rule.id: settings.rules.get(rule.id) for rule in rules}
     selection = {"rules": options, "trusted": sorted(settings.trusted), "algorithms": hashing}
@@ -31,9 +34,10 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
 def checkpoint(
     store: Store, run_id: str, target: Target, selection: Mapping[str, Any]
 ) -> tuple[Checkpoint | None, Target]:
-    """The run's checkpoint, None where it wrote none yet, and its target with the key range of its beginning.
+    """Return the run's checkpoint, and the target with the run's own key range. The checkpoint is None if the run wrote
+    none yet.
 
-    Raises UsageError for a run that is missing, complete, or has another selection or target, and OutputError for a
+    Raises UsageError for a run that is missing, complete, or has another selection or target. Raises OutputError for a
     damaged checkpoint.
     """
     run = RunReader(store, target.bucket, run_id)

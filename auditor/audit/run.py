@@ -53,17 +53,20 @@ from auditor.text import counted, visible
 
 TICK_SECONDS: Final = 1.0
 AUTO_CEILING_OF: Final = {"boto3": 32}
-"""Ceiling of `auto` for engines with threads, which cost more than tasks."""
+"""Most calls in flight under `auto`, for engines with threads. Threads cost more than tasks."""
 FIRST_OF: Final = {"direct": first_in_flight()}
-"""First concurrency of `auto`. An SDK's call costs as much CPU as a handshake, so SDKs begin with AUTO_START."""
+"""Calls in flight with which `auto` begins. Engines that use an SDK begin with AUTO_START, because a call through an SDK
+costs as much CPU as a TLS handshake.
+"""
 
 
 class Audit:
-    """One run. Make it, then `await run()` once.
+    """An audit of one target. Construct it, then `await run()` once.
 
-    run_id: of an earlier run of the same target, to resume it; None: a new run. hop: number of the hand-overs before.
-    hands_on: when stopped, leave parts and checkpoint but no summary: the next invocation writes it. began: gets the
-    run's ID once its folder exists. shown: the objects and findings that the report names, once the run has ended.
+    run_id: ID of an earlier run of the same target, which is resumed; None: a new run. began: is called with the run's
+    ID as soon as the run folder exists. hop: number of hand-overs before this invocation. hands_on: True: if the run is
+    stopped, write parts and a checkpoint but no summary, because the next invocation writes it.
+    The attribute `shown` has the objects and findings that the report names; it is set at the end of the run.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class Audit:
         self._settings = settings
         self._places = places
         self._outer_stop = stop
-        self._stop = Stop(stop)  # a run that ends by its own --max-calls ends no other
+        self._stop = Stop(stop)  # its own: if --max-calls ends this run, the other runs go on
         self._began = began
         self.shown = Highlights()
         self._hop = hop
@@ -96,7 +99,7 @@ class Audit:
         self._rate = RateLimit(settings.max_rate)
         permits = ConcurrencyLimit(self._ceiling, auto=settings.concurrency is None, first=first)
         self._caller = caller_of(target.bucket, settings, self._rate, permits)
-        spare = (settings.streams or MOST) if settings.hash else 0  # for an object that has several streams
+        spare = (settings.streams or MOST) if settings.hash else 0  # for an object that is read in several streams
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
@@ -107,7 +110,7 @@ class Audit:
         self._tally = Tally()
 
     async def run(self) -> Summary:
-        """The summary, which is also in the run folder. Raises RunError; the parts written so far are then in place."""
+        """Audit, write the summary to the run folder, return it. After a RunError the parts written so far stay."""
         try:
             state = await self._io(self._load_state)
             facts = await self._facts()
@@ -142,7 +145,7 @@ class Audit:
         return facts
 
     def _check_budget(self, plan: Plan) -> None:
-        """Raises UsageError when --max-calls leaves no call for an object: each resumed run would stop there too."""
+        """Raise UsageError if --max-calls leaves no calls for an object: each resumed run would stop there again."""
         least = 1 + plan.ask.calls
         if self._caller.short_of(least):
             given, asked = self._settings.max_calls, self._caller.counts["bucket"]
@@ -188,9 +191,9 @@ class Audit:
                     recorder.count_queued()
                 engine.keep_idle(
                     self._caller.permits.statistics().limit
-                )  # where S3 refused, the next run begins with fewer
+                )  # if S3 throttled this run, the next run begins with fewer connections
             except BaseException:
-                # Keep the gathered objects. More versions of the last key may follow.
+                # Keep the objects gathered so far. In a run over versions the last key may not be complete.
                 await self._io(lambda: folder.save(whole_key=not target.versions))
                 raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
@@ -221,7 +224,7 @@ class Audit:
             await self._io(folder.tick)
 
     def snapshot(self) -> Snapshot:
-        """The counts of this moment, for people who wait."""
+        """Return the present counts, for a progress line."""
         tally = self._tally
         return Snapshot(
             what=visible(self._target.uri),
@@ -263,7 +266,7 @@ class Audit:
             target, region = self._target, self._connection.region
             await self._io(partial(write_routed, self._places, settings, target, self.run_id, region, account))
         self.shown = recorder.shown
-        if self._resumed:  # the lines of an earlier process are in the folder only
+        if self._resumed:  # the lines that an earlier process wrote are only in the run folder
             await self._io(folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._io(Highlights.read, run, recorder.tally.verdicts["exposed"])

@@ -1,4 +1,4 @@
-"""The changes from one run of a target to another, key by key, in bounded memory. Pure but for reading the lines."""
+"""Find the changes from one run of a target to another, key by key, in bounded memory. It reads lines, nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ChangeKind(StrEnum):
-    """The kinds of change of a finding (new, resolved, unread, gone) and of a verdict (worsened, improved)."""
+    """A kind of change: of a finding (new, resolved, unread, gone) or of a verdict (worsened, improved)."""
 
     NEW = "new"
     RESOLVED = "resolved"
@@ -32,7 +32,11 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """One change. key: None for the bucket. finding: new or lost. before, after: the verdicts, where they differ."""
+    """One change of a finding or of a verdict. key: None for a finding on the bucket.
+
+    finding: the finding of the new run, or, if that has it no more, of the old run; None for a change of the verdict.
+    before, after: the two verdicts; None for a change of a finding.
+    """
 
     kind: ChangeKind
     key: str | None
@@ -43,14 +47,14 @@ class RunChange:
 
 
 class ComparedRun(Protocol):
-    """The lines of a run, in key order, those of the bucket first."""
+    """The lines of a run, in key order. Lines about the bucket come first."""
 
     def objects(self) -> Iterable[ObjectLine]: ...
     def findings(self) -> Iterable[FindingLine]: ...
 
 
 def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
-    """The changes in key order. old, new: runs of the same target, such as open_run() gives."""
+    """Yield the changes in key order. old, new: two runs of the same target, such as open_run() returns."""
     for key, groups in _by_key(old.objects(), old.findings(), new.objects(), new.findings()):
         old_objects, old_findings, new_objects, new_findings = groups
         before = {line.fingerprint for line in old_findings}
@@ -65,7 +69,7 @@ def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
 
 
 def _fate(key: str | None, line: FindingLine, objects: Sequence[ObjectLine]) -> ChangeKind:
-    """The kind of change of a finding that the new run does not have."""
+    """Return the kind of change of a finding that only the old run has."""
     if key is None:
         return ChangeKind.RESOLVED
     outcomes = {one.outcome for one in objects if line.version_id in (None, one.version_id)} - {Outcome.VANISHED}
@@ -86,7 +90,7 @@ def _verdicts(key: str | None, old: Sequence[ObjectLine], new: Sequence[ObjectLi
 
 
 def _by_key(*streams: Iterable[ObjectLine | FindingLine]) -> Iterator[tuple[str | None, list[list[Any]]]]:
-    """Each key with its lines of every stream; keys in the order of their UTF-8 bytes, as S3 lists them."""
+    """Yield each key with its lines from every stream, in the order of the keys' UTF-8 bytes, as S3 lists them."""
     marked = [_marked(number, stream) for number, stream in enumerate(streams)]
     for _, group in groupby(merge(*marked, key=_order), key=_order):
         groups: list[list[Any]] = [[] for _ in streams]

@@ -1,7 +1,7 @@
-"""The lines of a run folder as JSON, joined from pieces that many objects share.
+"""Encode the lines of a run folder as JSON, from cached pieces that many objects share.
 
-Byte for byte what lines.encode_line makes of lines.object_line and lines.finding_line, in a fraction of the time: most
-objects of a bucket have the same ACL, and the same HEAD but for a few members.
+The result is byte for byte that of lines.encode_line with lines.object_line or lines.finding_line, in a fraction of the
+time. Most objects of a bucket have the same ACL, and their HEADs differ in a few members only.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ OWN: Final = frozenset(
         "object_lock_retain_until_date",
     }
 )
-"""HEAD's members that differ from object to object: text or a number, except the metadata. The others are cached."""
+"""Members of HEAD that differ from object to object. The other members are cached as text. All of these are text or a
+number, except the metadata, which is a mapping.
+"""
 
 KEPT: Final = 256
-"""Most ACLs, HEADs and endings that a cache holds as text; it drops the least recently used."""
+"""Most texts in each cache: of ACLs, of HEADs, of line endings. A cache drops the least recently used one."""
 
 _SPLIT: Final = HEAD_NAMES.index("metadata")
 _BEFORE: Final = attrgetter(*(name for name in HEAD_NAMES[:_SPLIT] if name in OWN))
@@ -48,7 +50,7 @@ _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 
 
 def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> bytes:
-    """The object's line. Arguments as those of object_line()."""
+    """Return an object's line, encoded. The arguments are those of object_line()."""
     evidence = judgement.evidence
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
     verdict = None if evidence.vanished else judgement.verdict
@@ -67,7 +69,7 @@ def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool
 
 
 def encode_finding(finding: Finding, verdict: Verdict | None = None) -> bytes:
-    """The finding's line. Arguments as those of finding_line()."""
+    """Return a finding's line, encoded. The arguments are those of finding_line()."""
     text = (
         f'{{"fingerprint":{_quote(finding.fingerprint)},"rule":{_quote(finding.rule)},"severity":"{finding.severity.value}",'
         f'"key":{_text(finding.key)},"version_id":{_text(finding.version_id)},"grantee":{_text(finding.grantee)},'
@@ -119,7 +121,7 @@ def _names(names: tuple[str, ...]) -> str:
 
 @lru_cache(KEPT)
 def _forms(shared: tuple[Any, ...]) -> tuple[str, str]:
-    """A HEAD's text before and after its metadata, with a `%s` for each value that differs from object to object."""
+    """Return the JSON of a HEAD before and after its metadata, with a `%s` for each value of a member in OWN."""
     values = dict(zip(_SHARED_NAMES, shared, strict=True))
 
     def member(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The objects and findings that a report names: first exposed objects, worst findings, first undecided objects."""
+"""Choose the objects and findings that a report names: the first exposed and undecided objects, the worst findings."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ EXPOSED: Final = 200
 UNDECIDED: Final = 200
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _OPENING: Final = ("O", "B")
-"""First letters of the rules about access; among findings of one severity theirs come first."""
+"""First letters of the IDs of rules about access. Their findings come first among findings of one severity."""
 
 
 @record()
 class ExposedObject:
-    """rules: IDs of the rules with a finding on it."""
+    """One exposed object. rules: IDs of the rules that have a finding on it."""
 
     key: str
     version_id: str | None
@@ -31,7 +31,7 @@ class ExposedObject:
 
 
 class WorstFindings:
-    """Keeps the `limit` worst finding lines of any number, by severity, access before all else, then key."""
+    """Keeps the `limit` worst of all finding lines: sorted by severity, then rules about access first, then by key."""
 
     def __init__(self, limit: int = FINDINGS) -> None:
         self._limit = limit
@@ -42,7 +42,7 @@ class WorstFindings:
     def add(self, line: FindingLine) -> None:
         self._seen += 1
         other = not line.rule.startswith(_OPENING)
-        # The serial number keeps the order of arrival, so that no two lines are compared.
+        # The serial number makes every entry different: Python never compares two lines, which have no order.
         order = (_RANK[line.severity], other, line.key or "", next(self._serial))
         if len(self._worst) >= self._limit:
             if not self._worst or order >= self._worst[-1][0]:
@@ -51,17 +51,17 @@ class WorstFindings:
         bisect.insort(self._worst, (order, line))
 
     def lines(self) -> list[FindingLine]:
-        """Worst first."""
+        """Return the kept lines, the worst first."""
         return [line for _, line in self._worst]
 
     @property
     def more(self) -> int:
-        """Findings beyond the limit."""
+        """Number of findings that were not kept."""
         return self._seen - len(self._worst)
 
 
 class Highlights:
-    """Takes every line, keeps those that a report names; its memory is bounded by the limits."""
+    """Takes every line, and keeps those that a report names. The limits of this module bound its memory."""
 
     def __init__(self) -> None:
         self.worst = WorstFindings()
@@ -69,7 +69,7 @@ class Highlights:
         self.undecided: list[UndecidedLine] = []
 
     def add(self, judgement: Judgement, findings: Iterable[FindingLine], undecided: UndecidedLine | None) -> None:
-        """One object with its lines; objects come in key order."""
+        """Add one object with its lines. Objects come in key order."""
         if judgement.verdict is Verdict.EXPOSED and len(self.exposed) < EXPOSED:
             ref, rules = judgement.evidence.ref, {finding.rule for finding in judgement.findings}
             self.exposed.append(ExposedObject(ref.key, ref.version_id, tuple(sorted(rules))))
@@ -83,8 +83,9 @@ class Highlights:
 
     @classmethod
     def read(cls, run: RunReader, exposed: int) -> Highlights:
-        """The highlights of the parts of a run. exposed: how many objects are exposed; the last of them that a report
-        names is also the last object that is read.
+        """Collect the highlights from the parts of a run.
+
+        exposed: number of exposed objects in the run. It lets the reading of objects end at the last one to be named.
         """
         shown = cls()
         opened = (line for line in run.objects() if line.verdict is Verdict.EXPOSED)
@@ -96,7 +97,10 @@ class Highlights:
 
 
 def masked(finding: FindingLine) -> bool:
-    """The finding says who is granted access, but something prevents that access today: its words would mislead."""
+    """True if the finding says who is granted access, but the verdict shows that something prevents that access today.
+
+    A report then marks the finding, because its words alone would mislead.
+    """
     if finding.grantee in PUBLIC_GROUPS:
         return finding.verdict in {Verdict.SHARED, Verdict.MASKED, Verdict.PRIVATE}
     return finding.verdict is Verdict.MASKED and finding.rule.startswith(_OPENING)

@@ -1,4 +1,4 @@
-"""The ledger's record of one key, as JSON and as lines for a terminal."""
+"""Show the ledger's record of one object key, as JSON or as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.text import counted, visible
 
 
 def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[Event]) -> dict[str, Any]:
-    """Every field of the ledger's own types; the key once, at the top."""
+    """Return a JSON object with every field of the ledger's types. The key is only at the top."""
     return {
         "bucket": bucket,
         "key": key,
@@ -29,7 +29,7 @@ def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
 
 
 def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> str:
-    """Lines for a terminal. Nothing is cut, so that digests can be compared."""
+    """Return lines for a terminal. No line is cut, because people compare digests."""
     lines = [visible(uri), *(_subject(subject) if subject else ())]
     lines += ["history, oldest first", *map(_event, history)]
     return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""The lines of a run folder: made from judgements, and encoded."""
+"""Make the lines of a run folder from judgements, and encode them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _encode_ascii = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encod
 
 
 def encode_line(line: dict[str, Any]) -> bytes:
-    """One line of JSON, UTF-8, with its line end; text that UTF-8 cannot hold (lone surrogates) is escaped."""
+    """Return one line of JSON in UTF-8, with its line end. A line with text that UTF-8 cannot hold (lone surrogates) is
+    escaped to ASCII.
+    """
     try:
         return _encode(line).encode() + b"\n"
     except UnicodeEncodeError:
@@ -26,7 +28,11 @@ def encode_line(line: dict[str, Any]) -> bytes:
 
 
 def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
-    """hashed: None without a ledger. keep_metadata: keep the values of user metadata too, not the names alone."""
+    """Return an object's line as a JSON object, to be read as ObjectLine.
+
+    hashed: True if the ledger has the digests; None if there is no ledger. keep_metadata: True: keep the values of user
+    metadata too, not only the names.
+    """
     evidence = judgement.evidence
     ref = evidence.ref
     verdict = None if evidence.vanished else judgement.verdict
@@ -49,7 +55,7 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
 
 
 def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLine:
-    """verdict: of the finding's object; None for a finding on the bucket."""
+    """Make a finding's line. verdict: the verdict of its object; None for a finding on the bucket."""
     return FindingLine(
         finding.fingerprint,
         finding.rule,
@@ -64,7 +70,7 @@ def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLin
 
 
 def undecided_line(judgement: Judgement) -> UndecidedLine | None:
-    """None for an object that is not undecided, so that coverage.undecided counts the lines."""
+    """Make the line of an undecided object; None for any other object. coverage.undecided counts these lines."""
     evidence = judgement.evidence
     if evidence.outcome is not Outcome.UNDECIDED:
         return None
@@ -73,12 +79,12 @@ def undecided_line(judgement: Judgement) -> UndecidedLine | None:
 
 
 def routed_line(ref: ObjectRef) -> bytes:
-    """An object that is left to S3 Batch Operations, encoded."""
+    """Return the line of an object that is left to S3 Batch Operations, encoded."""
     return encode_line({"key": ref.key, "version_id": ref.version_id, "etag": ref.etag, "size": ref.size})
 
 
 def acl_fact(fact: Acl | Unread | Skipped) -> dict[str, Any]:
-    """The line's `acl`."""
+    """Return the `acl` member of an object's line."""
     if isinstance(fact, Acl):
         grants = [{"grantee": grant.grantee, "permission": grant.permission} for grant in fact.grants]
         return {"owner": fact.owner, "grants": grants}
@@ -94,7 +100,7 @@ def _head(fact: Head | Unread | Skipped, keep_metadata: bool) -> dict[str, Any]:
 
 
 def missing_fact(fact: Unread | Skipped) -> dict[str, Any]:
-    """The line's value for a fact that was not read."""
+    """Return the member of an object's line for a fact that was not read."""
     if isinstance(fact, Unread):
         return {"unread": {"action": fact.action, "code": fact.code}}
     return {"skipped": fact.reason}

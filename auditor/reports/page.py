@@ -1,4 +1,4 @@
-"""The run as one HTML page: no script, nothing loaded, all text of the bucket escaped."""
+"""Render a run as one HTML page. It has no script, loads nothing, and all text from the bucket is escaped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MASKED: Final = ' <span class="masked">(masked today)</span>'
 
 
 def render(summary: Summary, shown: Highlights | None = None) -> str:
-    """The whole page. shown: the objects and findings that it names; the summary has their numbers."""
+    """Return the whole page. shown: the objects and findings that it names; the summary has the total numbers."""
     shown = shown or Highlights()
     pieces = (
         _opening(summary),
@@ -73,7 +73,7 @@ def _headline(summary: Summary) -> Iterator[str]:
 
 
 def _found(summary: Summary) -> str:
-    """`9 exposed, 27 findings: 5 critical, 9 high.`"""
+    """Return the counts as `9 exposed, 27 findings: 5 critical, 9 high.`"""
     verdicts, found = summary.verdicts, summary.findings
     exposed = f"{verdicts[Verdict.EXPOSED]:,} exposed"
     parts = [f'<strong class="exposed">{exposed}</strong>' if verdicts[Verdict.EXPOSED] else exposed]
@@ -85,7 +85,7 @@ def _found(summary: Summary) -> str:
 
 
 def _when(run: str) -> str:
-    """When the run began, in words."""
+    """Return in words when the run began, which its ID says; "" if the text is not a run ID."""
     try:
         began = parse_run_id(run)
     except UsageError:
@@ -146,7 +146,7 @@ def _version(version_id: str | None) -> str:
 
 
 def _fired(rules: Mapping[str, int]) -> Iterator[str]:
-    """The rules with findings and their fixes, in the order of RULES."""
+    """Yield the rules with findings and their fixes, in the order of RULES."""
     fired = [rule for rule in RULES if rule.id in rules]
     if not fired:
         return

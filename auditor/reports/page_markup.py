@@ -1,4 +1,4 @@
-"""The pieces of the page: style sheet, escaped text, tables. The page has no script and loads nothing."""
+"""Make the pieces of the HTML page: style sheet, escaped text, tables."""
 
 from __future__ import annotations
 
@@ -36,22 +36,28 @@ dt{font-weight:700;margin-top:.4rem}dd{margin:0}
 
 
 def text(value: object) -> str:
-    """A value as escaped text; None as a dash."""
+    """Return a value as escaped text; a dash for None."""
     return "–" if value is None else escape(visible(str(value)), quote=True)
 
 
 def code(value: object) -> str:
-    """A key or another text of the bucket. `dir` stops right-to-left text from reordering the text around it."""
+    """Return the markup of an object key or another text from the bucket.
+
+    `dir` keeps right-to-left text from reordering the text around it.
+    """
     return "–" if value is None else f'<code dir="ltr">{text(value)}</code>'
 
 
 def named(word: object, title: str | None) -> str:
-    """A word with a tooltip."""
+    """Return the markup of a word, with `title` as its tooltip if there is one."""
     return f'<span title="{text(title)}">{text(word)}</span>' if title else text(word)
 
 
 def grantee(value: str | None) -> str:
-    """A group of S3 by the last word of its URI; a canonical ID by its first and last digits."""
+    """Return the markup of a grantee: S3's groups by the last word of their URIs, long IDs by their two ends.
+
+    The tooltip of a shortened grantee has the whole text.
+    """
     if value is None:
         return "–"
     if value in _GROUPS:
@@ -64,7 +70,7 @@ def grantee(value: str | None) -> str:
 
 
 def numbers(title: str, counts: Mapping[str, int], alarming: frozenset[str] = frozenset()) -> Iterator[str]:
-    """alarming: names that stand out when their number is not 0."""
+    """Yield a heading and a table of counts. alarming: names that stand out if their number is not 0."""
     yield f"<h2>{text(title)}</h2>"
     rows = []
     for name, number in counts.items():
@@ -79,9 +85,10 @@ def numbers(title: str, counts: Mapping[str, int], alarming: frozenset[str] = fr
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], right: int = 0) -> Iterator[str]:
-    """head: "" for none. rows: cells of HTML. right: how many of the last columns are numbers.
+    """Yield a table. head: the heading of each column, "" for none. rows: cells of HTML. right: number of columns, from
+    the right, that hold numbers.
 
-    On a narrow screen the rows of a table without numbers become blocks whose cells carry the head's words.
+    On a narrow screen each row of a table without numbers becomes a block, in which each cell repeats its heading.
     """
     wide = "" if right else ' class="wide"'
     first = len(head) - right

@@ -1,4 +1,4 @@
-"""Make the summary of a run; its exit code, its holes, and the list of its omissions."""
+"""Make the summary of a run, and derive from it the exit code, the holes, and the list of things not looked at."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FACTS: Final = {
     "encryption": "default encryption of the bucket",
     "request_payer": "request payer",
 }
-"""Bucket facts whose absence the summary names, in the user's words."""
+"""The bucket facts that the summary names if they are missing, in the user's words."""
 
 NEVER: Final = (
     "IAM users and roles of the bucket's own account, whose own policies can let them read",
@@ -46,7 +46,7 @@ NEVER: Final = (
     "object tags",
     "public access block and control policies set for the whole organization",
 )
-"""Omissions of every run."""
+"""Things that no run looks at."""
 
 
 def summarize(
@@ -64,10 +64,10 @@ def summarize(
     resume: Resume | None = None,
     accepted_rules: int = 0,
 ) -> Summary:
-    """The summary of a run as it is now; later counts do not change it.
+    """Make the summary of a run from its present counts; later counts do not change it.
 
-    out: URI of the run folder. algorithms: those wanted, None without a ledger. accepted_rules: how many of
-    rules_undecided the configuration accepts. Raises ValueError when the tally does not add up.
+    out: URI of the run folder. algorithms: the wanted ones; None if there is no ledger. accepted_rules: number of
+    rules_undecided that the configuration accepts. Raises ValueError if the sums of the tally do not agree.
     """
     tally.check(hashing=algorithms is not None)
     return Summary(
@@ -101,7 +101,10 @@ def _unread(reason: str, number: int) -> UnreadCount:
 
 
 def exit_code(summary: Summary, fail_on: Severity | None) -> int:
-    """0; 3 for a finding at or above fail_on (None: never); above all 4 for a hole that nobody accepted."""
+    """Return 4 if there is a hole that nobody accepted; else 3 if there is a finding at or above fail_on; else 0.
+
+    fail_on: None: findings never change the exit code.
+    """
     if holes(summary):
         return 4
     if fail_on is None:
@@ -110,14 +113,14 @@ def exit_code(summary: Summary, fail_on: Severity | None) -> int:
 
 
 def holes(summary: Summary) -> list[str]:
-    """The holes that nobody accepted, in words; empty where the run saw everything."""
+    """Return the holes that nobody accepted, in words; an empty list if the run saw everything."""
     objects = summary.coverage.undecided - summary.accepted.undecided
     rules = len(summary.rules_undecided) - summary.accepted.rules
     return [*([] if summary.complete else ["the listing did not reach its end"]), *_undecided(objects, rules)]
 
 
 def accepted(summary: Summary) -> list[str]:
-    """The holes that the configuration accepts, in words."""
+    """Return the holes that the configuration accepts, in words."""
     return _undecided(summary.accepted.undecided, summary.accepted.rules)
 
 
@@ -127,7 +130,10 @@ def _undecided(objects: int, rules: int) -> list[str]:
 
 
 def aside(hashing: HashingSummary) -> list[str]:
-    """The objects left unhashed on purpose, for their cost or for S3 Batch Operations; safe to print."""
+    """Return which objects were not hashed on purpose: reading them costs extra, or S3 Batch Operations hashes them.
+
+    The words are safe to print.
+    """
     words = []
     if hashing.left_for_cost:
         each = ", ".join(f"{visible(name)} {_amount(amount)}" for name, amount in hashing.left_for_cost.items())
@@ -142,7 +148,7 @@ def _amount(amount: Amount) -> str:
 
 
 def alarming(summary: Summary) -> bool:
-    """An object is exposed, or a finding is critical or high: a report must not show this run in green."""
+    """True if an object is exposed or a finding is critical or high: a report must not show this run in green."""
     found = summary.findings
     return bool(summary.verdicts[Verdict.EXPOSED] or found[Severity.CRITICAL] or found[Severity.HIGH])
 
@@ -150,9 +156,9 @@ def alarming(summary: Summary) -> bool:
 def not_looked_at(
     facts: BucketFacts | None, target: Target, acl: Skipped | None = None, head: Skipped | None = None
 ) -> list[str]:
-    """The things that the verdict `private` of this run leaves out, in words that are safe to print.
+    """Return the things that the verdict `private` of this run does not cover, in words that are safe to print.
 
-    facts: None where no fact was read. acl, head: why the run asked no object for it; None where it asked.
+    facts: None if no fact of the bucket was read. acl, head: why the run read no object's ACL or HEAD; None if it did.
     """
     return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
 

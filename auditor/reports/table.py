@@ -1,4 +1,4 @@
-"""The summary as a table on a terminal: plain text, within its columns, safe to print."""
+"""Render the summary as a table for a terminal: plain text, no wider than the terminal, safe to print."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from auditor.reports.table_layout import TableLayout, labelled
 from auditor.text import visible
 
 COLUMNS: Final = 100
-"""Most columns, and the columns where the output is no terminal."""
+"""Largest width in columns, and the width if the output is not a terminal."""
 LEAST: Final = 60
-"""Fewest columns; a narrower terminal breaks the lines itself."""
+"""Smallest width in columns; a narrower terminal breaks the lines itself."""
 _WORST: Final = 10
 _EXPOSED: Final = 5
 
@@ -27,7 +27,7 @@ def render(
     shown: Highlights | None = None,
     columns: int = COLUMNS,
 ) -> str:
-    """All lines, the last with its line end. fail_on: as for exit_code. shown: the objects and findings to name."""
+    """Return all lines, each with its line end. fail_on: as for exit_code. shown: the objects and findings to name."""
     shown = shown or Highlights()
     layout = TableLayout(max(LEAST, min(columns, COLUMNS)))
     unread = ((f"{item.action} {item.code}", item.count) for item in summary.unread)
@@ -87,7 +87,7 @@ def _hashing(hashing: HashingSummary | None, layout: TableLayout) -> Iterator[st
 
 
 def _not_looked_at(summary: Summary, layout: TableLayout) -> Iterator[str]:
-    """The omissions of this run; those of every run stay in the summary."""
+    """Yield the things that this run did not look at, except those that no run looks at (NEVER)."""
     particular = [item for item in summary.not_looked_at if item not in NEVER]
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 
@@ -101,7 +101,7 @@ def _foot(summary: Summary, fail_on: Severity | None, layout: TableLayout) -> It
         yield from layout.listed(
             "", ["accept a known one: [[accept_undecided]] in auditor.toml, see docs/configuration.md"]
         )
-    # Paths are never cut: people copy them.
+    # Paths are never cut, because people copy them.
     yield labelled("Report", visible(f"{summary.out}/report.html"))
     yield labelled("Run folder", visible(summary.out))
     code = exit_code(summary, fail_on)

@@ -1,4 +1,4 @@
-"""Labelled lines for a terminal of a given width: wrapped at spaces, safe to print."""
+"""Lay out labelled lines for a terminal of a given width: wrapped at spaces, safe to print."""
 
 from __future__ import annotations
 
@@ -10,40 +10,43 @@ from auditor.text import harmless, shorten, visible, width
 
 LABEL: Final = 16
 MOST: Final = 10
-"""Names that are counted one by one; the others are counted together."""
+"""Most names that are shown with their numbers; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """columns: of the terminal. label: columns of the label. Each method yields lines, the first with the label."""
+    """A layout for one terminal. Each method yields lines, the first with the label.
+
+    columns: width of a line. label: width of the label.
+    """
 
     columns: int
     label: int = LABEL
 
     @property
     def room(self) -> int:
-        """Columns beside the label."""
+        """Width of the text beside the label, in columns."""
         return self.columns - self.label
 
     def counts(self, label: str, counts: Mapping[str, int]) -> Iterator[str]:
-        """Numbers with short names, as many to a line as fit."""
+        """Yield numbers with short names, as many in a line as fit."""
         yield from self._wrapped(label, [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items()])
 
     def pairs(self, label: str, pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
-        """Numbers with long names: the first MOST of them."""
+        """Yield numbers with names of any length, but only the first MOST of them."""
         cells = [f"{visible(name)} {number:,}" for name, number in pairs]
         more = len(cells) - MOST
         yield from self._wrapped(label, [*cells[:MOST], f"and {more} more"] if more > 0 else cells)
 
     def listed(self, label: str, texts: Iterable[str]) -> Iterator[str]:
-        """Each text begins a line; a long one is folded."""
+        """Yield each text on a line of its own; a long text is folded."""
         for text in texts:
             for line in _fold(harmless(text), self.room):
                 yield labelled(label, line, self.label)
                 label = ""
 
     def keyed(self, label: str, rows: Iterable[tuple[str, str]], more: int) -> Iterator[str]:
-        """A line for each row: words, then a key, cut where it is long. more: rows that are only counted."""
+        """Yield a line for each row: words, then an object key, cut if it is long. more: number of further rows."""
         for words, key in rows:
             yield labelled(label, words + shorten(visible(key), self.room - len(words)), self.label)
             label = ""
@@ -70,7 +73,7 @@ def labelled(label: str, text: str, columns: int = LABEL) -> str:
 
 
 def _fold(text: str, columns: int) -> Iterator[str]:
-    """The text in lines of at most that many columns, broken at spaces where there are any."""
+    """Yield the text in lines of at most so many columns, broken at a space if there is one."""
     indent = ""
     while width(indent + text) > columns:
         fits = len(shorten(text, columns - len(indent))) - 1
