@@ -55,8 +55,8 @@ TICK_SECONDS: Final = 1.0
 AUTO_CEILING_OF: Final = {"boto3": 32}
 """Most calls in flight under `auto`, for engines with threads. Threads cost more than tasks."""
 FIRST_OF: Final = {"direct": first_in_flight()}
-"""Calls in flight with which `auto` begins. Engines that use an SDK begin with AUTO_START, because a call through an SDK
-costs as much CPU as a TLS handshake.
+"""Calls in flight with which `auto` begins. Engines on an SDK begin with AUTO_START, because an SDK's call costs as
+much CPU as a TLS handshake.
 """
 
 

@@ -1,4 +1,4 @@
-"""Settings from the keyword arguments of a Python program: the same names, checks and sentences as the flags have."""
+"""Read settings from the keyword arguments of a Python program, with the names, checks and messages of the flags."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Progress = Callable[[Snapshot], object]
 
 
 def ignored(snapshot: Snapshot) -> None:
-    """The Progress of a caller who wants none."""
+    """Do nothing: the Progress of a caller who wants none."""
 
 
 def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, needed: str | None = None) -> Settings:
-    """Settings of these keywords, then of the file `config`, then the defaults; variables of AUDITOR_ do not count.
+    """Read the settings from these keywords, then from the file `config`, then the defaults. No variable is read.
 
     needed: a setting that must have a value. Raises UsageError, which names the keyword.
     """
@@ -40,7 +40,7 @@ def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, nee
 
 
 def _plain(value: Any) -> Any:
-    """A value as the readers of settings take it: sets and tuples are lists, as in TOML."""
+    """Return a value in the form that TOML has, which the readers of settings take: a set or tuple becomes a list."""
     if isinstance(value, Set):
         return sorted(value)
     return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""Open the resources that settings name: engines, the ledger, the queue, the store of run folders."""
+"""Open the resources that the settings name: engines, the ledger, the queue, the store of run folders."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from auditor.s3.rate import RateLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """The resources that the runs of one command or event share. engines: opens one, or lends one that stays open.
+    """The resources that the runs of one command or event share.
 
-    manifests: takes batch manifests; None: the store takes them.
+    manifests: the store for batch manifests; None: they go into `store`. engines: opens an engine, or lends one that
+    stays open afterwards.
     """
 
     store: Store
@@ -48,9 +49,9 @@ async def open_resources(
     *,
     hashing: bool = True,
 ) -> AsyncIterator[Resources]:
-    """Open the store and the ledger that the settings name. hashing: also the queue and the store of batch manifests.
+    """Open the store and the ledger that the settings name. hashing: open also the queue and the store of manifests.
 
-    Raises UsageError when a store lies in the bucket of a target.
+    Raises UsageError if a store lies in the bucket of a target.
     """
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings))
@@ -71,7 +72,7 @@ async def open_resources(
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
-    """The ledger that the settings name; enter it to open it. Raises UsageError for a bad URI, and for none."""
+    """Return a context manager that opens the ledger of the settings. Raises UsageError for a missing or bad URI."""
     return open_ledger(
         settings.ledger or "",
         region=settings.region,
@@ -81,7 +82,7 @@ def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
 
 
 def ledger_endpoint(settings: Settings) -> str | None:
-    """DynamoDB's endpoint: its own variable, else --endpoint-url, so that with a local S3 all calls stay local."""
+    """Return DynamoDB's endpoint: its own variable, else --endpoint-url. So with a local S3 all calls stay local."""
     return aws.custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 
@@ -90,14 +91,14 @@ def _store_of(uri: str, settings: Settings) -> Store:
 
 
 def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -> None:
-    """Raises UsageError when the run folder would lie in an audited bucket, to which we never write."""
+    """Raise UsageError if the run folder would lie in an audited bucket. An audit never writes to such a bucket."""
     for target in targets:
         if store.bucket == target.bucket:
             raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
 
 
 def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
-    """The connection to a bucket, by the settings."""
+    """Make the description of a connection to a bucket, from the settings."""
     return Connection(
         bucket=bucket,
         region=settings.region,
@@ -110,14 +111,14 @@ def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connecti
 
 
 def caller_of(bucket: str, settings: Settings, rate: RateLimit, permits: ConcurrencyLimit) -> Caller:
-    """A caller with the retries and the budget that the settings say."""
+    """Make a caller with the retries and the limit of calls that the settings name."""
     retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
     return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedBucket:
-    """An engine in the bucket's region. caller: sends its calls one by one, under `rate` like all others."""
+    """An open engine in the bucket's region. caller: makes single calls of the engine, with retries, under `rate`."""
 
     engine: Engine
     caller: Caller
@@ -128,9 +129,9 @@ class OpenedBucket:
 async def open_bucket(
     bucket: str, settings: Settings, *, concurrency: int, connections: int
 ) -> AsyncIterator[OpenedBucket]:
-    """concurrency: most calls in flight. connections: most that the engine opens.
+    """Open an engine in the bucket's region. concurrency: most calls in flight. connections: most open connections.
 
-    Raises BucketError for a bucket that does not exist, or lies in another region than the settings say.
+    Raises BucketError if the bucket does not exist, or lies in another region than the settings say.
     """
     rate = RateLimit(settings.max_rate)
     async with open_in_its_region(settings.engine, connection_to(bucket, settings, connections)) as engine:
@@ -138,8 +139,9 @@ async def open_bucket(
 
 
 def check_ledger(settings: Settings) -> None:
-    """Raises UsageError for a ledger whose file is not there: a command that only reads would find nothing wrong in an
-    empty one.
+    """Raise UsageError if the ledger is a file that does not exist.
+
+    Opening would make an empty ledger, and a command that only reads would find nothing wrong in it.
     """
     file = ledger_file(settings.ledger or "")
     if file is not None and not os.path.exists(file):

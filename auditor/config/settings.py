@@ -1,7 +1,7 @@
 """Every setting, declared once: its default, the reader of its text, its flag and help, and the events that may set it.
 
-A value comes from a flag or an event, then from a variable (AUDITOR_ and the name), then from auditor.toml, then from
-the default: the first that names the setting wins.
+The sources of a value are, in this order: a flag or an event, a variable (AUDITOR_ and the name), auditor.toml, the
+default. The first that names the setting wins.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ REMOVED: Final = {
     "part_seconds": "a part ends after a minute",
     "max_hops": "at most 200 workers leave one object unfinished",
 }
-"""Settings of earlier versions, and the constant that each has become."""
+"""Settings of earlier versions, and for each the constant that replaces it."""
 
 _NOT_OURS: Final = f"{ENV_PREFIX}VERSION"
-"""Not ours: pipelines use this name for the version that they install."""
+"""A variable that is no setting, but is not refused as a mistyped one: in pipelines it has the version to install."""
 
 _ALIKE: Final = 0.8
-"""difflib's measure, 0 to 1, of a mistyped name (AUDITOR_MAXRATE, AUDITOR_BUCKET); AUDITOR_BIN is not one of ours."""
+"""Likeness (difflib's ratio, 0 to 1) from which on a name counts as a mistyped setting: AUDITOR_MAXRATE and
+AUDITOR_BUCKET do, AUDITOR_BIN does not.
+"""
 
 _AUDIT: Final = ("audit",)
 _VERIFY: Final = ("verify",)
@@ -46,9 +48,10 @@ _BOTH: Final = ("audit", "verify")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How users give one setting. read: turns raw text into its value. events: functions whose event may set it.
+    """The declaration of one setting. read: turns a raw value into the setting's value.
 
-    flag: with a word for its value (`--max-rate CALLS/S`); a switch has none (`--hash`); empty: no flag sets it.
+    flag: the flag and a word for its value (`--max-rate CALLS/S`); a switch has no such word (`--hash`); empty: there
+    is no flag. events: the functions whose event may set it.
     """
 
     read: values.Parse
@@ -58,23 +61,24 @@ class Setting:
 
     @property
     def option(self) -> str:
-        """The flag alone, `--max-rate`."""
+        """The flag without the word for its value: `--max-rate`."""
         return self.flag.partition(" ")[0]
 
 
 def _setting(
     read: Callable[[Any, str], T], default: D, text: str, flag: str = "", events: tuple[str, ...] = ()
 ) -> T | D:
-    """A field of Settings. text: the help."""
+    """Make a field of Settings. text: the help."""
     declared: D = field(default=default, metadata={"setting": Setting(read, text, flag, events)})
     return declared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one command or function. Times are in seconds, sizes in bytes.
+    """The settings of one command or function. Durations are in seconds, sizes in bytes.
 
-    rules: options by rule. accept_undecided: the holes that the owner accepts. Both are tables of auditor.toml alone.
+    rules: the options of each rule, by its ID. accept_undecided: the holes that the owner accepts. Only auditor.toml
+    can set these two.
     """
 
     engine: str = _setting(
@@ -190,33 +194,36 @@ class Settings:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}
-"""Settings by name, without the two tables of auditor.toml."""
+"""Settings by name, except the two that are tables of auditor.toml."""
 
 _DUE: Final = ("max_age", "percent")
 
 
 def event_settings(function: str) -> frozenset[str]:
-    """The settings that the event of a function may have. function: "audit" or "verify"."""
+    """Return the names of the settings that the event of a function may have. function: "audit" or "verify"."""
     return frozenset(name for name, setting in SETTINGS.items() if function in setting.events)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Raw values by setting name. source: the name of a value for the user, as `--engine` or `AUDITOR_ENGINE`."""
+    """The raw values of one source, by setting name.
+
+    source: returns the user's name for the source of a setting, such as `--engine` or `AUDITOR_ENGINE`.
+    """
 
     values: Mapping[str, Any]
     source: Callable[[str], str]
 
 
 def variable(name: str) -> str:
-    """The setting's environment variable."""
+    """Return the name of the setting's environment variable."""
     return f"{ENV_PREFIX}{name.upper()}"
 
 
 def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
-    """AUDITOR_ENGINE and so on, one for each setting; an empty variable is no variable.
+    """Read AUDITOR_ENGINE and the other variables, one for each setting. An empty variable counts as not set.
 
-    Raises UsageError for a removed setting and for a name that is almost one of ours; other names are not ours.
+    Raises UsageError for a removed setting, and for a name that looks like a mistyped one. Ignores all other names.
     """
     known = {*map(variable, SETTINGS), *NO_SETTINGS}
     for name in sorted(environ):
@@ -228,7 +235,7 @@ def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
 
 
 def refuse_removed(name: str, source: str) -> None:
-    """Raises UsageError for a setting of an earlier version."""
+    """Raise UsageError if the name is a setting of an earlier version."""
     if name in REMOVED:
         raise UsageError(f"{source} is no setting any more, {REMOVED[name]}: remove it")
 
@@ -242,16 +249,19 @@ def _check_spelling(name: str, known: Iterable[str]) -> None:
 
 
 def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
-    """`max_age` and `percent` exclude each other, so both are taken from the first layer that sets either."""
+    """Return the layers from which a setting is taken.
+
+    `max_age` and `percent` exclude each other, so both come from the first layer that sets either of them.
+    """
     if name not in _DUE:
         return layers
     return [layer for layer in layers if any(layer.values.get(one) is not None for one in _DUE)][:1]
 
 
 def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) -> Settings:
-    """Settings from layers: the first that names a setting wins. tables: `rules` and `accept_undecided`, parsed.
+    """Make the settings from layers; the first layer that names a setting wins.
 
-    Raises UsageError naming the flag, variable or line.
+    tables: `rules` and `accept_undecided`, parsed. Raises UsageError, which names the flag, the variable or the key.
     """
     chosen: dict[str, Any] = dict(tables or {})
     for name, setting in SETTINGS.items():

@@ -1,4 +1,4 @@
-"""Read the value of one setting from text, TOML or JSON; errors name the flag, the variable or the key."""
+"""Read the value of one setting from text, TOML or JSON. Errors name the flag, the variable or the key."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ _UNIT_BYTES: Final[dict[str, int]] = {
 }
 
 LEVELS: Final = ("exposure", "metadata", "fixity")
-"""How much an audit may read: `exposure` sends no HEAD; the others send the calls that the rules need."""
+"""The values of `level`, which limits the calls of an audit: `exposure` sends no HEAD; the others send all calls that
+the rules need.
+"""
 
 Parse = Callable[[Any, str], Any]
-"""Reads a raw value (text of a flag or variable, or a TOML or JSON value); raises UsageError naming its source."""
+"""Reads a raw value: text of a flag or variable, or a TOML or JSON value. Raises UsageError, which names the source."""
 
 
 def _fail(source: str, value: Any, wanted: str) -> UsageError:
@@ -49,7 +51,7 @@ def flag(value: Any, source: str) -> bool:
 
 
 def words(value: Any, source: str) -> tuple[str, ...]:
-    """Names from a list, or from one text with commas."""
+    """Read names from a list, or from one text with commas between them."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
         raise _fail(source, value, "names with commas between them, or a list of texts")
@@ -131,7 +133,7 @@ def algorithms(value: Any, source: str) -> tuple[str, ...]:
 
 
 def endpoint(value: Any, source: str) -> str:
-    from auditor.aws.session import check_endpoint  # imports the SDK, which takes longer than to print help
+    from auditor.aws.session import check_endpoint  # here, because it imports the SDK: --help must not wait for that
 
     check_endpoint(text(value, source), source)
     return str(value)
@@ -144,7 +146,7 @@ def account(value: Any, source: str) -> str:
 
 
 def size(value: Any, source: str) -> int:
-    """Bytes: a whole number, or one with a unit."""
+    """Parse a size such as 500GB, 1.5TiB or 1000 (bytes); return bytes."""
     wanted = f"a size of at least 1 byte, as 500GB or 1TiB ({', '.join(_UNITS)})"
     match = re.fullmatch(r"([0-9]{1,18})(?:\.([0-9]{1,6}))? ?([A-Za-z]*)", str(value))
     if isinstance(value, bool | float) or match is None or match[3].lower() not in _UNIT_BYTES:
@@ -168,7 +170,7 @@ _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%?")
 
 
 def span(value: Any, source: str) -> float:
-    """A time like 90d or 15m, in seconds."""
+    """Parse a duration such as 90d (days) or 15m (minutes); return seconds."""
     found = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a time like 90d, 36h, 15m or 30s")
@@ -176,14 +178,14 @@ def span(value: Any, source: str) -> float:
 
 
 def long_span(value: Any, source: str) -> float:
-    """A time of a minute or more, in seconds."""
+    """Parse a duration of a minute or more; return seconds."""
     if (seconds := span(value, source)) < 60:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a minute or more, like 90d or 12h")
     return seconds
 
 
 def percent(value: Any, source: str) -> float:
-    """A percentage above 0 and up to 100."""
+    """Parse a percentage above 0 and up to 100, with or without its sign."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     found = _SHARE.fullmatch(str(value)) if number or isinstance(value, str) else None
     if found is None or not 0 < float(found[1]) <= 100:

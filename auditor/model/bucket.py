@@ -8,12 +8,12 @@ from typing import Final
 from auditor.model.object import Acl, Skipped, Unread
 
 NOT_GIVEN: Final = Skipped("it is not given")
-"""A bucket fact that a program leaves out: nothing is concluded from it."""
+"""The value of a bucket fact that a Python program leaves out. Nothing is concluded from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicAccessBlock:
-    """The four switches of GetPublicAccessBlock: the bucket's, the account's, or the union of both."""
+    """The four switches of GetPublicAccessBlock: of the bucket, of the account, or of both together."""
 
     block_public_acls: bool = False
     ignore_public_acls: bool = False
@@ -23,7 +23,7 @@ class PublicAccessBlock:
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """The bucket's default encryption (GetBucketEncryption); algorithm None: there is none."""
+    """The bucket's default encryption (GetBucketEncryption). algorithm: None if there is none."""
 
     algorithm: str | None = None
     kms_key_id: str | None = None
@@ -43,13 +43,13 @@ class BucketFacts:
     account: str | Unread | Skipped = NOT_GIVEN
     """The caller's account, 12 digits."""
     ownership: str | Unread | Skipped = NOT_GIVEN
-    """BucketOwnerEnforced, BucketOwnerPreferred, or ObjectWriter, which also stands for a setting never made."""
+    """BucketOwnerEnforced, BucketOwnerPreferred or ObjectWriter, which is also the value without this setting."""
     public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
     account_public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
     acl: Acl | Unread | Skipped = NOT_GIVEN
     policy_is_public: bool | Unread | Skipped = NOT_GIVEN
     policy: str | Unread | Skipped = NOT_GIVEN
-    """The policy document as JSON text, "" where there is none."""
+    """The policy document as JSON text, "" if there is none."""
     versioning: str | Unread | Skipped = NOT_GIVEN
     """Enabled, Suspended or Never."""
     encryption: Encryption | Unread | Skipped = NOT_GIVEN
@@ -58,9 +58,10 @@ class BucketFacts:
 
     @property
     def access_block(self) -> PublicAccessBlock | Unread:
-        """The stricter setting of each switch, of bucket and account level.
+        """The switches that hold for the bucket: each is on if it is on for the bucket or for the account.
 
-        A skipped level counts as off. With one level unread the union is still known where the other is on in all four.
+        A level that was skipped counts as off. If a level is unread, so is the result, unless the other level has all
+        four switches on.
         """
         levels = (self.public_access_block, self.account_public_access_block)
         known = [level for level in levels if isinstance(level, PublicAccessBlock)]
@@ -76,13 +77,19 @@ class BucketFacts:
 
     @property
     def ignores_public_acls(self) -> bool:
-        """IgnorePublicAcls is *known* to be on, at one level at least."""
+        """True if IgnorePublicAcls is on for the bucket or the account.
+
+        A setting that could not be read counts as off.
+        """
         levels = (self.public_access_block, self.account_public_access_block)
         return any(isinstance(level, PublicAccessBlock) and level.ignore_public_acls for level in levels)
 
     @property
     def restricts_public_policy(self) -> bool:
-        """RestrictPublicBuckets is *known* to be on, at one level at least."""
+        """True if RestrictPublicBuckets is on for the bucket or the account.
+
+        A setting that could not be read counts as off.
+        """
         levels = (self.public_access_block, self.account_public_access_block)
         return any(isinstance(level, PublicAccessBlock) and level.restrict_public_buckets for level in levels)
 

@@ -1,4 +1,4 @@
-"""Read the two date forms of S3 by hand, which is faster than a general parser, and write the one form of ours."""
+"""Read the two date forms of S3, HTTP and ISO 8601, faster than a general parser; write dates as ISO 8601 in UTC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLOCK: Final = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]").fullma
 
 
 def http_date(text: str) -> datetime:
-    """Read `Fri, 02 Jan 2026 03:04:05 GMT`, or any other form of RFC 5322; raises ValueError."""
+    """Read `Fri, 02 Jan 2026 03:04:05 GMT`, or any other form of RFC 5322. Raises ValueError."""
     month = _MONTHS.get(text[8:11])
     if month is None or len(text) != 29 or not text.endswith(" GMT"):
         return parsedate_to_datetime(text)
@@ -23,7 +23,10 @@ def http_date(text: str) -> datetime:
 
 
 def http_date_in_utc(text: str) -> str:
-    """Convert an HTTP date to ISO 8601, UTC, seconds; raises ValueError. A bucket has few days: each is read once."""
+    """Convert an HTTP date to ISO 8601, UTC, seconds. Raises ValueError.
+
+    The objects of a bucket share few days, so the day is converted once and cached.
+    """
     clock = text[17:25]
     if len(text) != 29 or text[8:11] not in _MONTHS or not text.endswith(" GMT") or not _CLOCK(clock):
         return seconds_in_utc(http_date(text))
@@ -36,18 +39,21 @@ def _day(text: str) -> str:
 
 
 def iso_date(text: str) -> datetime:
-    """Read ISO 8601 of any precision; a date without a zone is UTC; raises ValueError."""
+    """Read ISO 8601 of any precision. A date without a zone is in UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def any_date(text: str) -> datetime:
-    """Read either form; raises ValueError."""
+    """Read an HTTP date or an ISO 8601 date. Raises ValueError."""
     return iso_date(text) if text[:1].isdigit() else http_date(text)
 
 
 def seconds_in_utc(moment: datetime) -> str:
-    """ISO 8601, UTC, seconds. A moment that UTC cannot express (year 1, east of Greenwich) keeps its own zone."""
+    """Return a moment as ISO 8601, UTC, seconds.
+
+    A moment that datetime cannot convert to UTC (the first hours of year 1, east of Greenwich) keeps its own zone.
+    """
     if moment.tzinfo is not UTC:
         try:
             moment = moment.astimezone(UTC)
@@ -57,5 +63,5 @@ def seconds_in_utc(moment: datetime) -> str:
 
 
 def now_in_utc() -> str:
-    """The present moment as ISO 8601, UTC, seconds."""
+    """Return the present moment as ISO 8601, UTC, seconds."""
     return seconds_in_utc(datetime.now(UTC))

@@ -20,13 +20,13 @@ SIZES: Final[Mapping[str, int]] = {
     "xxhash3": 8,
     "xxhash128": 16,
 }
-"""Bytes of each digest that S3 can store (GetObject, S3 API reference)."""
+"""Number of bytes of each digest that S3 can store (GetObject, S3 API reference)."""
 
 _HEX: Final = re.compile(r"[0-9a-f]+")
 
 
 def of_base64(text: str | bytes, algorithm: str) -> str | None:
-    """Convert base64 to hex; None where the text is not base64, or has the wrong size for the algorithm."""
+    """Convert base64 to hex. Return None if the text is not base64, or has the wrong size for the algorithm."""
     try:
         digest = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):  # ValueError: a str with non-ASCII characters
@@ -35,7 +35,7 @@ def of_base64(text: str | bytes, algorithm: str) -> str | None:
 
 
 def of_hex(text: str, algorithm: str) -> str | None:
-    """Convert hex to lower case; None where the text is not hex, or has the wrong size for the algorithm."""
+    """Convert hex to lower case. Return None if the text is not hex, or has the wrong size for the algorithm."""
     digest = text.lower()
     return digest if len(digest) == 2 * SIZES[algorithm] and _HEX.fullmatch(digest) else None
 

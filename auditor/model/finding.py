@@ -1,4 +1,4 @@
-"""The result of the rules for one object or the bucket: findings, the verdict, and undecided rules."""
+"""The results of an audit for one object or the bucket: findings, the verdict, and undecided rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The audience that can reach one object today. Where several verdicts apply, the first of this order counts."""
+    """The audience that can reach one object today. If several verdicts apply, the first in this order counts."""
 
     EXPOSED = "exposed"
     UNKNOWN = "unknown"
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
 
 @record()
 class Finding:
-    """One rule's finding on one object, or on the bucket (key None). Never holds metadata values or display names."""
+    """One rule's finding on one object, or on the bucket (key None), without metadata values and display names."""
 
     fingerprint: str
     rule: str
@@ -60,7 +60,7 @@ class RuleUndecided:
 
 @record()
 class Judgement:
-    """The verdict and the findings of one object. undecided: ids of the rules that lacked a fact."""
+    """The verdict and the findings of one object. undecided: IDs of the rules that lacked a fact."""
 
     evidence: Evidence
     verdict: Verdict | None
@@ -76,9 +76,10 @@ def fingerprint(
     permission: str | None,
     version_id: str | None = None,
 ) -> str:
-    """32 hex digits that are the same in every run. version_id: None unless versions are audited.
+    """Return the 32 hex digits that identify a finding in every run. version_id: None unless the run is over versions.
 
-    They are the first half of the SHA-256 of the arguments as a compact ASCII JSON list, without a version of None.
+    They are the first half of the SHA-256 of the arguments, written as a compact ASCII JSON list. A version_id of None
+    is left out of the list.
     """
     parts = [bucket, key, rule, grantee, permission]
     if version_id is not None:
