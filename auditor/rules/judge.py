@@ -1,7 +1,7 @@
-"""The judge gives each rule the facts that it declares; an unread fact makes the rule undecided.
+"""Give each rule the facts that it declares, and make findings of its hits. An unread fact makes the rule undecided.
 
-Most objects of a bucket have the same owner and the same grants, and a rule is a pure function of its facts. So the
-judge runs a rule that reads only ACL and owner once for each ACL, and remembers the answer.
+Most objects of a bucket have the same owner and the same grants, and a rule is a pure function of its facts. Therefore
+a rule that reads only ACL and owner runs once for each ACL, and its answer is cached.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from auditor.rules.selection import select
 from auditor.verdict.judge import VerdictJudge
 
 SHARED_FACTS: Final = frozenset({"acl", "owner"})
-"""The facts that many objects have in common. The owner comes from the ACL, or from the listing if no ACL is read."""
+"""The facts that are equal for many objects. The owner comes from the ACL, or from the listing if no ACL is read."""
 
-REMEMBERED: Final = 1024
-"""The number of ACLs whose answers are remembered; the least recently used is dropped first."""
+CACHED_ACLS: Final = 1024
+"""Most ACLs whose answers are cached. The cache drops the least recently used one."""
 
 
-class _Ready(NamedTuple):
-    """A rule with the facts of the run filled into its arguments."""
+class _BoundRule(NamedTuple):
+    """A rule whose arguments have the facts of the run filled in. The facts of an object are still missing."""
 
     order: int
     rule: Rule
     arguments: tuple[Any, ...]
     places: tuple[tuple[int, str], ...]
-    """Index and name of each argument that is a fact of the object."""
+    """Index and name of each argument that is a fact of an object."""
     applies: bool
-    """No fact of the run was skipped."""
+    """True if no fact of the run was skipped."""
     lacks: bool
-    """A fact of the run is unread. A plan leaves such rules out."""
+    """True if a fact of the run is unread. make_plan() leaves such rules out."""
 
     @classmethod
-    def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> _Ready:
+    def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> _BoundRule:
         arguments = tuple(fixed.get(name) for name in rule.reads)
         places = tuple((place, name) for place, name in enumerate(rule.reads) if name in OBJECT_FACTS)
         applies = not any(isinstance(fact, Skipped) for fact in arguments)
@@ -49,11 +49,14 @@ class _Ready(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Every fact that it reads of an object is in SHARED_FACTS."""
+        """True if SHARED_FACTS has every fact of an object that the rule reads."""
         return SHARED_FACTS.issuperset(name for _, name in self.places)
 
-    def ask(self, facts: Mapping[str, Any]) -> _Answer | None:
-        """The rule's answer; None without a hit, or where a fact was skipped, so that the rule does not apply."""
+    def ask(self, facts: Mapping[str, Any]) -> _RuleAnswer | None:
+        """Return the rule's answer for an object with these facts.
+
+        None: there is no hit, or a fact was skipped, and the rule does not apply.
+        """
         arguments = list(self.arguments)
         unread = self.lacks
         for place, name in self.places:
@@ -62,13 +65,13 @@ class _Ready(NamedTuple):
                 return None
             unread = unread or isinstance(fact, Unread)
         if unread:
-            return _Answer(self.order, self.rule, None)
+            return _RuleAnswer(self.order, self.rule, None)
         hits = tuple(self.rule.check(*arguments))
-        return _Answer(self.order, self.rule, hits) if hits else None
+        return _RuleAnswer(self.order, self.rule, hits) if hits else None
 
 
-class _Answer(NamedTuple):
-    """The answer of one rule. hits None: a fact is unread."""
+class _RuleAnswer(NamedTuple):
+    """The answer of one rule. hits: None if a fact is unread."""
 
     order: int
     rule: Rule
@@ -91,26 +94,26 @@ class Judge:
         self._versions = versions
         self._verdicts = VerdictJudge(facts, trusted, versions)
         ready = [
-            _Ready.of(order, rule, _fixed_facts(rule, facts, trusted, (options or {}).get(rule.id, {})))
+            _BoundRule.of(order, rule, _fixed_facts(rule, facts, trusted, (options or {}).get(rule.id, {})))
             for order, rule in enumerate((*plan.bucket_rules, *plan.object_rules))
         ]
         ready = [one for one in ready if one.applies]
         self._of_bucket = [one for one in ready if not one.places]
         self._shared = [one for one in ready if one.places and one.shared]
         self._own = [one for one in ready if one.places and not one.shared]
-        self._remembered = lru_cache(REMEMBERED)(self._ask_shared)
+        self._cached = lru_cache(CACHED_ACLS)(self._ask_shared)
 
     def bucket(self) -> list[Finding]:
-        """The findings on the bucket itself, whose key is None."""
+        """Return the findings on the bucket itself; their key is None."""
         return self._findings([answer for one in self._of_bucket if (answer := one.ask({}))], None, None)
 
     def object(self, evidence: Evidence) -> Judgement:
-        """The findings and the verdict of one object; nothing for an object that vanished."""
+        """Return the findings and the verdict of one object. An object that vanished has neither."""
         if evidence.vanished:
             return Judgement(evidence, None, (), ())
         ref, acl, head = evidence.ref, evidence.acl, evidence.head
         verdict = self._verdicts.verdict(ref, acl, head)
-        answers = self._remembered(acl, None if isinstance(acl, Acl) else ref.owner)
+        answers = self._cached(acl, None if isinstance(acl, Acl) else ref.owner)
         facts = {"ref": ref, "acl": acl, "head": head, "owner": evidence.owner, "digests": evidence.digests}
         own = [answer for one in self._own if (answer := one.ask(facts))]
         if own:
@@ -120,13 +123,16 @@ class Judge:
         undecided = tuple(answer.rule.id for answer in answers if answer.hits is None)
         return Judgement(evidence, verdict, tuple(self._findings(answers, ref.key, ref.version_id)), undecided)
 
-    def _ask_shared(self, acl: Acl | Unread | Skipped, listed_owner: str | None) -> Sequence[_Answer]:
-        """The answers of the rules that read SHARED_FACTS only. listed_owner: None where the ACL names the owner."""
+    def _ask_shared(self, acl: Acl | Unread | Skipped, listed_owner: str | None) -> Sequence[_RuleAnswer]:
+        """Return the answers of the rules that read SHARED_FACTS only.
+
+        listed_owner: the owner in the listing's entry; None if the ACL names the owner.
+        """
         owner = acl.owner if isinstance(acl, Acl) else acl if listed_owner is None else listed_owner
         facts = {"acl": acl, "owner": owner}
         return tuple(answer for one in self._shared if (answer := one.ask(facts)))
 
-    def _findings(self, answers: Iterable[_Answer], key: str | None, version_id: str | None) -> list[Finding]:
+    def _findings(self, answers: Iterable[_RuleAnswer], key: str | None, version_id: str | None) -> list[Finding]:
         version = version_id if self._versions else None
         return [
             Finding(
@@ -152,10 +158,10 @@ def judge(
     trusted: Iterable[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Judgement:
-    """The findings, the undecided rules and the verdict of one object, without any call.
+    """Return the findings, the undecided rules and the verdict of one object. No call is made.
 
-    rules: IDs, none for all of them. options: by rule, as the tables of auditor.toml. Raises UsageError for a rule that
-    does not exist or lacks its options.
+    rules: IDs of the rules to judge; empty: all rules. options: the options of each rule, by its ID, as in
+    auditor.toml. Raises UsageError for a rule that does not exist or lacks its options.
     """
     given = options or {}
     plan = make_plan(select(RULES, given, rules, (), ledger=not isinstance(evidence.digests, Skipped)), bucket)
@@ -165,7 +171,7 @@ def judge(
 
 
 def _fixed_facts(rule: Rule, facts: BucketFacts, trusted: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule's facts that are the same for every object of the run."""
+    """Return those of a rule's facts that are the same for every object of the run."""
     fixed: dict[str, Any] = {}
     for name in rule.reads:
         if name.startswith("bucket."):

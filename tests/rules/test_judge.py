@@ -10,7 +10,7 @@ import pytest
 from auditor.model.finding import Finding, Severity, Verdict, fingerprint
 from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Skipped, Unread
 from auditor.rules.base import Hit, Rule, rule
-from auditor.rules.judge import REMEMBERED, Judge
+from auditor.rules.judge import CACHED_ACLS, Judge
 from auditor.rules.plan import Plan, make_plan
 from tests.support.samples.bucket import OWNER, facts
 
@@ -209,7 +209,7 @@ def test_findings_and_undecided_rules_stand_in_the_order_of_the_rules() -> None:
 
 def test_more_acls_than_are_remembered_are_judged_all_the_same() -> None:
     judging = judge(by_acl)
-    for number in (*range(REMEMBERED + 10), 0, 1):
+    for number in (*range(CACHED_ACLS + 10), 0, 1):
         judgement = judging.object(Evidence(REF, Acl(OWNER, (Grant(f"g{number}", "READ"),)), HEAD))
         assert [finding.grantee for finding in judgement.findings] == [f"g{number}"]
 
