@@ -1,4 +1,6 @@
-"""Import a completion report into the ledger as S3's digests; HEAD tells the size of each object, which it lacks."""
+"""Import a completion report into the ledger as S3's digests. The report lacks the sizes of the objects, so HEAD asks
+for them.
+"""
 
 from __future__ import annotations
 
@@ -27,34 +29,37 @@ from auditor.s3.engines.pool import EnginePool
 log = logging.getLogger(__name__)
 
 BATCH: Final = 32
-"""HEAD requests at the same time."""
+"""Number of HEAD requests at the same time."""
 SHOWN: Final = 100
-"""Failures that are named at most; all are counted."""
+"""Number of failures that are named, at most. All are counted."""
 
 
 @dataclass(slots=True)
 class ImportCounts:
-    """The counts of imported reports; each task is in one of the seven numbers.
-
-    recorded: new in the ledger. known: in the ledger already. superseded: gone or overwritten since the job read it.
-    failed: by the job, or its HEAD failed now. composite: the checksum is none of the whole object. unusable: an
-    unknown algorithm or form. conflicts: the ledger has another digest of the same object. failures, conflicting: the
-    first of the failed and the conflicting tasks, with their codes.
-    """
+    """The counts of imported reports. Each task is in exactly one of the seven numbers."""
 
     recorded: int = 0
+    """Tasks with a digest that is new in the ledger."""
     known: int = 0
+    """Tasks with a digest that the ledger had already."""
     superseded: int = 0
+    """Tasks whose object was deleted or overwritten since the job read it."""
     failed: int = 0
+    """Tasks that failed in the job, or whose HEAD failed now."""
     composite: int = 0
+    """Tasks whose checksum is not that of the whole object."""
     unusable: int = 0
+    """Tasks with an unknown algorithm or an unreadable checksum."""
     conflicts: int = 0
+    """Tasks for whose object the ledger has another digest."""
     failures: list[dict[str, str | None]] = field(default_factory=list)
+    """The first failed tasks, with their error codes."""
     conflicting: list[dict[str, str | None]] = field(default_factory=list)
+    """The first tasks with a conflict."""
 
     @property
     def exit_code(self) -> int:
-        """4: something failed; 3: a conflict."""
+        """Return 4 if something failed, 3 if there was a conflict, else 0."""
         return 4 if self.failed else 3 if self.conflicts else 0
 
     def fail(self, task: Task, code: str) -> None:
@@ -67,12 +72,15 @@ class ImportCounts:
 
 
 def _name(named: list[dict[str, str | None]], task: Task, code: str) -> None:
+    """Add the task to a list of named failures, if the list has room."""
     if len(named) < SHOWN:
         named.append({"bucket": task.bucket, "key": task.key, "version_id": task.version_id, "code": code})
 
 
 class Importer:
-    """Imports reports into one ledger. engines: by bucket. caller_of: the caller of a bucket's calls."""
+    """An importer of reports into one ledger. engines: by bucket. caller_of: returns the caller for the calls to a
+    bucket.
+    """
 
     def __init__(self, ledger: Ledger, engines: EnginePool[str], caller_of: Callable[[str], Caller]) -> None:
         self.counts = ImportCounts()
@@ -81,7 +89,7 @@ class Importer:
         self._caller_of = caller_of
 
     async def take(self, store: Store, given: str) -> None:
-        """Import one report, file by file. given: its path in the store, as report_files() takes it."""
+        """Import one report, file by file. given: its path in the store, as report_files() accepts it."""
         for file in await asyncio.to_thread(report_files, store, given):
             name = store.uri(file.path)
             with ExitStack() as stack:
@@ -122,7 +130,11 @@ class Importer:
                 self.counts.known += 1
 
     async def _entry(self, engine: Engine, caller: Caller, task: Task, found: Checksum) -> Entry | None:
-        """The ledger's entry of an object that is still as the job read it. The report tells no size, so HEAD does."""
+        """Return the ledger's entry of an object that is unchanged since the job read it; else count the task and
+        return None.
+
+        The report lacks the object's size, so HEAD asks for it.
+        """
         try:
             head = await caller.call(
                 "head", "HeadObject", lambda: engine.head(task.key, task.version_id, checksum=False)
@@ -141,6 +153,7 @@ class Importer:
 
 
 def _decoded(found: Iterator[Task], name: str) -> Iterator[Task]:
+    """Turn a UnicodeDecodeError into a UsageError that names the file."""
     try:
         yield from found
     except UnicodeDecodeError as error:

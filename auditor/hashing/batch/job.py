@@ -1,4 +1,6 @@
-"""The request that creates a checksum job of S3 Batch Operations; its owner sends it, never we."""
+"""Make the request that creates a checksum job of S3 Batch Operations. The job's owner sends it; the auditor never
+does.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from urllib.parse import quote
 
 REPORT_FORMAT: Final = "Report_CSV_20180820"
 S3_NAMES: Final[Mapping[str, str]] = {"sha256": "SHA256", "sha1": "SHA1", "md5": "MD5", "crc64nvme": "CRC64NVME"}
-"""Our names of algorithms to S3's (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
+"""Our name of an algorithm to S3's name (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
 
 NO_ACCOUNT: Final = "000000000000"
 NO_BUCKET: Final = "REPLACE-WITH-THE-BUCKET-OF-THE-MANIFEST"
@@ -19,16 +21,18 @@ PRIORITY: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A batch manifest. bucket: None for a local file, which its owner uploads. key: in that bucket.
-
-    etag: without quotes. report: prefix of the completion report's keys. versions: the manifest names versions.
-    """
+    """A batch manifest that was written."""
 
     bucket: str | None
+    """Bucket that holds it; None for a local file, which its owner uploads."""
     key: str
+    """Object key of the manifest in that bucket."""
     etag: str
+    """Without quotes."""
     report: str
+    """Prefix of the object keys of the completion report."""
     versions: bool
+    """True if the manifest names versions."""
 
 
 def create_job(
@@ -41,9 +45,10 @@ def create_job(
     account: str | None = None,
     role: str | None = None,
 ) -> dict[str, Any]:
-    """The input of S3 Control's CreateJob. algorithm: a key of S3_NAMES. audited: the bucket of the objects.
+    """Return the input of S3 Control's CreateJob.
 
-    token: equal for the same job, so that it is created once. account, role: None: the owner fills them in.
+    algorithm: a name in S3_NAMES. audited: the bucket of the objects. token: equal for equal jobs, so S3 creates one
+    only once. account, role: None if the owner fills them in.
     """
     bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
     return {
@@ -72,19 +77,19 @@ def create_job(
 
 FORMAT: Final = "S3BatchOperations_CSV_20180820"
 MOST_ROWS: Final = 5_000_000
-"""Objects of one manifest at most, so that no file outgrows the disk of a function."""
+"""Number of objects of one manifest, at most. The file of more could outgrow the disk of a function."""
 
 
 def fields(versions: bool) -> list[str]:
-    """Names of the columns (JobManifestSpec, S3 Control API reference)."""
+    """Return the names of the columns (JobManifestSpec, S3 Control API reference)."""
     return ["Bucket", "Key", "VersionId"] if versions else ["Bucket", "Key"]
 
 
 def row(bucket: str, key: str, version_id: str | None) -> str:
-    """One line with its newline. version_id: only where versions were listed; the null version is "null".
+    """Return one line with its newline. version_id: given only if versions were listed; the null version is "null".
 
-    All characters but letters, digits and `-._~/` are encoded, the space as %20: a reader by the rules of URLs and one
-    by the rules of forms decode the same, and no cell needs a quote.
+    All characters except letters, digits and `-._~/` are percent-encoded, the space as %20. Readers decode that equally
+    by the rules of URLs and of forms, and no cell needs quotes.
     """
     cells = [bucket, quote(key, safe="/", errors="surrogatepass")]
     if version_id is not None:

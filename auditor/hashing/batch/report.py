@@ -1,4 +1,6 @@
-"""Read a completion report of S3 Batch Operations: a CSV row a task, with the checksum as JSON in a cell."""
+"""Read a completion report of S3 Batch Operations: CSV with one row for each task, and the checksum as JSON in a
+cell.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,17 @@ _LONGEST_CODE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One row. version_id: None where the job named none. code: of the failure; "" after success."""
+    """One row of a completion report: one object that the job read."""
 
     bucket: str
     key: str
     version_id: str | None
+    """None if the job named no version."""
     succeeded: bool
     code: str
+    """Error code of the failure; "" after success."""
     message: str
+    """The cell with the checksum, if the task succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +47,17 @@ class Checksum:
 
 
 def columns_of(schema: object) -> tuple[str, ...]:
-    """The columns that the report's manifest.json names; else the documented ones."""
+    """Return the columns that the report's manifest.json names, or the documented ones if it names none."""
     if not isinstance(schema, str) or not schema.strip():
         return COLUMNS
     return tuple(name.strip() for name in schema.split(","))
 
 
 def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[Task]:
-    """The rows of one file, in order, without a header line and without unknown columns.
+    """Yield the rows of one file in order. Leave out header lines and unknown columns.
 
-    name: of the file, for messages. Raises UsageError that names the first line that is no row of such a report.
+    name: name of the file, for error messages. Raise UsageError, which names the first line that is not a row of such a
+    report.
     """
     if missing := [column for column in _NEEDED if column not in columns]:
         raise UsageError(f"{name} has no column {missing[0]}: give the completion report of a compute checksum job")
@@ -78,7 +84,7 @@ def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[T
 def _task(cells: Mapping[str, str]) -> Task:
     version = cells.get("VersionId", "").strip()
     succeeded = cells["TaskStatus"].strip().lower() == "succeeded"
-    # Real reports have these two in either order.
+    # In real reports the error code may stand under HTTPStatusCode, and the status under ErrorCode.
     codes = [cells.get(column, "").strip() for column in ("ErrorCode", "HTTPStatusCode")]
     code = next((one for one in sorted(codes, key=str.isdecimal) if one), "failed")
     return Task(
@@ -92,7 +98,7 @@ def _task(cells: Mapping[str, str]) -> Task:
 
 
 def checksum_of(task: Task) -> Checksum | str:
-    """The checksum of a successful task, or the reason why there is none: composite, unknown or unreadable."""
+    """Return the checksum of a successful task, or the reason why there is none: composite, unknown or unreadable."""
     try:
         result = parse_object(task.message)
     except JsonError:
@@ -115,7 +121,7 @@ def _text(result: Mapping[str, Any], name: str) -> str:
 
 
 def _digest(in_base64: str, in_hex: str, algorithm: str) -> str | None:
-    """The digest in hex; where both forms are there, they must agree."""
+    """Return the digest in hex; None if there is none, or if its two forms disagree."""
     found: set[str | None] = {of_base64(in_base64, algorithm)} if in_base64 else set()
     found |= {of_hex(in_hex, algorithm)} if in_hex else set()
     return found.pop() if len(found) == 1 else None

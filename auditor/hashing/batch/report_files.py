@@ -26,7 +26,7 @@ LARGEST_MANIFEST: Final = 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """One CSV file of a report. path: in its store. md5: lower-case hex; None where the report does not tell it."""
+    """One CSV file of a report. path: in its store. md5: lower-case hex; None if the report does not state it."""
 
     path: str
     md5: str | None = None
@@ -34,9 +34,9 @@ class ReportFile:
 
 
 def open_report(given: str, settings: Settings) -> tuple[Store, str]:
-    """The store that holds a report, to be closed, and the report's path there. given: a path or an s3:// URI.
+    """Return the store that holds a report, and the report's path in it. The caller closes the store.
 
-    Raises UsageError for any other URI.
+    given: a path or an s3:// URI. Raise UsageError for any other URI.
     """
     scheme, found, rest = given.partition("://")
     if not found:
@@ -51,7 +51,9 @@ def open_report(given: str, settings: Settings) -> tuple[Store, str]:
 
 
 def report_files(store: Store, given: str) -> list[ReportFile]:
-    """The files of a report. given: its manifest.json, its folder, the `results` in it, or one of its CSV files."""
+    """Return the files of a report. given: path of its manifest.json, its folder, the `results` in it, or one of its
+    CSV files.
+    """
     if given.endswith(".csv"):
         return [ReportFile(given)]
     if given.endswith(".json"):
@@ -75,7 +77,9 @@ def report_files(store: Store, given: str) -> list[ReportFile]:
 
 @contextmanager
 def fetched(store: Store, file: ReportFile) -> Iterator[IO[bytes]]:
-    """The file as a temporary one of this machine, at its start. Raises RunError when its MD5 differs."""
+    """Copy the file into a temporary file of this machine, and lend it at its start. Raise RunError if its MD5
+    differs.
+    """
     digest = hashlib.md5(usedforsecurity=False)
     with _spooling():
         spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - closed below
@@ -117,9 +121,10 @@ def _of_manifest(store: Store, path: str, pieces: Iterator[bytes]) -> list[Repor
 
 
 def _path_of(store: Store, manifest: str, entry: dict[str, Any]) -> str:
-    """The path of a file that the manifest lists by Bucket and Key; never one outside the manifest's folder.
+    """Return the path of a file that the manifest lists by Bucket and Key. Refuse a file outside the manifest's folder.
 
-    A local copy of a report has the file beside the manifest, or in `results` there, by the last name of its key.
+    In a local copy of a report, the file lies beside the manifest or in `results` there, and has the last part of its
+    key as name.
     """
     key, folder = str(entry.get("Key", "")), manifest.rpartition("/")[0]
     if store.bucket is not None:
@@ -144,6 +149,7 @@ def _md5(entry: dict[str, Any]) -> str | None:
 
 @contextmanager
 def _spooling() -> Iterator[None]:
+    """Turn an OSError of a temporary file into an OutputError."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Write the batch manifests and jobs of a run from its routed objects, in bounded memory."""
+"""Write the batch manifests and jobs of a run's routed objects, in bounded memory."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def write_batch(
     owner: JobOwner,
     most_rows: int = MOST_ROWS,
 ) -> list[str]:
-    """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store; returns the URI of each job.
+    """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store. Return the URI of each job.
 
-    More than `most_rows` continue in manifest-2.csv, and each further algorithm
-    has a job of its own, job-2.json and so on. Without objects there are no files. Blocks.
+    Objects beyond `most_rows` go into manifest-2.csv and so on. There is one job for each manifest and algorithm:
+    job.json, job-2.json and so on. If there are no objects, no file is written. The function blocks.
     """
     jobs: list[str] = []
     spool = store.spool_dir(f"{folder}/{FOLDER}") / f".manifest-{run_id}.tmp"
@@ -78,7 +78,7 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[ObjectVersion]]:
-    """The objects in parts of at most `most`; consume each part before the next."""
+    """Yield the objects in parts of at most `most`. Read each part to its end before the next."""
     rest = iter(objects)
     for first in rest:
         yield chain((first,), islice(rest, most - 1))
@@ -87,7 +87,11 @@ def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[Obj
 def _put_manifest(
     store: Store, path: str, local: Path, bucket: str, objects: Iterable[ObjectVersion], versions: bool
 ) -> str:
-    """The manifest's ETag: S3's, or for a local file the MD5, as an upload in one piece gets. local: the spool file."""
+    """Write a manifest, and return its ETag. The ETag of a local file is its MD5, as S3 gives it to an upload in one
+    piece.
+
+    local: the temporary file.
+    """
     digest = hashlib.md5(usedforsecurity=False)
     with output_errors(local), local.open("wb") as file:
         for item in objects:

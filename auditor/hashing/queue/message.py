@@ -1,7 +1,8 @@
-"""A message of the queue: objects of one bucket to hash; written small, read strictly.
+"""A message of the queue: objects of one bucket to hash. It is written in few bytes and read strictly.
 
-The reader ignores unknown fields, and a message that is written again has lost them. A newer version of ours that adds
-a field keeps the version number only where that does no harm; else it raises the number, and older workers refuse it.
+The reader ignores unknown fields, so they are lost when a worker sends the objects again. A newer version of ours may
+add a field under the same version number only if that loss does no harm. Else it raises the number, and older workers
+refuse the message.
 """
 
 from __future__ import annotations
@@ -33,27 +34,28 @@ from auditor.s3.sequencer import MAX_LENGTH, is_sequencer
 
 VERSION: Final = 1
 MAX_OBJECTS: Final = 100
-"""Objects of one message at most: a hundredth of the requests that one message each would take.
+"""Number of objects of one message, at most. One message for each object would take a hundred times the requests.
 
-More would gain little. A million objects are 10,000 messages: 1,000 sends of ten, 10,000 invocations. SQS bills each
-64 KB as a request, and 100 entries have some 15 KB, so that ten messages fit one call's 256 KiB. When a worker is
-killed, 100 objects come again, and the ledger knows the recorded ones by then.
+More objects would gain little. A million objects are 10,000 messages: 1,000 sends of ten, 10,000 invocations. SQS bills
+each 64 KB as a request. 100 objects take about 15 KB, so ten messages fit into the 256 KiB of one call. If a worker is
+killed, 100 objects come again; the ledger then has the digests that were recorded.
 """
 
 MAX_OBJECT_BYTES: Final = 256 * MIB
-"""Bytes of one message's objects: a minute at 5 MB/s, of Lambda's 15 minutes."""
+"""Bytes of the objects of one message, at most. At 5 MB/s they take one of Lambda's 15 minutes."""
 
 MAX_BODY: Final = 200_000
-"""Bytes of a message. SQS takes 1 MiB, but queues made before 2025 and other servers take 256 KiB with attributes."""
+"""Bytes of a message, at most. SQS takes 1 MiB, but queues made before 2025 and other servers take 256 KiB with
+attributes."""
 
 MOST_HOPS_READ: Final = 10_000
-"""Hops that a message may name: far more than any worker lets an object have."""
+"""Largest number of hops that a message may state: far more than any worker allows."""
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}\Z")
 
 
 def sequencer_text(value: object) -> str:
-    """1 to 64 hexadecimal digits."""
+    """Return the value if it is 1 to 64 hexadecimal digits. Raise JsonError."""
     found = plain_text(value)
     if not is_sequencer(found):
         raise JsonError(f"is not hexadecimal of at most {MAX_LENGTH} digits")
@@ -62,29 +64,30 @@ def sequencer_text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HashTask(ObjectVersion):
-    """One object version to hash.
-
-    attempts: failed ones so far. hops: workers that left it unfinished for want of time. sequencer: of the S3 event, in
-    hexadecimal; "" without an event.
-    """
+    """One object version to hash."""
 
     key: Text
     version_id: PlainText | None = field(metadata={"needed": False})
     etag: PlainText
     size: Size
     attempts: Size = field(default=0, metadata={"needed": True})
+    """Number of failed attempts so far."""
     hops: Annotated[int, partial(size, largest=MOST_HOPS_READ)] = 0
+    """Number of workers that left the object unfinished because time ran out."""
     sequencer: Annotated[str, sequencer_text] = ""
+    """Sequencer of the S3 event, in hexadecimal; "" if there was no event."""
 
     @classmethod
     def of(cls, ref: ObjectRef) -> HashTask:
-        """The task of a listed object."""
+        """Return the task of a listed object."""
         return cls(ref.key, ref.version_id, ref.etag, ref.size)
 
 
 @dataclass(frozen=True, slots=True)
 class HashMessage:
-    """Objects of one bucket, and the wanted algorithms. run: the audit's ID; "event" for S3's events."""
+    """Objects of one bucket to hash, and the wanted algorithms. run: the audit's ID; "event" for the objects of S3's
+    events.
+    """
 
     run: PlainText
     bucket: Text
@@ -93,18 +96,18 @@ class HashMessage:
 
 
 def encode(message: HashMessage) -> str:
-    """ASCII JSON without spaces, for SQS refuses some characters and counts bytes."""
+    """Return the message as ASCII JSON without spaces, because SQS refuses some characters and counts bytes."""
     return _envelope(message.run, message.bucket, message.algorithms, ",".join(map(_encode_task, message.tasks)))
 
 
 def decode(body: str) -> HashMessage:
-    """Read one of our messages. Raises MessageError with a reason that never quotes the text."""
+    """Read one of our messages. Raise MessageError with a reason that never quotes the text."""
     with reasons():
         return decode_document(parse(body))
 
 
 def decode_document(document: dict[str, Any]) -> HashMessage:
-    """Read the parsed JSON of one of our messages. Raises JsonError."""
+    """Read the parsed JSON of one of our messages. Raise JsonError."""
     if type(document.get("v")) is not int or document["v"] != VERSION:  # True and 1.0 are equal to 1
         raise JsonError(f"is not {VERSION}, the only version known", "field v")
     message = typed(HashMessage, document)
@@ -127,18 +130,21 @@ def reasons() -> Iterator[None]:
 
 
 def parse(body: str) -> dict[str, Any]:
-    """The JSON object in a message's body. Raises JsonError, also for an object that names a field twice."""
+    """Return the JSON object in a message's body. Raise JsonError if there is none, or if an object names a field
+    twice.
+    """
     return parse_object(body, "the body", unique=True)
 
 
 def bounded(entries: list[Any]) -> list[Any]:
-    """The entries of a list. Raises JsonError when they are more than one message may have."""
+    """Return the entries of a list. Raise JsonError if there are more than one message may have."""
     if len(entries) > MAX_OBJECTS:
         raise JsonError(f"has {len(entries)} entries, more than {MAX_OBJECTS}")
     return entries
 
 
 def bucket_name(value: object) -> str:
+    """Return the value if it is a bucket's name. Raise JsonError."""
     name = text(value)
     if not _BUCKET.match(name):
         raise JsonError("is not a bucket's name")
@@ -170,7 +176,9 @@ def _envelope(run: str, bucket: str, algorithms: Iterable[str], objects: str) ->
 
 
 class Packer:
-    """Collects small objects into messages; a large object gets a message of its own at once."""
+    """A packer of objects into messages. Small objects share a message; a large object gets a message of its own at
+    once.
+    """
 
     def __init__(self, run: str, bucket: str, algorithms: Iterable[str]) -> None:
         self._run = run
@@ -182,7 +190,7 @@ class Packer:
         self._body = self._empty_body
 
     def add(self, task: HashTask) -> list[HashMessage]:
-        """Add one object; returns the messages that are complete."""
+        """Add one object. Return the messages that are complete."""
         if task.size >= LARGE:
             return [self._message((task,))]
         length = len(_encode_task(task)) + 1
@@ -198,7 +206,7 @@ class Packer:
         return ready
 
     def flush(self) -> list[HashMessage]:
-        """Complete the current message, if it has objects."""
+        """Return the current message, if it has objects, and begin a new one."""
         tasks, self._tasks = tuple(self._tasks), []
         self._bytes, self._body = 0, self._empty_body
         return [self._message(tasks)] if tasks else []
@@ -208,7 +216,7 @@ class Packer:
 
 
 def pack(run: str, bucket: str, algorithms: Iterable[str], tasks: Iterable[HashTask]) -> Iterator[HashMessage]:
-    """As few messages as the limits allow, produced while `tasks` is read."""
+    """Yield as few messages as the limits allow, while `tasks` is read."""
     packer = Packer(run, bucket, algorithms)
     for task in tasks:
         yield from packer.add(task)

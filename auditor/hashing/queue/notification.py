@@ -1,4 +1,4 @@
-"""Read S3's notifications, plain, through SNS or from EventBridge: objects to hash, and events of keys."""
+"""Read a queue message: one of ours, or a notification of S3's that came plain, through SNS or from EventBridge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULT: Final = ALGORITHMS[:1]
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """An event of a key, for the ledger's arrived(); its sequencer is never empty."""
+    """An event of a key, for the ledger's arrived(). Its sequencer is never empty."""
 
     bucket: str
     notice: Notice
@@ -29,7 +29,9 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A "deleted" event for the history alone: of one version, whose key may exist still, or without a sequencer."""
+    """A "deleted" event that goes only into the history: it removed one version, whose key may still exist, or it has
+    no sequencer.
+    """
 
     bucket: str
     event: Event
@@ -37,26 +39,25 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """The content of a queue message; one of ours has messages only.
-
-    messages: one a bucket, or more where the limits require it. notices: events of keys, in the order of the events.
-    superseded: objects that are not in `messages`, because a newer event of the same notification replaces them. test:
-    `s3:TestEvent`, which S3 sends when notifications are set up; nothing to do.
-    """
+    """The content of a queue message. One of our own messages has `messages` only."""
 
     messages: tuple[HashMessage, ...] = ()
+    """Objects to hash: one message for each bucket, or more if the limits require it."""
     notices: tuple[Noticed, ...] = ()
+    """Events of keys, sorted by key and then by sequencer."""
     removals: tuple[Removed, ...] = ()
     superseded: int = 0
+    """Number of objects left out of `messages`, because a newer event of the same notification replaces them."""
     test: bool = False
+    """True for `s3:TestEvent`, which S3 sends when notifications are set up. There is nothing to do."""
 
 
 def decode_notification(
     body: str, algorithms: Sequence[str] = _DEFAULT, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Notification:
-    """Read one of our messages or one of S3's. Raises MessageError with a reason that never quotes the text.
+    """Read one of our messages or one of S3's. Raise MessageError with a reason that never quotes the text.
 
-    algorithms: for the objects of S3's events. now: the time of events without one.
+    algorithms: for the objects of S3's events. now: returns the time for events that have none.
     """
     with reasons():
         document = parse(body)
@@ -77,10 +78,11 @@ def decode_notification(
 
 
 def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
-    """The tasks that no newer event of the same batch supersedes, each once, sorted by key and then by sequencer.
+    """Return the tasks that no newer event of the same batch supersedes, each once, sorted by key and then by
+    sequencer.
 
-    A newer event of the same key supersedes an unversioned object, which it replaced. Versions stay, and so do tasks
-    without a sequencer. The order of the input changes nothing.
+    A newer event of the same key supersedes an unversioned object, because that object was overwritten. Versions stay,
+    and so do tasks that have no sequencer. The order of the input does not matter.
     """
     latest: dict[tuple[str | None, ...], HashTask] = {}
     for task in sorted(tasks, key=_order):
@@ -114,7 +116,7 @@ def _notification(events: Sequence[ObjectEvent], algorithms: tuple[str, ...]) ->
 
 
 def _removes_one_version(one: ObjectEvent) -> bool:
-    """Return whether one version, or a delete marker, was removed: the key may exist afterwards."""
+    """True if the event removed one version or a delete marker. The key may still exist afterwards."""
     return one.kind == "removed" and one.version_id is not None
 
 
@@ -137,7 +139,7 @@ def _removal(one: ObjectEvent) -> Event:
 
 
 def _unwrap(document: dict[str, Any]) -> dict[str, Any]:
-    """The notification inside SNS's envelope."""
+    """Return the notification inside SNS's envelope."""
     if document["Type"] != "Notification" or not isinstance(document["Message"], str):
         raise MessageError("the SNS envelope holds no notification")
     return parse(document["Message"])

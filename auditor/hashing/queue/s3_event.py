@@ -1,4 +1,4 @@
-"""One event of S3's, in either of the two forms that S3 writes, read strictly where it matters to us.
+"""Read one event of S3's, in either of the two forms that S3 writes. Fields that matter to us are read strictly.
 
 Sources: S3 User Guide, notification-content-structure, notification-how-to-event-types-and-destinations, ev-events.
 """
@@ -19,7 +19,8 @@ from auditor.text import visible
 log = logging.getLogger(__name__)
 
 Kind = Literal["created", "restored", "hidden", "removed"]
-"""hidden: by a delete marker. removed: for good, the whole key where there are no versions, else one version."""
+"""created, restored: the bytes can be hashed. hidden: a delete marker hides the key. removed: for good, one version, or
+the whole key if the bucket has no versions."""
 
 _KINDS: Final[dict[str, Kind]] = {
     "ObjectCreated:Put": "created",
@@ -40,20 +41,25 @@ _SHOWN: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
-    """One event of one object. etag, size: of what can be hashed only."""
+    """One event of one object."""
 
     kind: Kind
     bucket: str
     key: str
     version_id: str | None
+    """None if the bucket has no versions."""
     sequencer: str
+    """Orders the events of a key; "" if the event has none."""
     at: str
+    """ISO 8601, UTC."""
     etag: str = ""
+    """"" if the event leaves nothing to hash."""
     size: int = 0
+    """Bytes; 0 if the event leaves nothing to hash."""
 
 
 def from_records(document: dict[str, Any], received: str) -> list[ObjectEvent]:
-    """The events of S3's own form. received: the time of those without one. Raises JsonError."""
+    """Return the events of S3's own form. received: the time for events that have none. Raise JsonError."""
 
     def read(records: list[Any]) -> tuple[ObjectEvent | None, ...]:
         return items(bounded(records), lambda record: _of_record(record, received))
@@ -79,7 +85,7 @@ def _of_record(record: Any, received: str) -> ObjectEvent | None:
 
 
 def from_event_bridge(document: dict[str, Any], received: str) -> list[ObjectEvent]:
-    """The event of EventBridge's form, as from_records() gives it."""
+    """Return the event of EventBridge's form, if it matters to us, as from_records() does."""
     if document.get("source") != "aws.s3":
         raise JsonError("is not aws.s3", "source")
     event = member(document, "detail-type", text)
@@ -95,7 +101,9 @@ def from_event_bridge(document: dict[str, Any], received: str) -> list[ObjectEve
 def _event(
     kind: Kind, document: Any, place: str, names: tuple[str, str], read_key: Callable[[Any], str], at: str
 ) -> ObjectEvent:
-    """place: of the bucket and the object in the document. names: of the object's ETag and version."""
+    """Return the event. place: path of the bucket and the object in the document. names: fields of the object's ETag
+    and version.
+    """
     etag, version = (f"{place}.object.{name}" for name in names)
     hashable = kind in ("created", "restored")
     return ObjectEvent(
@@ -111,7 +119,9 @@ def _event(
 
 
 def _check_version(document: Any, path: str, major: str) -> None:
-    """Minor versions only add fields; another major one means other things by the same names."""
+    """Refuse another major version of the form. A minor version only adds fields; a major one may change the meaning of
+    names.
+    """
     if member(document, path, plain_text, major).partition(".")[0] != major:
         raise JsonError(f"is not {major}.x, the only major version known", path)
 
@@ -132,7 +142,7 @@ def _time(value: Any) -> str:
 
 
 def _unquoted(value: Any) -> str:
-    """A key of S3's own form, which is form-urlencoded: a space is "+" (notification-content-structure)."""
+    """Decode a key of S3's own form. It is form-urlencoded: a space is "+" (notification-content-structure)."""
     if not isinstance(value, str):
         raise JsonError("is not a string with text")
     try:
@@ -142,12 +152,12 @@ def _unquoted(value: Any) -> str:
 
 
 def _version(value: Any) -> str | None:
-    """None where the bucket has no versions: the field is missing there, null or empty."""
+    """Return the version ID. Return None if the bucket has no versions: the field is then missing, null or empty."""
     return None if value in (None, "") else plain_text(value)
 
 
 def _etag(value: Any) -> str:
-    """Without quotes. An empty one would be no object's: the object would seem overwritten."""
+    """Return the ETag without quotes. Refuse an empty one: no object has it, so the object would seem overwritten."""
     etag = plain_text(value).strip('"')
     if not etag:
         raise JsonError("is not a string with text")

@@ -1,4 +1,4 @@
-"""Send objects to the queue of the hashing worker, and count them when the queue has taken them."""
+"""Send objects to the queue of the hashing worker, and count those that the queue has taken."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from auditor.hashing.queue.message import HashMessage, HashTask, Packer, encode
 from auditor.model.object import ObjectRef
 
 SENDS: Final = 6
-"""Attempts to send a refused entry."""
+"""Number of attempts to send an entry."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class Dispatcher:
-    """Packs a bucket's objects into messages and sends ten of them at a time; several asyncio tasks may share one.
+    """A sender of a bucket's objects. It packs them into messages and sends ten at a time; several asyncio tasks may
+    share it.
 
-    queued: objects in messages that the queue has taken.
+    queued: number of objects in messages that the queue has taken.
     """
 
     def __init__(
@@ -36,13 +37,13 @@ class Dispatcher:
         self._sleep = sleep
 
     async def add(self, ref: ObjectRef) -> None:
-        """Add one object; sends ten full messages together. Raises QueueError when the queue refuses them."""
+        """Add one object. When ten messages are full, send them. Raise QueueError if the queue refuses them."""
         self._ready += self._packer.add(HashTask.of(ref))
         if len(self._ready) >= BATCH:
             await self._send()
 
     async def close(self) -> None:
-        """Send the rest."""
+        """Send all messages that are left."""
         self._ready += self._packer.flush()
         await self._send()
 
@@ -66,9 +67,9 @@ async def deliver(
     sends: int = SENDS,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Send entries until the queue has taken all; refused ones go again after a jittered and growing pause.
+    """Send entries until the queue has taken all. Send refused ones again after a random pause that grows.
 
-    taken: called for each entry that the queue has taken. Raises QueueError when it refuses one for good.
+    taken: called for each entry that the queue has taken. Raise QueueError if the queue refuses an entry for good.
     """
     pending = list(entries)
     for attempt in range(1, sends + 1):

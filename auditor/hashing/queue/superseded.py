@@ -11,9 +11,9 @@ from auditor.model.dates import now_in_utc
 
 
 async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
-    """Record the notification; returns it without the objects that a newer event supersedes. Raises LedgerError.
+    """Record the notification, and return it without the objects that a newer event supersedes. Raise LedgerError.
 
-    A re-sent object is checked once more: a newer event may have arrived meanwhile.
+    Objects that a worker sent again are checked again: a newer event may have arrived meanwhile.
     """
     for removed in notification.removals:
         await ledger.note(removed.bucket, [removed.event])
@@ -52,5 +52,5 @@ def _notice(task: HashTask) -> Notice:
 
 
 def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
-    """Return whether a newer object has taken its place; a version keeps its own."""
+    """True if a newer object has replaced this one. A version is never replaced."""
     return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older
