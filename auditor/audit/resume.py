@@ -9,7 +9,6 @@ from typing import Any
 
 from auditor.config.settings import Settings
 from auditor.errors import RunComplete, UsageError
-from auditor.model.json_text import plain
 from auditor.model.target import Target
 from auditor.rules.base import Rule
 from auditor.runs.checkpoint import Checkpoint, damaged
@@ -52,8 +51,8 @@ def checkpoint(
     if state is None:
         return None, target
     if target.start_after is None:
-        target = replace(target, start_after=state.target["start_after"])
-    if state.target != plain(target):
+        target = replace(target, start_after=state.target.start_after)
+    if state.target != target:
         raise UsageError(f"run {run_id} is of another target, prefix or key range: start a new run")
     if state.selection != selection:
         raise UsageError(

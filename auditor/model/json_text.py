@@ -149,6 +149,11 @@ def typed(kind: Callable[..., T], value: object) -> T:
     return found
 
 
+def member_names(kind: Any) -> set[str]:
+    """The names in JSON of a dataclass's fields."""
+    return {_name(field) for field in fields(kind)}
+
+
 def _name(field: Field[Any]) -> str:
     return str(field.metadata.get("name", field.name))
 

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import JsonError, Size, parse_object, plain, typed
+from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
+from auditor.model.target import Target
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path
 from auditor.runs.stores.base import Store
 
@@ -25,7 +26,7 @@ class Checkpoint:
     """
 
     run: str
-    target: Mapping[str, Any]
+    target: Target
     selection: Mapping[str, Any] = field(metadata={"name": "asked"})
     rules_undecided: Sequence[RuleUndecided]
     next_part: Size
@@ -55,8 +56,10 @@ class Checkpoint:
             raise JsonError("is not 1, the only version known", "v")
         value.pop("beat", None)  # earlier versions counted their writes
         checkpoint = typed(cls, value)
-        if value.keys() - plain(checkpoint).keys():
+        if value.keys() - member_names(cls):
             raise JsonError("has a member that is not known")
+        if plain(checkpoint.target) != value["target"]:
+            raise JsonError("has other members than a target", "target")
         return checkpoint
 
 

@@ -11,11 +11,12 @@ from auditor.model.json_text import JsonError, as_object, items, member, size
 class Counters:
     """A subclass is a slotted dataclass; each field is a count, or a dict of counts or of tuples of counts.
 
-    LATER: fields that checkpoints of earlier versions do not have.
+    LATER: fields that checkpoints of earlier versions do not have. PAIRS: dicts of tuples of two counts.
     """
 
     __slots__: tuple[str, ...] = ()
     LATER: ClassVar[frozenset[str]] = frozenset()
+    PAIRS: ClassVar[frozenset[str]] = frozenset()
 
     def copy(self) -> Self:
         """The counts as they are now; later counting does not change the copy."""
@@ -40,13 +41,19 @@ class Counters:
             if isinstance(start, int):
                 setattr(counters, name, member(saved, name, _count))
             else:
-                start.update(member(saved, name, _counts))
+                start.update(member(saved, name, _pairs if name in cls.PAIRS else _counts))
         return counters
 
 
-def _counts(value: Any) -> dict[str, int | tuple[int, ...]]:
-    found = as_object(value).items()
-    return {name: items(number, _count) if isinstance(number, list) else _count(number) for name, number in found}
+def _counts(value: Any) -> dict[str, int]:
+    return {name: _count(number) for name, number in as_object(value).items()}
+
+
+def _pairs(value: Any) -> dict[str, tuple[int, ...]]:
+    found = {name: items(pair, _count) for name, pair in as_object(value).items()}
+    if any(len(pair) != 2 for pair in found.values()):
+        raise JsonError("is not made of pairs")
+    return found
 
 
 def _count(value: Any) -> int:

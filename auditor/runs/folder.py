@@ -12,7 +12,6 @@ from typing import Any, Final, Self
 
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
-from auditor.model.json_text import plain
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.runs.checkpoint import Checkpoint
@@ -277,7 +276,7 @@ class RunFolder:
     def _checkpoint(self, next_part: int, mark: _Mark) -> Checkpoint:
         return Checkpoint(
             run=self.run_id,
-            target=plain(self._target),
+            target=self._target,
             selection=self._selection,
             rules_undecided=self._rules_undecided,
             next_part=next_part,

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Self
 
+from auditor.model.dates import iso_date
+from auditor.model.json_text import items, typed
 from auditor.verify.pipeline import Done
 from auditor.verify.tally import VerifyTally
 
 Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 """Object checkpoints of objects that are read in part, by object key and version ID."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedObject:
+    """A partly read object. checkpoint: its object checkpoint, unchecked."""
+
+    key: str
+    version_id: str | None
+    checkpoint: Mapping[str, Any]
 
 
 @dataclass(slots=True)
@@ -64,10 +76,11 @@ class VerifyCheckpoint:
             raise ValueError("start_after is no key")
         tally = VerifyTally.from_dict(value["tally"])
         tally.check()
+        unfinished = items(value["unfinished"], partial(typed, UnfinishedObject))
         return cls(
-            datetime.fromisoformat(value["as_of"]),
+            iso_date(value["as_of"]),
             value["begun_after"],
             value["start_after"],
             tally,
-            {(one["key"], one["version_id"]): one["checkpoint"] for one in value["unfinished"]},
+            {(one.key, one.version_id): one.checkpoint for one in unfinished},
         )

@@ -14,6 +14,8 @@ from auditor.verify.read import ReadResult
 class VerifyTally(Counters):
     """The counts of a verification so far."""
 
+    PAIRS = frozenset({"left"})
+
     listed: int = 0
     ledger_only: int = 0
     """Number of objects that only the ledger has."""

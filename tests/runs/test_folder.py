@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from auditor.errors import OutputError, UsageError
-from auditor.model.json_text import plain
 from auditor.reports.fast_lines import encode_finding, encode_object
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import FLUSH_BYTES, RunFolder
@@ -170,7 +169,7 @@ def test_checkpoint_is_that_of_its_lines(store: LocalStore) -> None:
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert (state.next_part, state.start_after, state.hop) == (1, "b", 3)
-    assert state.target == plain(target())
+    assert state.target == target()
     assert Tally.from_dict(state.tally).coverage["listed"] == 2
     saved = json.loads(store.get(f"{FOLDER}/state.json") or b"")
     assert set(saved) == {

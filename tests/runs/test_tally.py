@@ -50,7 +50,13 @@ def test_copy_is_not_touched_by_later_counts() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("coverage", {"listed": -1}), ("verdicts", {"private": "3"}), ("accepted", True), ("rules", 7)],
+    [
+        ("coverage", {"listed": -1}),
+        ("verdicts", {"private": "3"}),
+        ("accepted", True),
+        ("rules", 7),
+        ("routed", {"objects": [1]}),
+    ],
 )
 def test_restored_from_something_else(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"^{field} is (not|negative)"):

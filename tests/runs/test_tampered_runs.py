@@ -60,10 +60,20 @@ def test_objects_of_a_part_are_missed_though_its_findings_are_there(store: Local
         resume(store)
 
 
+def nested(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "more parts than there are": lambda state: state.update(next_part=10**30),
     "a negative number of parts": lambda state: state.update(next_part=-1),
     "a key that is a number": lambda state: state.update(start_after=3),
+    "a target without a key range": lambda state: state["target"].pop("start_after"),
+    "a target that begins at a list": lambda state: state["target"].update(start_after=[1]),
+    "a target nested beyond measure": lambda state: state.update(target=nested(450)),
     "a field of its own": lambda state: state.update(more=1),
 }
 

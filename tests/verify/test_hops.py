@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +15,11 @@ import pytest
 from auditor.aio.stop import Stop
 from auditor.errors import OutputError, RunTaken
 from auditor.runs.stores.local import LocalStore
+from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.run import Hop
+from auditor.verify.tally import VerifyTally
+from tests.support.samples.reports import RUN
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.world import StubBucket
 from tests.support.verification import Bench, Verdict, entry
@@ -79,6 +84,36 @@ async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
     first = await bench.verify(hop=Hop())
     with pytest.raises(OutputError, match=r"state-00002\.json is not there or damaged"):
         await bench.verify(hop=Hop(number=3, verify_id=first.summary["verify"]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"as_of": 7},
+        {"start_after": 7},
+        {"unfinished": [{"key": 7, "version_id": None, "checkpoint": {}}]},
+        {"unfinished": [{"key": "a", "version_id": [], "checkpoint": {}}]},
+        {"tally": {**VerifyTally().to_dict(), "outcomes": {"match": [1, 2]}}},
+        {"tally": {**VerifyTally().to_dict(), "left": {"GLACIER": 1}}},
+        {"tally": {**VerifyTally().to_dict(), "left": {"GLACIER": [1, 2, 3]}}},
+    ],
+)
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    store = LocalStore(tmp_path)
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    VerifyFolder(store, "audited", RUN).put_checkpoint(VerifyCheckpoint(moment, None, "k"))
+    hop = VerifyFolder(store, "audited", RUN, hop=1)
+    assert hop.load_checkpoint().start_after == "k"
+    path = f"{hop.path}/state-00000.json"
+    store.put(path, json.dumps(json.loads(store.get(path) or b"") | change).encode())
+    with pytest.raises(OutputError, match="damaged"):
+        hop.load_checkpoint()
+
+
+def test_the_time_of_a_checkpoint_without_a_zone_is_utc() -> None:
+    written = VerifyCheckpoint(datetime(2026, 1, 2, tzinfo=UTC), None, None).to_dict()
+    read = VerifyCheckpoint.from_dict({**written, "as_of": "2026-01-02T00:00:00"})
+    assert read.as_of == datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class Conditional(LocalStore):
