@@ -18,6 +18,7 @@ from auditor.config.settings import SETTINGS
 from auditor.errors import RunError, UsageError
 from auditor.progress import Snapshot
 from tests.support.paths import ROOT
+from tests.support.samples.reports import RUN
 from tests.support.servers.stub import StubServer
 
 PAGE = (ROOT / "docs" / "python.md").read_text()
@@ -103,6 +104,12 @@ def test_the_run_is_what_the_command_line_writes(bucket: StubServer) -> None:
         ({"chunk_mib": 1}, "the keyword chunk_mib is no setting any more"),
         ({"out": "s3://my-bucket/runs"}, "lies in the audited bucket"),
         ({"config": "no.toml"}, "there is no file 'no.toml'"),
+        ({"config": 5}, "config is '5': give a text"),
+        ({"resume": 5}, "resume is '5': give a text"),
+        ({"start_after": 5}, "start_after is '5': give a text"),
+        ({"stop_at": b"x"}, "give a text"),
+        ({"trusted": {"a", 5}}, "give names"),
+        ({"out": 5}, "out is '5': give a text"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(bucket: StubServer, arguments: dict[str, object], sentence: str) -> None:
@@ -110,6 +117,31 @@ def test_wrong_arguments_are_one_sentence(bucket: StubServer, arguments: dict[st
         auditor.audit_bucket("s3://my-bucket", **arguments)  # type: ignore[arg-type]
     assert sentence in str(caught.value)
     assert not bucket.requests
+
+
+@pytest.mark.parametrize("uri", [None, 5, b"s3://my-bucket", "my-bucket"])
+def test_a_target_of_another_type_is_one_sentence(uri: object) -> None:
+    with pytest.raises(UsageError, match="s3://"):
+        auditor.audit_bucket(uri)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", [None, 5, "", "~nobody-here/bucket=b/x", f"\0/bucket=my-bucket/run={RUN}"])
+def test_a_place_that_is_no_run_folder_is_one_sentence(place: object) -> None:
+    with pytest.raises(UsageError, match="is not a run folder"):
+        auditor.open_run(place)  # type: ignore[arg-type]
+
+
+def test_paths_are_taken_as_texts(bucket: StubServer, tmp_path: Path) -> None:
+    run = auditor.audit_bucket("s3://my-bucket", out=tmp_path / "runs")
+    assert auditor.open_run(Path(run.place)).complete
+
+
+def test_algorithms_as_one_text(bucket: StubServer) -> None:
+    auditor.hash_bucket("s3://my-bucket", ledger="sqlite:one.db")
+    found = auditor.verify_bucket("s3://my-bucket", ledger="sqlite:one.db", algorithms="sha256", out="runs")
+    assert found.outcomes["match"] == 2
+    with pytest.raises(UsageError, match="algorithms is '5'"):
+        auditor.verify_bucket("s3://my-bucket", ledger="sqlite:one.db", algorithms=5)  # type: ignore[arg-type]
 
 
 def test_a_ledger_that_is_missing_or_not_there(bucket: StubServer) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
 from auditor.audit.run import Audit
-from auditor.config.keywords import Progress, ignored, settings_from
+from auditor.config.keywords import Progress, check_texts, ignored, settings_from, target_from
 from auditor.config.resources import open_resources
-from auditor.model.target import parse_target
 from auditor.progress import reporting
 from auditor.runs.run import Run
 
@@ -60,7 +59,8 @@ async def audit_bucket_async(
     Raises UsageError for a wrong argument, and RunError if the run cannot go on. The parts written so far stay.
     """
     found = settings_from(settings, config)
-    target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)
+    check_texts(resume=resume)
+    target = target_from(uri, found, start_after, stop_at)
     async with open_resources(found, [target]) as resources, stopped_by(stop) as asked:
         audit = Audit(target, found, resources, asked, run_id=resume)
         async with reporting(audit.snapshot, progress):

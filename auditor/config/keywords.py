@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from auditor.config.file import load
 from auditor.config.settings import SETTINGS, Layer, Settings, refuse_removed, resolve
 from auditor.errors import UsageError
+from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot
 
 Progress = Callable[[Snapshot], object]
@@ -23,11 +25,12 @@ def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, nee
 
     needed: a setting that must have a value. Raises UsageError, which names the keyword.
     """
+    check_texts(config=config)
     for name in keywords:
         refuse_removed(name, f"the keyword {name}")
         if name not in SETTINGS:
             raise UsageError(f"the keyword {name!r} is no setting: use {', '.join(sorted(SETTINGS))}")
-    first = Layer({name: _plain(value) for name, value in keywords.items()}, str)
+    first = Layer({name: plain_value(value) for name, value in keywords.items()}, str)
     layers = [first]
     tables: Mapping[str, Any] = {}
     if config is not None:
@@ -39,8 +42,25 @@ def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, nee
     return settings
 
 
-def _plain(value: Any) -> Any:
-    """Return a value in the form that TOML has, which the readers of settings take: a set or tuple becomes a list."""
+def target_from(uri: str, settings: Settings, start_after: str | None, stop_at: str | None) -> Target:
+    """Return the target of these arguments. Raises UsageError, also for an argument that is no text."""
+    if not isinstance(uri, str):
+        raise UsageError(f"the target is {str(uri)[:100]!r}: give a text like s3://BUCKET/PREFIX")
+    check_texts(start_after=start_after, stop_at=stop_at)
+    return parse_target(uri, versions=settings.versions, start_after=start_after, stop_at=stop_at)
+
+
+def check_texts(**arguments: object) -> None:
+    """Raise UsageError for an argument that is neither a text nor None."""
+    for name, value in arguments.items():
+        if not isinstance(value, str | None):
+            raise UsageError(f"{name} is {str(value)[:100]!r}: give a text")
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value in the form of TOML, which the readers of settings take: a set is a list, a path is a text."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if isinstance(value, Set):
-        return sorted(value)
+        return sorted(value, key=str)
     return list(value) if isinstance(value, tuple) else value

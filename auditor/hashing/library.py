@@ -7,10 +7,9 @@ from typing import Any
 
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
-from auditor.config.keywords import Progress, ignored, settings_from
+from auditor.config.keywords import Progress, ignored, settings_from, target_from
 from auditor.config.resources import ledger_of
 from auditor.hashing.run import HashRun, HashRunSummary
-from auditor.model.target import parse_target
 from auditor.progress import reporting
 
 
@@ -47,7 +46,7 @@ async def hash_bucket_async(
     those of auditor.audit_bucket_async.
     """
     found = settings_from(settings, config, needed="ledger")
-    target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)
+    target = target_from(uri, found, start_after, stop_at)
     async with ledger_of(found) as ledger, stopped_by(stop) as asked:
         hashing = HashRun(target, found, ledger, asked)
         async with reporting(hashing.snapshot, progress):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -106,16 +107,23 @@ class RunReader:
 
 @contextmanager
 def open_run(
-    place: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+    place: str | os.PathLike[str],
+    *,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    region: str | None = None,
 ) -> Iterator[RunReader]:
     """The run whose folder is `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
 
     Raises UsageError when `place` has another form or holds no run.
     """
-    whole = place if "://" in place else str(Path(place).expanduser().resolve())
+    whole = str(place)
+    if "://" not in whole:
+        with suppress(ValueError, RuntimeError):  # a NUL; a home that is unknown
+            whole = str(Path(whole).expanduser().resolve())
     match = _RUN_FOLDER.fullmatch(whole.rstrip("/"))
-    if match is None:
-        raise UsageError(f"{place[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
+    if match is None or "\0" in whole:
+        raise UsageError(f"{str(place)[:200]!r} is not a run folder: give its path or URI, OUT/bucket=BUCKET/run=ID")
     with open_store(match["out"], endpoint_url=endpoint_url, profile=profile, region=region) as store:
         run = RunReader(store, match["bucket"], match["run"])
         if not run.exists:

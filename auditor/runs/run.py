@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TypeVar
@@ -23,9 +24,14 @@ class Run:
     """
 
     def __init__(
-        self, place: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+        self,
+        place: str | os.PathLike[str],
+        *,
+        endpoint_url: str | None = None,
+        profile: str | None = None,
+        region: str | None = None,
     ) -> None:
-        self.place = place
+        self.place = str(place)
         """The path or URI of the run folder."""
         self._connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
         with self._open() as reader:
@@ -77,7 +83,11 @@ class Run:
 
 
 def open_run(
-    place: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+    place: str | os.PathLike[str],
+    *,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    region: str | None = None,
 ) -> Run:
     """The run in the folder `place`, a directory or s3:// URI. Raises UsageError where no run is."""
     return Run(place, endpoint_url=endpoint_url, profile=profile, region=region)

@@ -8,10 +8,9 @@ from typing import Any
 
 from auditor.aio.blocking import run_blocking
 from auditor.aio.stop import stopped_by
-from auditor.config.keywords import Progress, ignored, settings_from
+from auditor.config.keywords import Progress, ignored, plain_value, settings_from, target_from
 from auditor.config.resources import check_ledger, open_resources
 from auditor.config.values import algorithms as read_algorithms
-from auditor.model.target import parse_target
 from auditor.progress import reporting
 from auditor.verify.run import Verification
 from auditor.verify.summary import VerifySummary
@@ -60,8 +59,8 @@ async def verify_bucket_async(
     found = settings_from(settings, config, needed="ledger")
     if not found.record:
         check_ledger(found)
-    compared = None if algorithms is None else read_algorithms(list(algorithms), "algorithms")
-    target = parse_target(uri, versions=found.versions, start_after=start_after, stop_at=stop_at)
+    compared = None if algorithms is None else read_algorithms(plain_value(algorithms), "algorithms")
+    target = target_from(uri, found, start_after, stop_at)
     async with open_resources(found, [target], hashing=False) as resources, stopped_by(stop) as asked:
         verification = Verification(target, found, resources, asked, compared=compared)
         async with reporting(verification.snapshot, progress):
