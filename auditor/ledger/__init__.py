@@ -1,4 +1,4 @@
-"""The ledgers by name: the scheme of `--ledger` chooses one."""
+"""The kinds of ledgers by name. The scheme of `--ledger` chooses one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Final
 from auditor.errors import UsageError
 from auditor.ledger.base import Ledger
 
-# Each is imported when it is opened: a function without a ledger does not pay for SQLite or the SDK at its cold start.
+# Each is imported when it is opened: a function that uses no ledger then starts without SQLite and the SDK.
 LEDGERS: Final = {"sqlite": "open_sqlite", "dynamodb": "open_dynamodb"}
-"""Scheme, which is the package's name too, and the function of its module `ledger` that opens it."""
+"""Scheme of the URI to the function that opens the ledger. The scheme is the package's name too; the function is in the
+package's module `ledger`."""
 
 
 def open_ledger(
@@ -24,7 +25,8 @@ def open_ledger(
     profile: str | None = None,
     clock: Callable[[], float] = time.time,
 ) -> AbstractAsyncContextManager[Ledger]:
-    """The ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, for an `async with`; raises UsageError for a bad URI.
+    """Return the ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, for an `async with`. Raise UsageError for a bad
+    URI.
 
     clock: seconds since the epoch, for leases.
     """
@@ -39,7 +41,7 @@ def open_ledger(
 
 
 def ledger_file(uri: str) -> str | None:
-    """The path of a SQLite ledger's file; None for a ledger without a file."""
+    """Return the path of a SQLite ledger's file; None for a ledger that has no file."""
     scheme, _, name = uri.partition(":")
     if scheme != "sqlite":
         return None

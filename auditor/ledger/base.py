@@ -1,6 +1,7 @@
-"""A ledger: it remembers the digests of object versions, their sources and times, and forgets nothing.
+"""A ledger: it records the digests of object versions, their sources and times, and deletes nothing.
 
-Every kind of ledger keeps three protocols: digests of object versions, leases of long work, the history of each key.
+Every kind of ledger implements three protocols: digests of object versions, leases of long work, the history of each
+key.
 """
 
 from __future__ import annotations
@@ -20,46 +21,53 @@ S3: Final[Source] = "s3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Digests of one object version. version_id: None when it is not known (the ledger writes "null").
-
-    etag: without quotes. size: bytes. digests: algorithm ("sha256") to lower-case hex. hashed_at: ISO 8601, UTC.
-    bytes_read: bytes read for it, in cut and repeated reads too; 0 when the digest is S3's.
-    """
+    """Digests of one object version, to be recorded."""
 
     bucket: str
     key: str
     version_id: str | None
+    """None if it is unknown; the ledger then writes "null"."""
     etag: str
+    """Without quotes."""
     size: int
+    """Bytes."""
     digests: Mapping[str, str]
+    """Algorithm ("sha256") to lower-case hex."""
     hashed_at: str
+    """ISO 8601, UTC."""
     source: Source = AUDITOR
     bytes_read: int = 0
+    """Number of bytes read for the digests, those of cut and repeated reads included; 0 if they are S3's."""
 
 
 class DigestStore(Protocol):
-    """Every write is conditional and idempotent. Raises errors.LedgerError when the store cannot be used."""
+    """The digests of object versions. Every write is conditional and idempotent.
+
+    Raises errors.LedgerError if the store cannot be used.
+    """
 
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
     ) -> list[Mapping[str, str]]:
-        """For each ref, in order, its digests of `algorithms` ({} when there are none).
+        """Return the digests of each ref by `algorithms`, in order; {} if there are none.
 
-        A row matches by key, etag and size, and by version when both sides know one ("null" means not known).
+        A row matches by key, etag and size, and by version if both sides know one ("null" means that it is unknown).
         """
         ...
 
     async def record(self, entry: Entry) -> bool:
         """Add the entry's digests to its identity (bucket, key, version_id or "null", etag).
 
-        True: something new was written. False: the ledger had it already. Raises errors.DigestConflict when the ledger
-        has another digest of the same algorithm, and leaves that digest as it is. The same step adds a "recorded" or a
-        "conflict" line to the key's history. S3's digest becomes ours when we read the same one.
+        Return True if something new was written, False if the ledger had it already. If the ledger has another digest
+        by the same algorithm, keep that one and raise errors.DigestConflict. The same step adds a "recorded" or a
+        "conflict" line to the key's history. If the ledger has S3's digest and we read the same one, its source becomes
+        the auditor.
         """
         ...
 
     async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
-        """`record` for many at once, much cheaper than one by one: its results and conflicts, in order.
+        """Record many entries at once, much cheaper than one by one. Return the result or the conflict of each, in
+        order.
 
         A conflict of one entry does not affect the others.
         """
@@ -68,7 +76,7 @@ class DigestStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The hashing of one object version with some algorithms; works with equal fields are the same work."""
+    """The hashing of one object version with some algorithms. Works with equal fields are the same work."""
 
     bucket: str
     key: str
@@ -79,46 +87,50 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to do a work. owner: its holder. until: seconds since the epoch; then anyone may take it over.
-
-    fence: grows with every claim; a write with an old fence is refused. hops: claims so far. checkpoint: the JSON
-    object that the last holder wrote; its reader checks it.
-    """
+    """The right of one owner to do a work until a time."""
 
     work: Work
     owner: str
+    """The holder's name."""
     until: float
+    """Seconds since the epoch; afterwards anyone may take the work over."""
     fence: int
+    """A number that grows with every claim. A write with an old fence is refused."""
     hops: int
+    """Number of claims so far."""
     checkpoint: Mapping[str, Any] | None = None
+    """The JSON object that the last holder wrote; its reader checks it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Another owner has the lease. until: seconds since the epoch."""
+    """The answer to a claim if another owner has the lease. until: seconds since the epoch."""
 
     owner: str
     until: float
 
 
 class Leases(Protocol):
-    """Leases of works, with object checkpoints. Raises errors.LedgerError, and LeaseLostError."""
+    """The leases of works, with object checkpoints. Raises errors.LedgerError, and LeaseLostError."""
 
     async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
-        """Take a work without a holder, or with an expired lease, with its last checkpoint; one claimant of many wins.
+        """Take a work that has no holder or an expired lease, with its last checkpoint. If several claim it at once,
+        one wins.
 
         An owner may claim again the work that it holds.
         """
         ...
 
     async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
-        """Extend the lease, and write the checkpoint if given; raises LeaseLostError when another owner has it."""
+        """Extend the lease, and write the checkpoint if there is one. Raise LeaseLostError if another owner has the
+        lease.
+        """
         ...
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        """End the lease, so that others may claim the work at once. done: forget the checkpoint.
+        """End the lease, so that others may claim the work at once. done: delete the checkpoint.
 
-        A lease that another owner took over stays as it is; that is no error.
+        If another owner took the lease over, it stays as it is; that is no error.
         """
         ...
 
@@ -130,54 +142,61 @@ What = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of a key's history. at: ISO 8601, UTC. detail: short texts by name (algorithm, digest, source).
+    """One line of a key's history.
 
     The ledger cuts a text after 1,000 characters, and keeps equal events once.
     """
 
     key: str
     at: str
+    """ISO 8601, UTC."""
     what: What
     version_id: str | None = None
     etag: str | None = None
     size: int | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
+    """Short texts by name (algorithm, digest, source)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """One digest as evidence. recorded_at, verified_at: ISO 8601, UTC; verified_at None: never read again."""
+    """One digest in the ledger, with its evidence."""
 
     digest: str
     source: Source
     recorded_at: str
+    """ISO 8601, UTC."""
     verified_at: str | None
+    """ISO 8601, UTC; None if the object was never read again."""
     bytes_read: int
+    """As in Entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One identity of a key in the ledger. version_id: "null" when it is not known. digests: by algorithm.
-
-    first_seen: the time of its first digest. sequencer: of the notification of this version, "" without one.
-    """
+    """One identity of a key in the ledger: a version and its ETag."""
 
     version_id: str
+    """"null" if it is unknown."""
     etag: str
     size: int
     digests: Mapping[str, Known]
+    """By algorithm."""
     first_seen: str
+    """Time of its first digest."""
     sequencer: str = ""
+    """Sequencer of the notification of this version; "" if there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """An expected digest, imported from a checksum manifest: of a key, for any version. origin: the manifest's name."""
+    """An expected digest, imported from a checksum manifest. It belongs to a key, whatever its version."""
 
     key: str
     algorithm: str
     digest: str
     origin: str
+    """Name of the manifest file."""
     imported_at: str
     size: int | None = None
 
@@ -186,9 +205,9 @@ class Expectation:
 class KeyRecord:
     """The present state of one key that has a digest, an expectation or a notification.
 
-    versions: the versions with digests, the newest last: by the sequencers of their notifications, else by the order of
-    their records. deleted_at: the time of a deletion, unless a newer notification or a much later read shows the object
-    again; a deletion that names one of several known versions concerns that version alone.
+    versions: the versions with digests, the newest last. Their notifications give the order, else the order in which
+    they were recorded. deleted_at: time of the deletion; None if a newer notification or a much later read shows the
+    object again. A deletion that names one of several recorded versions concerns that version alone.
     """
 
     key: str
@@ -199,58 +218,64 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A notification of a key. sequencer: hexadecimal; to compare two, pad both with zeros on the right to one length
-    (S3 User Guide, notification-content-structure).
-    """
+    """A notification of a key."""
 
     key: str
     sequencer: str
+    """Hexadecimal. To compare two, pad the shorter one with zeros on the right (S3 User Guide,
+    notification-content-structure)."""
     deleted: bool
+    """True if the notification reports a deletion."""
     at: str
+    """ISO 8601, UTC."""
     version_id: str | None = None
     etag: str | None = None
     size: int | None = None
 
 
 class KeyHistory(Protocol):
-    """The history of keys; lines are only added. Raises errors.LedgerError."""
+    """The history of keys. Lines are only added. Raises errors.LedgerError."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        """Append to the history. A "verified" event also sets verified_at of the digest with its detail's algorithm.
+        """Append events to the history. A "verified" event also sets verified_at of the digest that its detail's
+        algorithm names.
 
         Such an event has the version_id and the etag of the ledger's Version. verified_at never goes back.
         """
         ...
 
     async def history(self, bucket: str, key: str) -> list[Event]:
-        """All lines of a key, in the order of writing."""
+        """Return all lines of a key, in the order of writing."""
         ...
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
-        """Remember a notification and add it to the history. False: a newer one of its key came before, and stays.
+        """Record a notification and add it to the history. Return False if a newer one of its key came before; that one
+        stays.
 
-        The same notification again is True and writes nothing. Without a sequencer the time decides.
+        If the same notification comes again, return True and write nothing. If one has no sequencer, the times are
+        compared.
         """
         ...
 
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
-        """Keep expected digests; one replaces the earlier one of its key, algorithm and origin. The history keeps both.
+        """Record expected digests. One replaces the earlier one of its key, algorithm and origin; the history keeps
+        both.
 
-        Returns how many are new or changed.
+        Return the number of digests that are new or changed.
         """
         ...
 
     async def subject(self, bucket: str, key: str) -> KeyRecord | None:
-        """The record of one key; None when the ledger has nothing of it."""
+        """Return the record of one key; None if the ledger has nothing about it."""
         ...
 
     def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
-        """Every key of a bucket below a prefix, in the order of S3's listing (UTF-8 bytes), in bounded memory.
+        """Yield the record of every key below a prefix, in the order of S3's listing (UTF-8 bytes), in bounded memory.
 
-        Close the generator when you leave it early: it may hold a file.
+        Close the generator if you leave it early: it may hold a file.
         """
         ...
 
 
 class Ledger(DigestStore, Leases, KeyHistory, Protocol):
-    """All three protocols in one store."""
+    """A ledger: all three protocols in one store."""

@@ -14,16 +14,20 @@ from auditor.model.json_text import JsonError, parse_object
 from auditor.model.object import ObjectVersion
 
 LONGEST: Final = 1000
-"""Characters of one text of a line's detail; longer texts are cut."""
+"""Number of characters of one text in a line's detail; longer texts are cut."""
 
 
 def recorded(entry: Entry, algorithm: str) -> Event:
+    """Return the "recorded" event of one digest."""
     detail = {"algorithm": algorithm, "digest": entry.digests[algorithm], "source": entry.source}
     return _of_entry(entry, "recorded", detail | {"bytes_read": str(entry.bytes_read)})
 
 
 def conflicted(entry: Entry, what: str, stands: str) -> Event:
-    """what: the algorithm of the refused digest, or `size`. stands: the digest or size that the ledger keeps."""
+    """Return the "conflict" event of a refused entry.
+
+    what: the algorithm of the refused digest, or `size`. stands: the digest or size that the ledger keeps.
+    """
     refused = str(entry.size) if what == "size" else entry.digests[what]
     named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
     return _of_entry(entry, "conflict", named | {"stands": stands, "source": entry.source})
@@ -42,7 +46,10 @@ def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
 
 
 def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
-    """A mismatch of two digests of a version, now. detail: the algorithm, both digests and their source."""
+    """Return the "mismatch" event of two digests of a version, with the present time.
+
+    detail: the algorithm, both digests and their source.
+    """
     return Event(
         key=version.key,
         at=now_in_utc(),
@@ -55,6 +62,7 @@ def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
 
 
 def noticed(notice: Notice) -> Event:
+    """Return the event of a notification."""
     return Event(
         key=notice.key,
         at=notice.at,
@@ -67,6 +75,7 @@ def noticed(notice: Notice) -> Event:
 
 
 def imported(expectation: Expectation) -> Event:
+    """Return the "imported" event of an expected digest."""
     return Event(
         key=expectation.key,
         at=expectation.imported_at,
@@ -81,14 +90,14 @@ def imported(expectation: Expectation) -> Event:
 
 
 def bounded(event: Event) -> Event:
-    """The event with its texts cut to LONGEST."""
+    """Return the event with its texts cut to LONGEST."""
     if all(len(text) <= LONGEST for text in event.detail.values()):
         return event
     return replace(event, detail={name: text[:LONGEST] for name, text in event.detail.items()})
 
 
 def fingerprint(event: Event) -> bytes:
-    """16 bytes, equal for lines with equal fields; a history holds such a line once."""
+    """Return 16 bytes that are equal for lines with equal fields. A history holds such a line once."""
     fields = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
     return hashlib.sha256(_canonical(fields)).digest()[:16]
 
@@ -98,7 +107,9 @@ def write_detail(detail: Mapping[str, str]) -> str:
 
 
 def read_detail(text: str) -> dict[str, str]:
-    """The argument of write_detail(); any other text under the name `damaged`, because evidence is shown as it is."""
+    """Return the argument of write_detail(). Return any other text under the name `damaged`, because evidence is shown
+    as it is.
+    """
     try:
         return {str(name): str(value) for name, value in parse_object(text).items()}
     except JsonError:

@@ -1,4 +1,4 @@
-"""Make a key's record from the ledger's rows: one rule for every kind of ledger."""
+"""Make a key's record from the ledger's rows, by the same rule for every kind of ledger."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from auditor.ledger.matching import NULL
 from auditor.s3.sequencer import newer, sort_key
 
 SLACK: Final = timedelta(minutes=15)
-"""The longest read that begins before a deletion, plus the difference of two clocks."""
+"""Duration after a deletion in which a read does not prove that the object exists: the read may have begun before the
+deletion, and two clocks may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
-    """A notification named this version. place: grows with each write of the ledger; 0 when it came too late."""
+    """The notification that named a version. place: grows with each write of the ledger; 0 if the notification came too
+    late.
+    """
 
     sequencer: str
     place: int
@@ -35,7 +38,9 @@ class Latest:
 
 @dataclass(slots=True)
 class KeyRows:
-    """The ledger's rows of one key. versions: each with its place, as above. noticed: by version_id and etag."""
+    """The ledger's rows of one key. versions: each with its place, as in NoticedVersion. noticed: by version_id and
+    etag.
+    """
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
     noticed: dict[tuple[str, str], NoticedVersion] = field(default_factory=dict)
@@ -44,7 +49,9 @@ class KeyRows:
 
 
 def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
-    """Versions come in the order of their notifications, others in the order of their records."""
+    """Return the key's record. Versions are in the order of their notifications, or else in the order of their
+    recording.
+    """
     placed = []
     for version, place in rows.versions:
         notice = rows.noticed.get((version.version_id, version.etag), NoticedVersion("", place))
@@ -60,9 +67,10 @@ def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
 
 
 def _deleted_at(rows: KeyRows) -> str | None:
-    """The time of the key's deletion. A deletion of one of several known versions leaves the key.
+    """Return the time of the key's deletion; None if the key exists.
 
-    When the key was read under its bare name long after the deletion, a newer notification was lost: None.
+    The deletion of one of several recorded versions leaves the key. If the current object was read long after the
+    deletion, a newer notification was lost, and the key exists.
     """
     latest = rows.latest
     if latest is None or not latest.deleted or _seen_after(rows, latest.at):
@@ -72,6 +80,7 @@ def _deleted_at(rows: KeyRows) -> str | None:
 
 
 def _seen_after(rows: KeyRows, at: str) -> bool:
+    """True if the object without a version was read more than SLACK after the time `at`."""
     reads = [
         max(known.recorded_at, known.verified_at or "")
         for version, _ in rows.versions
@@ -80,12 +89,12 @@ def _seen_after(rows: KeyRows, at: str) -> bool:
     ]
     try:
         return bool(reads) and (datetime.fromisoformat(max(reads)) - datetime.fromisoformat(at)) > SLACK
-    except (ValueError, TypeError):  # a time that no auditor wrote proves nothing
+    except (ValueError, TypeError):  # no auditor writes such a time, so it proves nothing
         return False
 
 
 def is_older(notice: Notice, latest: Latest | None) -> bool:
-    """The notice is older than the newest one: by sequencer, or by time when one has no sequencer."""
+    """True if the notice is older than the newest one: by sequencer, or by time if one of them has no sequencer."""
     if latest is None:
         return False
     if latest.sequencer and notice.sequencer:
@@ -94,6 +103,7 @@ def is_older(notice: Notice, latest: Latest | None) -> bool:
 
 
 def is_same(notice: Notice, latest: Latest | None) -> bool:
+    """True if the notice is the newest one again."""
     if latest is None or latest.deleted != notice.deleted:
         return False
     if latest.sequencer and notice.sequencer:
@@ -108,6 +118,8 @@ def source_of(text: str | None) -> Source:
 def version_of(
     version_id: str, etag: str, size: int, digests: Mapping[str, Known], first_seen: str | None = None
 ) -> Version:
-    """first_seen: None when an earlier version of this program wrote it; its oldest digest then gives the time."""
+    """Return a version. first_seen: None if an earlier version of this program wrote it; its oldest digest then gives
+    the time.
+    """
     seen = first_seen or min((one.recorded_at for one in digests.values()), default="")
     return Version(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)

@@ -1,4 +1,4 @@
-"""The name of a lease's work and its checkpoint as text, the same in every kind of ledger."""
+"""The name of a lease's work, and its checkpoint as text: the same in every kind of ledger."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from auditor.ledger.matching import NULL
 from auditor.model.json_text import JsonError, parse_object
 
 LARGEST_CHECKPOINT: Final = 300 * 1024
-"""Bytes of a checkpoint's JSON; an item with it stays below DynamoDB's 400 KB."""
+"""Bytes of a checkpoint's JSON, at most: its item then stays below DynamoDB's limit of 400 KB."""
 
 
 def work_name(work: Work) -> str:
-    """64 hexadecimal digits, the same for any order of the algorithms, and for "null" and no version."""
+    """Return 64 hexadecimal digits that name the work. The order of the algorithms does not matter; "null" is no
+    version.
+    """
     named = [work.bucket, work.key, work.version_id or NULL, work.etag, sorted(set(work.algorithms))]
     return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
+    """Return the checkpoint as JSON. Raise LedgerError if it is too large."""
     text = json.dumps(checkpoint, separators=(",", ":"))
     if len(text) > LARGEST_CHECKPOINT:  # ASCII: a character is a byte
         raise LedgerError(
@@ -32,7 +35,9 @@ def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
 
 
 def read_checkpoint(text: str | None) -> dict[str, Any] | None:
-    """The checkpoint, None without one; {} for text that is no JSON object: readers of checkpoints refuse it."""
+    """Return the checkpoint; None if there is none. Return {} for text that is no JSON object: readers of checkpoints
+    refuse it.
+    """
     if text is None:
         return None
     try:
@@ -42,6 +47,7 @@ def read_checkpoint(text: str | None) -> dict[str, Any] | None:
 
 
 def lost(lease: Lease) -> LeaseLostError:
+    """Return the error of a lease that another owner has."""
     return LeaseLostError(
         f"the lease on {lease.work.key[:100]!r} in bucket {lease.work.bucket!r} is no longer {lease.owner[:100]!r}'s:"
         " another worker goes on with it; nothing was written"

@@ -1,4 +1,4 @@
-"""Match a ledger's rows with a listed object: one rule for every kind of ledger."""
+"""Match a ledger's rows with a listed object, by the same rule for every kind of ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NULL: Final = "null"
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """The ledger's digests of one identity of a known bucket and key."""
+    """The ledger's digests of one identity (version and ETag) of a bucket and key that the caller knows."""
 
     version_id: str
     etag: str
@@ -25,10 +25,11 @@ class LedgerRow:
 
 
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
-    """The wanted digests among the key's rows: by etag and size, and by version when both sides know one.
+    """Return the wanted digests among the key's rows. A row fits by etag and size, and by version if both sides know
+    one.
 
-    Rows of the ref's own version come first, then rows without a version, then, for a ref without a version, all rows.
-    Rows of one group that disagree give no digest.
+    Rows of the ref's own version come first, then rows that have no version, then, if the ref has no version, all rows.
+    If the rows of one group disagree, they give no digest.
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
@@ -47,7 +48,9 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
 
 
 def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[str, str] | None:
-    """The algorithm of a digest, or `size`, in which the entry differs from the ledger, and the ledger's value."""
+    """Return the difference between the entry and the ledger: an algorithm or `size`, and the ledger's value; None if
+    there is none.
+    """
     if size != entry.size:
         return "size", str(size)
     for algorithm, digest in entry.digests.items():
@@ -57,7 +60,7 @@ def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[
 
 
 def conflict(entry: Entry, what: str) -> DigestConflict:
-    """what: `sha256`, or `size`."""
+    """Return the error of an entry that contradicts the ledger. what: an algorithm, or `size`."""
     return DigestConflict(
         f"the ledger holds another {what} for the same version of {entry.key[:100]!r} in bucket {entry.bucket!r}:"
         " the object or its record was changed; nothing was overwritten"

@@ -1,4 +1,4 @@
-"""Build one UpdateItem: its changes and its conditions."""
+"""Build the arguments of one UpdateItem: its changes and its conditions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = str | int | float | bool | dict[str, str]
 
 
 class Change:
-    """A change of one item. `put` replaces an attribute; `once` only sets one that is absent."""
+    """A change of one item. `put` replaces an attribute; `once` sets an attribute only if it is absent."""
 
     def __init__(self, name: Name) -> None:
         self.name = name
@@ -32,22 +32,24 @@ class Change:
         return self
 
     def once(self, attribute: str, value: Value | None) -> Change:
+        """Set the attribute if it is absent. None changes nothing."""
         if value is not None:
             name = self._attribute(attribute)
             self._sets.append(f"{name} = if_not_exists({name}, {self._value(value)})")
         return self
 
     def add(self, attribute: str, amount: int) -> Change:
+        """Add the amount to the attribute; an absent one counts as 0."""
         self._adds.append(f"{self._attribute(attribute)} {self._value(amount)}")
         return self
 
     def when(self, attribute: str, value: Value | None) -> Change:
-        """On the condition that the attribute has this value; None: that it is absent."""
+        """Require that the attribute has this value; None: that it is absent."""
         self._conditions.append(self._is(attribute, value))
         return self
 
     def when_any(self, *conditions: tuple[str, str, Value | None]) -> Change:
-        """On the condition that one of (attribute, `=`, `<` or `<=`, value) holds."""
+        """Require that one of the conditions holds. Each is (attribute, `=`, `<` or `<=`, value)."""
         alternatives = [
             self._is(attribute, value)
             if value is None or sign == "="
@@ -58,11 +60,12 @@ class Change:
         return self
 
     def when_there(self, attribute: str) -> Change:
+        """Require that the attribute exists."""
         self._conditions.append(f"attribute_exists({self._attribute(attribute)})")
         return self
 
     def arguments(self) -> dict[str, Any]:
-        """The members of UpdateItem, or of a transaction's Update, without the table's name."""
+        """Return the members of UpdateItem, or of a transaction's Update, except the table's name."""
         pk, sk = self.name
         clauses = (("SET", self._sets), ("REMOVE", self._removes), ("ADD", self._adds))
         found: dict[str, Any] = {
@@ -107,7 +110,9 @@ def _typed(value: Value) -> dict[str, Any]:
 
 
 def line(bucket: str, event: Event, place: int) -> Change:
-    """Write a line of the history, an item of its own; a line that is there stays as it is."""
+    """Return the change that writes a line of the history as an item of its own. A line that is there stays as it
+    is.
+    """
     kept = bounded(event)
     at = "".join(letter for letter in kept.at if letter.isascii() and (letter.isalnum() or letter in "-:.+"))[:40]
     return (

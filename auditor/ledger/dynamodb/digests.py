@@ -20,7 +20,7 @@ _TRIES: Final = 10
 async def known(
     table: Table, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
 ) -> list[Mapping[str, str]]:
-    """Read exact identities first, in batches; then, for refs without a version, all identities of their key.
+    """Read exact identities first, in batches. Then, for refs that have no version, read all identities of their key.
 
     The second step finds digests that were recorded under a version that the listing does not name.
     """
@@ -41,12 +41,13 @@ async def known(
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """The names of the ref's items: with its own version, and without one."""
+    """Return the names of the ref's items: with its own version, and with none."""
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
 
 async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerRow]:
+    """Return all rows of the ref's key that have its size."""
     items = await table.query(
         partition(bucket, ref.key),
         DIGESTS,
@@ -58,7 +59,7 @@ async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerR
 
 
 async def record(table: Table, entry: Entry) -> bool | DigestConflict:
-    """Write as if the item were absent; read the item when that is refused."""
+    """Record an entry: write as if the item were absent, and read the item if that is refused."""
     stored: Item = {}
     for _ in range(_TRIES):
         standing = row(stored) if stored else None
@@ -78,11 +79,15 @@ async def record(table: Table, entry: Entry) -> bool | DigestConflict:
 
 
 def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
+    """True if the ledger has S3's digest and the entry's is the auditor's."""
     return entry.source == AUDITOR and text(stored, f"{algorithm}_source") == S3
 
 
 def _change(entry: Entry, stored: Item, new: Sequence[str], table: Table) -> Change:
-    """Set attributes on the condition that they are as they were read: absent, or S3's, whose time is kept."""
+    """Return the change that sets the new digests, on the condition that the item still is as it was read.
+
+    If S3's digest becomes ours, its time and place are kept.
+    """
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", table.place())
     change.when("size", entry.size if "size" in stored else None)

@@ -1,4 +1,4 @@
-"""The history of keys in the shared ledger, and the records of keys."""
+"""The history and the records of keys in the shared ledger."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write the line first: after an interruption in between the digest counts as not verified."""
+    """Write the line of an event, then verified_at. If it is interrupted in between, the digest counts as not
+    verified.
+    """
     await table.update(line(bucket, event, table.place()))
     if event.what == "verified" and event.etag and (algorithm := event.detail.get("algorithm")):
         change = Change((partition(bucket, event.key), identity(event.version_id, event.etag)))
@@ -84,7 +86,7 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
             return True
         older = is_older(notice, newest)
         place = table.place()
-        changes = [line(bucket, noticed(notice), place)]  # first: the newest notice always has its line
+        changes = [line(bucket, noticed(notice), place)]  # written first, so the newest notice always has its line
         if not notice.deleted and notice.etag is not None:
             changes += _notice_version(
                 Change(of_version), notice, noticed_version(found.get(of_version)), 0 if older else place
@@ -103,7 +105,7 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
-    """Keep the notification with its version, unless a newer one is there."""
+    """Return the change that keeps the notification with its version; none if a newer one is there."""
     if present and (place < present.place or newer(present.sequencer, notice.sequencer)):
         return []
     change.when("place", present.place if present else None).put("place", place).put("sequencer", notice.sequencer)

@@ -1,4 +1,6 @@
-"""Names and reading of the table's items: digests under "version#etag", others under names that begin with a space."""
+"""Names and attributes of the table's items. Digests have the sk "version#etag"; the sk of other items begins with a
+space.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ Item = Mapping[str, Mapping[str, Any]]
 Name = tuple[str, str]
 """pk and sk of an item."""
 
-# In this order: a query from STATE on leaves out the many claims and lines, one from DIGESTS on reads digests alone.
+# The order of these prefixes matters: a query from STATE on leaves out the many claims and history lines, and a query
+# from DIGESTS on reads digests alone.
 CLAIM: Final = " claim#"
 HISTORY: Final = " history#"
 STATE: Final = " i"
@@ -29,12 +32,13 @@ DIGESTS: Final = "!"
 
 _LONGEST_PK: Final = 2048
 _LONGEST_IDENTITY: Final = 1000
-"""Bytes. DynamoDB takes 1,024 in a sort key, and a prefix stands before some identities."""
+"""Bytes of an identity in a sort key, at most. DynamoDB takes 1,024, and some identities have a prefix."""
 _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
-"""Attributes that are no digests. A name with an underscore is none either: no algorithm's name has one."""
+"""Attributes that are not digests. Names with an underscore are not digests either: no algorithm has such a name."""
 
 
 def partition(bucket: str, key: str) -> str:
+    """Return the pk of a key's items. Raise LedgerError if it is too long."""
     pk = f"{bucket}/{key}"
     if len(pk.encode("utf-8", "surrogatepass")) > _LONGEST_PK:
         raise LedgerError(
@@ -44,7 +48,9 @@ def partition(bucket: str, key: str) -> str:
 
 
 def identity(version_id: str | None, etag: str) -> str:
-    """The sk of a version's digests; a hash when the plain name would be too long or ambiguous, or sort before them."""
+    """Return the sk of a version's digests. It is a hash if the plain name is too long or ambiguous, or sorts before
+    DIGESTS.
+    """
     version = version_id or NULL
     plain = f"{version}#{etag}"
     if "#" not in version and plain >= DIGESTS and len(plain.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY:
@@ -57,6 +63,7 @@ def entry_name(entry: Entry) -> Name:
 
 
 def manifest(algorithm: str, origin: str) -> str:
+    """Return the sk of an expected digest."""
     return MANIFEST + _hash(algorithm, origin)
 
 
@@ -75,7 +82,7 @@ def number(item: Item, name: str) -> int | None:
 
 
 def version_and_etag(item: Item) -> tuple[str, str]:
-    """The item's version and ETag: its attributes when the sk is a hash."""
+    """Return the item's version and ETag. They are attributes if the sk is a hash."""
     version, _, etag = item["sk"]["S"].partition("#")
     return text(item, "version_id") or version, text(item, "etag") or etag
 
@@ -91,8 +98,9 @@ def _is_digest(name: str) -> bool:
 
 
 def evidence(item: Item) -> tuple[Version, int]:
-    """The version in a digest's item, and its place. Without sources it is an earlier auditor's, which read the object
-    whole.
+    """Return the version in a digest's item, and its place.
+
+    An item that has no sources was written by an earlier auditor, which read the object whole.
     """
     found = row(item)
     hashed_at = text(item, "hashed_at") or ""
@@ -111,7 +119,9 @@ def evidence(item: Item) -> tuple[Version, int]:
 
 
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Event]]:
-    """The history lines that a digest's item implies, each with its place; 0 in items of an earlier version."""
+    """Return the history lines that a digest's item implies, each with its place. The place is 0 in items of an earlier
+    auditor.
+    """
     version, _ = evidence(item)
     lines = []
     for algorithm, known in version.digests.items():
@@ -160,7 +170,7 @@ def expectation(key: str, item: Item) -> Expectation:
 
 
 def add(rows: KeyRows, key: str, item: Item) -> None:
-    """Add one item of a key, from STATE on, to its rows."""
+    """Add one item of a key to its rows. The item's sk is STATE or higher."""
     sk = item["sk"]["S"]
     if sk >= DIGESTS:
         rows.versions.append(evidence(item))

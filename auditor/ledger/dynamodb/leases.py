@@ -1,4 +1,4 @@
-"""Leases in the shared ledger: each claim is one conditional write, so one claimant of many wins."""
+"""Leases in the shared ledger. Each claim is one conditional write, so if several claim a work at once, one wins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def claim(table: Table, work: Work, owner: str, clock: Callable[[], float]
             found = await table.get(_name(work)) or {}
             if (holder := text(found, "owner")) is not None and (until := float(found["until"]["N"])) > now:
                 return Held(holder, until)
-            continue  # the holder released it in between
+            continue  # the holder released the lease in between
         return Lease(
             work=work,
             owner=owner,
@@ -51,7 +51,9 @@ async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[st
 
 
 async def release(table: Table, lease: Lease, *, done: bool) -> bool:
-    """Keep the item for its fence, which refuses every later write of the old holder. False: it was not held."""
+    """Clear the owner, and return False if the lease was not held. The item stays for its fence, which refuses every
+    later write of the old holder.
+    """
     change = _held(lease).put("owner", None).put("until", 0)
     if done:
         change.put("checkpoint", None).put("hops", 0)
@@ -63,6 +65,7 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
 
 
 def _held(lease: Lease) -> Change:
+    """Return a change on the condition that the lease is still held."""
     return Change(_name(lease.work)).when("owner", lease.owner).when("fence", lease.fence)
 
 

@@ -1,4 +1,6 @@
-"""The shared ledger: one DynamoDB table, pk "bucket/key", sk "version#etag", one attribute an algorithm."""
+"""The shared ledger: one DynamoDB table with pk "bucket/key", sk "version#etag" and one attribute for each
+algorithm.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ async def open_dynamodb(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """The ledger in the table `name`, which must exist (create_table makes one). clock: as open_ledger's."""
+    """Open the ledger in the table `name`, which must exist (create_table makes one). clock: as in open_ledger."""
     async with open_client(
         "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
     ) as client:
@@ -99,7 +101,7 @@ async def open_dynamodb(
 async def create_table(
     name: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> None:
-    """Make the ledger's table, paid per request; an existing table of that name stays as it is."""
+    """Make the ledger's table, paid per request. An existing table of that name stays as it is."""
     async with open_client("dynamodb", threads=1, region=region, endpoint_url=endpoint_url, profile=profile) as client:
         try:
             await client.call(

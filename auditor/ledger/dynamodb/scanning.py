@@ -1,4 +1,4 @@
-"""Every key of a bucket in order: a Scan has no order, so a file sorts its items."""
+"""Yield every key of a bucket in order. A Scan has no order, so a temporary file sorts its items."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_record import KeyRows, key_record_of
 
 SEGMENTS: Final = 4
-"""Parts of the table that are scanned at once; memory holds a page of each, at most 1 MB."""
+"""Number of parts of the table that are scanned at once. Memory holds a page of each, at most 1 MB."""
 _FETCHED: Final = 500
 
 T = TypeVar("T")
 
 
 async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[KeyRecord, None]:
-    """Read the whole table for any prefix: DynamoDB has no order between keys."""
+    """Yield the records of the keys below a prefix. Any prefix reads the whole table: DynamoDB has no order between
+    keys.
+    """
     async with _spool() as spool:
         await together(_scan(table, bucket, prefix, segment, spool) for segment in range(SEGMENTS))
         rows = await spool.run(spool.in_order)
@@ -38,6 +40,7 @@ async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[Key
 
 
 async def _scan(table: Table, bucket: str, prefix: str, segment: int, spool: _Spool) -> None:
+    """Read one part of the table into the spool."""
     pages = table.pages(
         "Scan",
         Segment=segment,
@@ -53,6 +56,7 @@ _Group = tuple[str, list[Item]]
 
 
 def _next_subjects(groups: Iterator[_Group]) -> list[KeyRecord]:
+    """Return the records of the next keys."""
     found = []
     for key, items in groups:
         rows = KeyRows()
@@ -65,7 +69,7 @@ def _next_subjects(groups: Iterator[_Group]) -> list[KeyRecord]:
 
 
 class _Spool:
-    """A file that collects all items and then returns them by key. Only its own thread uses it."""
+    """A temporary file that collects all items and then returns them sorted by key. Only its own thread uses it."""
 
     def __init__(self, executor: ThreadPoolExecutor, folder: str) -> None:
         self._executor = executor
@@ -73,6 +77,8 @@ class _Spool:
         self._connection: sqlite3.Connection | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
+        """Do the work in the spool's thread. Raise LedgerError for SQLite's errors."""
+
         def guarded() -> T:
             try:
                 return work()
@@ -87,14 +93,14 @@ class _Spool:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = sqlite3.connect(Path(self._folder) / "keys.db", isolation_level=None)
-            # The file is of no use after its process.
+            # Nobody needs the file after this process, so it need not survive a crash.
             for setting in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -8000"):
                 self._connection.execute(f"PRAGMA {setting}").fetchall()
             self._connection.execute("CREATE TABLE items (key BLOB NOT NULL, item TEXT NOT NULL)")
         return self._connection
 
     def put(self, items: Iterable[Item], skipped: int) -> None:
-        """skipped: characters of pk before the key."""
+        """Add items. skipped: number of characters of pk before the object key."""
         connection = self._open()
         connection.execute("BEGIN")
         connection.executemany(
@@ -104,6 +110,7 @@ class _Spool:
         connection.execute("COMMIT")
 
     def in_order(self) -> Iterator[_Group]:
+        """Yield the items of each key, sorted by key."""
         rows = self._open().execute("SELECT key, item FROM items ORDER BY key")
         for key, members in groupby(rows, key=lambda row: row[0]):
             yield key.decode("utf-8", "surrogatepass"), [json.loads(item) for _, item in members]
@@ -137,6 +144,6 @@ async def _spool() -> AsyncIterator[_Spool]:
         try:
             yield spool
         finally:
-            await loop.run_in_executor(executor, _clean_up, spool, folder)  # one call, which no cancellation splits
+            await loop.run_in_executor(executor, _clean_up, spool, folder)  # one call: a cancellation cannot split it
     finally:
         executor.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""The DynamoDB table: calls with retries, batches and pages, and refusals as one sentence."""
+"""A DynamoDB table: calls with retries, batches and pages, and refusals as one sentence."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import Item, Name
 
 BATCH: Final = 100
-"""Most keys of one BatchGetItem (DynamoDB API)."""
+"""Number of keys of one BatchGetItem, at most (DynamoDB API)."""
 THREADS: Final = 16
 ATTEMPTS: Final = 10
 _REFUSED: Final = "ConditionalCheckFailedException"
-_PASSING: Final = frozenset({"TransactionConflictException", "InternalServerError"})
+_TRANSIENT: Final = frozenset({"TransactionConflictException", "InternalServerError"})
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,7 +32,7 @@ class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold
 
 
 class Table:
-    """One DynamoDB table; most of THREADS calls at once."""
+    """A DynamoDB table. At most THREADS calls run at once."""
 
     def __init__(self, name: str, client: ThreadedClient, sleep: Callable[[float], Awaitable[None]]) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Table:
         self._place = 0
 
     def place(self) -> int:
-        """Microseconds since the epoch, growing with each call: the order of one process's writes."""
+        """Return microseconds since the epoch, larger at each call. They give the order of one process's writes."""
         self._place = max(self._place + 1, time.time_ns() // 1000)
         return self._place
 
@@ -51,7 +51,7 @@ class Table:
         return answer.get("Item")
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
-        """The items of these names; absent items are left out."""
+        """Return the items of these names. Absent items are left out."""
         wanted = list(dict.fromkeys(names))
         parts = [wanted[start : start + BATCH] for start in range(0, len(wanted), BATCH)]
         found: dict[Name, Item] = {}
@@ -61,11 +61,13 @@ class Table:
         return found
 
     async def _get_batch(self, wanted: dict[str, Any]) -> list[Item]:
-        """Ask again for keys that DynamoDB left unprocessed, after growing waits."""
+        """Return the items of one BatchGetItem. Ask again, after growing waits, for keys that DynamoDB left
+        unprocessed.
+        """
         items: list[Item] = []
         for attempt in range(ATTEMPTS):
             answer = await self._call("BatchGetItem", RequestItems={self.name: wanted})
-            # Asked by its ARN, the one table may answer under its name.
+            # If the request names the table by its ARN, the answer may name it by its name.
             items += [item for found in answer["Responses"].values() for item in found]
             keys = [key for left in answer.get("UnprocessedKeys", {}).values() for key in left["Keys"]]
             if not keys:
@@ -78,7 +80,7 @@ class Table:
         )
 
     async def pages(self, operation: str, **arguments: Any) -> AsyncIterator[list[Item]]:
-        """The items of a Query or a Scan, page by page, each at most 1 MB."""
+        """Yield the items of a Query or a Scan, page by page, each at most 1 MB."""
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
             yield answer["Items"]
@@ -87,7 +89,7 @@ class Table:
             arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     async def query(self, pk: str, first: str, last: str | None = None, **arguments: Any) -> list[Item]:
-        """Items of one key with an sk from `first` to `last`."""
+        """Return the items of one partition (object key) with an sk from `first` to `last`."""
         values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
         condition = "pk = :pk AND sk >= :first"
         if last is not None:
@@ -96,7 +98,7 @@ class Table:
         return [item async for page in pages for item in page]
 
     async def update(self, change: Change, *, returned: str = "NONE") -> Item:
-        """Raises ConditionFailed when a condition does not hold. returned: ReturnValues of UpdateItem."""
+        """Make the change. Raise ConditionFailed if a condition does not hold. returned: ReturnValues of UpdateItem."""
         answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **change.arguments())
         found: Item = answer.get("Attributes", {})
         return found
@@ -113,7 +115,7 @@ class Table:
             except CallFailed as failure:
                 if failure.code == _REFUSED:
                     raise ConditionFailed from failure
-                if attempt == ATTEMPTS or not _passing(failure):
+                if attempt == ATTEMPTS or not _is_transient(failure):
                     raise explained(self.name, self._client.region, failure) from failure
             await self._pause(attempt)
         raise AssertionError("the last attempt returned or raised")
@@ -126,13 +128,18 @@ def _key(name: Name) -> dict[str, dict[str, str]]:
     return {"pk": {"S": name[0]}, "sk": {"S": name[1]}}
 
 
-def _passing(failure: CallFailed) -> bool:
-    """The same call may succeed later. The SDK has tried it six times before; broken connections do not pass."""
-    return failure.code in _PASSING or is_throttle(failure) or failure.status == 500
+def _is_transient(failure: CallFailed) -> bool:
+    """True if the same call may succeed later, although the SDK's six attempts failed.
+
+    A broken connection counts as permanent: six failed attempts show that it is no passing fault.
+    """
+    return failure.code in _TRANSIENT or is_throttle(failure) or failure.status == 500
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:
-    """Call for every item and return the answers in order: items of one group in turn, groups at once."""
+    """Call for every item and return the answers in order. Items of one group are called one by one, groups at the same
+    time.
+    """
     groups: Mapping[Hashable, list[tuple[int, T]]] = _grouped(items, group)
     waiting = iter(groups.values())
     answers: dict[int, R] = {}
@@ -154,7 +161,7 @@ def _grouped(items: Iterable[T], group: Callable[[T], Hashable]) -> Mapping[Hash
 
 
 def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
-    """A failed call as one sentence that names the table and the fix."""
+    """Return a failed call as one sentence that names the table and the fix."""
     name, action = f"the ledger table {table!r} in {region}", failure.action
     if failure.code == "ValidationException":
         return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
