@@ -1,4 +1,4 @@
-"""The checkpoint of a run: how far it is, saved in its run folder."""
+"""The checkpoint of a run: its progress, saved in its run folder."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ from auditor.runs.stores.base import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint: the parts below next_part hold every object up to start_after (None: none yet).
-
-    selection: what the run asks of each object; another selection may not continue the run, or its counts would mix two
-    audits. rules_undecided: rules that lacked a bucket fact at any time of the run. tally: as Tally.to_dict gives it,
-    unchecked. skipped_parts: numbers below next_part whose parts are empty. writer: the process that writes the run, in
-    a store without locks; None: nobody.
-    """
+    """The checkpoint of a run. The parts below next_part hold every object up to start_after."""
 
     run: str
     target: Target
     selection: Mapping[str, Any] = field(metadata={"name": "asked"})
+    """The run's questions about each object. A run with another selection may not continue this one: its counts
+    would mix two audits."""
     rules_undecided: Sequence[RuleUndecided]
+    """Rules that lacked a bucket fact at any time of the run."""
     next_part: Size
     start_after: str | None
+    """The last object key in the parts; None if there is none yet."""
     hop: int
     tally: Mapping[str, Any]
+    """The result of Tally.to_dict, unchecked."""
     skipped_parts: Sequence[int] = field(default=(), metadata={"name": "void"})
+    """Numbers below next_part whose parts are empty."""
     writer: str | None = None
+    """The process that writes the run, in a store that has no locks; None if there is none."""
 
     @property
     def begun(self) -> bool:
-        """Some part has lines."""
+        """True if some part has lines."""
         return self.next_part > len(self.skipped_parts)
 
     def to_json(self) -> bytes:
         value = plain(self)
-        for name in ("void", "writer"):  # a directory has neither
+        for name in ("void", "writer"):  # a run in a directory has neither
             if not value[name]:
                 del value[name]
         return json.dumps({"v": 1, **value}).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """Raises JsonError when to_json did not write `data`."""
+        """Read the result of to_json. Raise JsonError for other data."""
         value = parse_object(data)
         if value.pop("v", None) != 1:
             raise JsonError("is not 1, the only version known", "v")
@@ -64,14 +65,14 @@ class Checkpoint:
 
 
 def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
-    """The run's checkpoint; None where the run wrote none."""
+    """Return the run's checkpoint; None if the run wrote none."""
     path = f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}"
     data = store.get(path)
     return None if data is None else parse_checkpoint(data, run_id, store.uri(path))
 
 
 def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
-    """The checkpoint in `data`; raises OutputError, which names `uri`, when it is damaged or another run's."""
+    """Return the checkpoint in `data`. Raise OutputError, which names `uri`, if it is damaged or another run's."""
     try:
         checkpoint = Checkpoint.from_json(data)
         if checkpoint.run != run_id:
@@ -82,4 +83,5 @@ def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
 
 
 def damaged(uri: str, error: Exception) -> OutputError:
+    """Return the error of a damaged checkpoint."""
     return OutputError(f"{uri} is damaged ({error}): start a new run")

@@ -1,4 +1,4 @@
-"""The base of tallies: counts that are copied, saved as JSON and restored."""
+"""The base class of tallies: counts that are copied, saved as JSON and restored."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from auditor.model.json_text import JsonError, as_object, items, member, size
 
 
 class Counters:
-    """A subclass is a slotted dataclass; each field is a count, or a dict of counts or of tuples of counts.
+    """A set of counts. A subclass is a slotted dataclass; a field is a count, or a dict of counts or of tuples of
+    counts.
 
-    LATER: fields that checkpoints of earlier versions do not have. PAIRS: dicts of tuples of two counts.
+    LATER: fields that checkpoints of earlier versions do not have. PAIRS: fields that are dicts of tuples of two
+    counts.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -19,7 +21,7 @@ class Counters:
     PAIRS: ClassVar[frozenset[str]] = frozenset()
 
     def copy(self) -> Self:
-        """The counts as they are now; later counting does not change the copy."""
+        """Return the counts as they are now. Later counting does not change the copy."""
         twin = type(self).__new__(type(self))  # no __init__: an audit copies its tally at each object
         for name in self.__slots__:
             value = getattr(self, name)
@@ -32,7 +34,7 @@ class Counters:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Raises JsonError when to_dict did not write `saved`."""
+        """Read the result of to_dict. Raise JsonError for other data."""
         counters = cls()
         if set(saved) | cls.LATER != set(cls.__slots__):
             raise JsonError("has other fields", "the tally")

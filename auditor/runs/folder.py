@@ -1,4 +1,4 @@
-"""One run's folder: whole parts, a checkpoint after each, and the reports at the end."""
+"""The folder of one run: parts that are complete, a checkpoint after each, and the reports at the end."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from auditor.runs.stores.local import output_errors
 from auditor.runs.tally import Tally
 
 PART_LINES: Final = 50_000
-"""Lines of the largest file of a part, after which the part ends."""
+"""Number of lines of a part's largest file at which the part ends."""
 
 FLUSH_BYTES: Final = 256 * 1024
-"""Lines waiting in memory, in bytes, at which write() asks for a flush()."""
+"""Bytes of waiting lines in memory at which write() asks for a flush()."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The last key that was written, and the tally after it."""
+    """A position in the run: the last key that was written or passed, and the tally after it."""
 
     key: str | None
     tally: Tally
@@ -40,25 +40,30 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Batch:
-    """Lines on their way to disk. end: the part ends with them. checkpoint: the mark that a checkpoint then saves."""
+    """Lines on their way to disk."""
 
     number: int
+    """Number of their part."""
     lines: dict[str, list[bytes]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     size: int = 0
+    """Bytes of the lines."""
     end: bool = False
+    """True if the part ends with these lines."""
     checkpoint: _Mark | None = None
+    """The position that a checkpoint saves after the part; None: save none."""
 
 
 class RunFolder:
-    """write(), passed() and write_findings() are cheap and may be called on an event loop; the others block: call them
-    in one thread.
+    """The writer of one run's folder.
 
-    Lines are JSON with their line ends (reports.lines). Call prepare() before the first write. Count an object in
-    `tally` first and write it next, with nothing awaited between, so that each checkpoint's tally counts its lines.
-    A part ends between two keys, never between two versions of one key.
+    write(), passed() and write_findings() are cheap and may be called on an event loop. All other methods block: call
+    them in one thread. Call prepare() before the first write. Lines are JSON with their line ends (reports.lines).
+    Count an object in `tally` first and write it next, with no `await` in between: the tally of each checkpoint then
+    counts its lines. A part ends between two keys, never between two versions of one key.
 
-    selection: as Checkpoint has it. tally: shared with the caller, who restores it when a run goes on. state: the
-    checkpoint of a killed or handed-over run. part_seconds: how long a part with lines stays open at most.
+    selection: as in Checkpoint. tally: shared with the caller, who restores it if a run is continued. state: the
+    checkpoint of the killed or handed-over run that is continued. part_seconds: seconds that a part with lines stays
+    open, at most.
     """
 
     def __init__(
@@ -108,9 +113,9 @@ class RunFolder:
         self._writer = writer_of(store, bucket, run_id, range_id)
 
     def prepare(self) -> None:
-        """Claim the run, and remove the files that a killed process left behind its checkpoint.
+        """Claim the run, and remove the files that a killed process wrote after its checkpoint.
 
-        Raises RunTaken when another process writes this run, OutputError when a part before the checkpoint is gone.
+        Raise RunTaken if another process writes this run, OutputError if a part before the checkpoint is gone.
         """
         first = self._writer.claim(self._loaded, self._checkpoint(self._batches[0].number, self._mark))
         self._skipped_parts, self._batches[0].number = first.skipped_parts, first.next_part
@@ -133,7 +138,9 @@ class RunFolder:
         undecided_line: bytes | None = None,
         routed_line: bytes | None = None,
     ) -> bool:
-        """Take one object's lines, in key order. True: call flush() before the next write, or memory grows."""
+        """Take one object's lines, in the order of keys. If True is returned, call flush() before the next write, or
+        memory grows.
+        """
         with self._lock:
             self._raise_failure()
             if self._due and key != self._mark.key:
@@ -150,18 +157,18 @@ class RunFolder:
 
     @property
     def position(self) -> str | None:
-        """The last key written or passed; every key up to it has its lines."""
+        """Return the last key that was written or passed. Every key up to it has its lines."""
         return self._mark.key
 
     def passed(self, key: str) -> None:
-        """Move past a `key` that has no lines: its versions are delete markers, which the tally counts."""
+        """Move past a key that has no lines. Its versions are delete markers, which the tally counts."""
         with self._lock:
             if self._due and key != self._mark.key:
                 self._end_part(self._mark)
             self._mark = _Mark(key, self._tally.copy())
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
-        """Take findings that belong to no object. Returns the same as write()."""
+        """Take findings that belong to no object. Return the same as write()."""
         with self._lock:
             self._raise_failure()
             for line in lines:
@@ -169,7 +176,7 @@ class RunFolder:
             return self._written(self._mark.key)
 
     def flush(self) -> None:
-        """Write the waiting lines to disk, and put ended parts in place."""
+        """Write the waiting lines to disk, and put the files of ended parts in place."""
         with self._io:
             self._raise_failure()
             with self._lock:
@@ -179,7 +186,7 @@ class RunFolder:
                     self._spill(batch)
                     if batch.end:
                         self._commit(batch)
-            except BaseException as error:  # lines are lost: no checkpoint may ever follow
+            except BaseException as error:  # lines are lost, so no checkpoint may follow
                 stopped = OutputError(f"{self.uri}: writing was stopped in the middle, start a new run")
                 self._failure = error if isinstance(error, OutputError) else stopped
                 self._discard()
@@ -192,10 +199,10 @@ class RunFolder:
         self.flush()
 
     def save(self, whole_key: bool = True) -> None:
-        """End the part and save a checkpoint with the present tally. The run may then be handed over: write no more.
+        """End the part, and save a checkpoint with the present tally. The run may then be handed over: write no more.
 
-        whole_key: False when the last key has more versions; the old checkpoint then stays, and the run that goes on
-        from it replaces this part.
+        whole_key: False if the last key has more versions. The old checkpoint then stays, and the process that
+        continues from it replaces this part.
         """
         with self._lock:
             if any(self._counts.values()):
@@ -206,7 +213,9 @@ class RunFolder:
             self._writer.put_checkpoint(self._checkpoint(self._batches[-1].number, mark), last=True)
 
     def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
-        """Save, then write the reports. update_latest: latest.json too, if the run is complete and has no key range."""
+        """Save, then write the reports. update_latest: update latest.json too, if the run is complete and has no key
+        range.
+        """
         self.save(whole_key)
         self._store.put(f"{self.path}/report.html", html.encode())
         self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
@@ -214,7 +223,7 @@ class RunFolder:
             update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
 
     def close(self) -> None:
-        """Drop unsaved lines; parts in place stay."""
+        """Drop unsaved lines. Parts in place stay."""
         with self._io:
             self._discard()
             self._writer.release()
@@ -239,7 +248,7 @@ class RunFolder:
         return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
 
     def _check_due(self) -> None:
-        """End a full or old part now, or before the next key when more versions of this key may follow."""
+        """End a full or old part now. If more versions of the last key may follow, end it before the next key."""
         largest = max(self._counts.values())
         if not largest:
             return

@@ -1,4 +1,6 @@
-"""One process at a time writes a run. A lock guards a directory; in a bucket the checkpoint names the writer."""
+"""See to it that one process at a time writes a run. A directory has a lock; in a bucket, the checkpoint names the
+writer.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,16 @@ from auditor.runs.paths import checkpoint_name, run_path
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
 
 TRIES: Final = 5
-"""Attempts to write one checkpoint: S3 also refuses a write while another one is under way."""
+"""Number of attempts to write one checkpoint. S3 also refuses a write while another one is under way."""
 EMPTY_PART: Final = gzip.compress(b"", mtime=0)
 
 log = logging.getLogger(__name__)
 
 
 class LockedRun:
-    """One range of a run in a directory. The lock ends with its process, so nobody takes a run from a living writer."""
+    """The writer of one range of a run in a directory. Its lock ends with its process, so nobody takes a run from a
+    living writer.
+    """
 
     def __init__(self, store: LockingStore, bucket: str, run_id: str, range_id: str) -> None:
         self._store = store
@@ -36,10 +40,10 @@ class LockedRun:
         """Let others write the run."""
 
     def claim(self, loaded: Checkpoint | None, first: Checkpoint) -> Checkpoint:
-        """Lock the run and return the checkpoint to begin with, which is `first`.
+        """Lock the run, and return `first`, the checkpoint to begin with.
 
-        loaded: the checkpoint that the caller read before. Raises RunTaken when another process writes the run, or
-        wrote it since.
+        loaded: the checkpoint that the caller read before. Raise RunTaken if another process writes the run, or wrote
+        it since.
         """
         self.release = self._store.hold(self._folder, self._range_id)
         data, uri = self._store.get(self._path), self._store.uri(self._path)
@@ -56,12 +60,14 @@ class LockedRun:
 
 
 class ClaimedRun:
-    """One range of a run in a bucket. Nobody waits: a process claims the run, and its writer before meets a refusal.
+    """The writer of one range of a run in a bucket. Nobody waits: a process claims the run, and the earlier writer is
+    refused.
 
-    Each checkpoint is written on the condition that nobody else wrote since, and names its writer. To claim a run is to
-    write its checkpoint under a new name: of two that claim at once one succeeds, and the writer before stops at its
-    next checkpoint. Until then that writer may put one part in place, the one after its last checkpoint. Its successor
-    skips this number: it overwrites the part with an empty one, and each other part is only put where none is.
+    Each checkpoint names its writer, and is written on the condition that nobody else wrote since. To claim a run, a
+    process writes its checkpoint under its own name. If two claim at once, one succeeds. The earlier writer stops at
+    its next checkpoint. Until then it may still put one part in place, the one after its last checkpoint. Therefore the
+    new writer skips this number: it overwrites the part with an empty one. Every other part is put only if there is
+    none.
     """
 
     def __init__(self, store: ConditionalStore, bucket: str, run_id: str, range_id: str) -> None:
@@ -75,9 +81,9 @@ class ClaimedRun:
         self._tag: str | None = None
 
     def claim(self, loaded: Checkpoint | None, first: Checkpoint) -> Checkpoint:
-        """Take the run and return the checkpoint to begin with: `first`, or its like with one more skipped part.
+        """Take the run, and return the checkpoint to begin with: `first`, or a copy with one more skipped part.
 
-        loaded: the checkpoint that the caller read before. Raises RunTaken when another process wrote one since.
+        loaded: the checkpoint that the caller read before. Raise RunTaken if another process wrote one since.
         """
         data, self._tag = self._store.get_tagged(self._path)
         if (None if data is None else parse_checkpoint(data, self._run_id, self._uri)) != loaded:
@@ -93,12 +99,15 @@ class ClaimedRun:
         return first
 
     def put_part(self, part: Part, local: Path) -> None:
-        """Move the file `local` into the run folder; raises RunTaken when another process has the part's place."""
+        """Move the file `local` into the run folder. Raise RunTaken if another process put this part there."""
         if not self._store.put_new_file(f"{self._folder}/{part.path}", local):
             raise _taken(self._uri)
 
     def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
-        """last: name no writer, for no part follows. Raises RunTaken when another process claimed the run."""
+        """Write the checkpoint. Raise RunTaken if another process claimed the run.
+
+        last: True if no part follows; the checkpoint then names no writer.
+        """
         data = replace(checkpoint, writer=None if last else self._name).to_json()
         for _ in range(TRIES):
             tag = self._store.put_if(self._path, data, self._tag)
@@ -114,14 +123,14 @@ class ClaimedRun:
         raise _taken(self._uri)
 
     def release(self) -> None:
-        """The next process claims the run without it."""
+        """Do nothing: the next process can claim the run at any time."""
 
 
 RunWriter = LockedRun | ClaimedRun
 
 
 def writer_of(store: Store, bucket: str, run_id: str, range_id: str) -> RunWriter:
-    """The writer of one range of a run. All its methods block."""
+    """Return the writer of one range of a run. All its methods block."""
     if isinstance(store, LockingStore):
         return LockedRun(store, bucket, run_id, range_id)
     if isinstance(store, ConditionalStore):

@@ -1,4 +1,4 @@
-"""The parts of a run folder: their names, how one grows, and how to read them back."""
+"""The parts of a run folder: their names, how they are written, and how they are read back."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 
 KINDS: Final = ("findings", "undecided", "routed", "objects")
-"""A part's files are put in place in this order: when its objects are there, the others are there too."""
+"""The files of a part are put in place in this order: if its objects are there, the others are there too."""
 LEVEL: Final = 3
-"""zlib's last level without lazy matching: half the CPU of higher levels, for parts at most a tenth larger."""
+"""zlib's highest level that does no lazy matching. It takes half the CPU of higher levels, for parts that are at most a
+tenth larger."""
 _PATH: Final = re.compile(r"(findings|undecided|routed|objects)/part-([0-9a-zA-Z]{1,16})-([0-9]{5,})\.jsonl\.gz")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """One file of lines; sorts by range and number."""
+    """The name of one file of lines. Parts sort by range and number."""
 
     range_id: str
     number: int
@@ -34,27 +35,27 @@ class Part:
 
     @property
     def path(self) -> str:
-        """Relative to the run folder."""
+        """Return the path relative to the run folder."""
         return f"{self.kind}/part-{self.range_id}-{self.number:05}.jsonl.gz"
 
     @property
     def spool_name(self) -> str:
-        """The name of the growing file."""
+        """Return the name of the file while it grows."""
         return f".{self.kind}-part-{self.range_id}-{self.number:05}.tmp"
 
     @classmethod
     def parse(cls, path: str) -> Self | None:
-        """The part of a path; None when the path is no part's."""
+        """Return the part of a path; None if the path is not that of a part."""
         match = _PATH.fullmatch(path)
         return cls(match[2], int(match[3]), match[1]) if match else None
 
 
 class PartFile:
-    """A part that grows on disk, compressed as it goes; the same lines give the same bytes."""
+    """A file of a part that grows on disk and is compressed as it grows. The same lines give the same bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, 31)  # 31: with gzip's header, its time zero
+        self._deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, 31)  # 31: with gzip's header; its time field is zero
         with output_errors(path):
             self._file = path.open("wb")
 
@@ -70,7 +71,7 @@ class PartFile:
         trim()
 
     def discard(self) -> None:
-        """Close and remove the file, in any state."""
+        """Close and remove the file, whether it is complete or not."""
         for step in (self._file.close, lambda: self.path.unlink(missing_ok=True)):
             try:
                 step()
@@ -79,7 +80,7 @@ class PartFile:
 
 
 def found_parts(store: Store, folder: str) -> list[Part]:
-    """All parts of a run folder in order, covered by a checkpoint or not."""
+    """Return all parts of a run folder in order, whether a checkpoint covers them or not."""
     start = len(folder) + 1
     found = (Part.parse(path[start:]) for kind in KINDS for path in store.list(f"{folder}/{kind}/part-"))
     return sorted(part for part in found if part is not None)
@@ -88,7 +89,7 @@ def found_parts(store: Store, folder: str) -> list[Part]:
 def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
     """Remove the parts of a range from number `first` on, which a killed run left.
 
-    Raises OutputError when a part before `first` is gone: its objects have no lines any more.
+    Raise OutputError if a part before `first` is gone: the lines of its objects are lost.
     """
     parts = [part for part in found_parts(store, folder) if part.range_id == range_id]
     # The first part has no objects when only the bucket had findings.
@@ -103,7 +104,7 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
 
 
 def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]]:
-    """The part's lines; raises OutputError when the part is missing or damaged."""
+    """Yield the part's lines. Raise OutputError if the part is missing or damaged."""
     path = f"{folder}/{part.path}"
     data = store.get(path)
     try:

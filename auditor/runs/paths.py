@@ -10,21 +10,21 @@ from auditor.errors import UsageError
 from auditor.model.target import BUCKET_NAME, Target
 
 UNDIVIDED: Final = "00000"
-"""The range of an undivided run."""
+"""The range ID of a run that is not divided into ranges."""
 
 RUN_ID: Final = re.compile(r"([0-9]{8}T[0-9]{6}Z)-[0-9a-f]{6}")
 _TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 def new_run_id(now: datetime, entropy: bytes) -> str:
-    """now: aware. entropy: three random bytes. IDs sort by time."""
+    """Return a new run ID. IDs sort by time. now: with a time zone. entropy: three random bytes."""
     if len(entropy) < 3:
         raise ValueError("a run ID takes three bytes")
     return f"{now.astimezone(UTC).strftime(_TIME)}-{entropy[:3].hex()}"
 
 
 def parse_run_id(text: str) -> datetime:
-    """The start of the run; raises UsageError when the text is not a run ID."""
+    """Return the start of the run. Raise UsageError if the text is not a run ID."""
     match = RUN_ID.fullmatch(text)
     try:
         if match:
@@ -35,22 +35,23 @@ def parse_run_id(text: str) -> datetime:
 
 
 def bucket_path(bucket: str) -> str:
-    """The bucket's folder in a store."""
+    """Return the bucket's folder in a store."""
     if not BUCKET_NAME.fullmatch(bucket):
         raise UsageError(f"{bucket!r} is not a bucket name")
     return f"bucket={bucket}"
 
 
 def run_path(bucket: str, run_id: str) -> str:
-    """The run's folder in a store."""
+    """Return the run's folder in a store."""
     parse_run_id(run_id)
     return f"{bucket_path(bucket)}/run={run_id}"
 
 
 def checkpoint_name(range_id: str) -> str:
+    """Return the file name of the checkpoint of one range."""
     return "state.json" if range_id == UNDIVIDED else f"state-{range_id}.json"
 
 
 def target_name(target: Target) -> str:
-    """The target's name in latest.json: its prefix, with `|versions` for an audit of versions."""
+    """Return the target's name in latest.json: its prefix, with `|versions` for an audit of versions."""
     return f"{target.prefix}{'|versions' if target.versions else ''}"

@@ -27,10 +27,11 @@ _RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<r
 
 
 class RunReader:
-    """One run in its folder: complete, interrupted, or handed over to another process. All methods block.
+    """A reader of one run in its folder: complete, interrupted, or handed over to another process. All methods block.
 
-    Lines come in the order of the parts, one part in memory at a time. Raises UsageError for a name that no bucket or
-    run has; objects(), findings(), undecided() and routed() raise OutputError for a part that is damaged or gone.
+    Lines come in the order of the parts, with one part in memory at a time. Raises UsageError for a text that is not
+    the name of a bucket or a run. objects(), findings(), undecided() and routed() raise OutputError for a part that is
+    damaged or gone.
     """
 
     def __init__(self, store: Store, bucket: str, run_id: str) -> None:
@@ -42,12 +43,12 @@ class RunReader:
 
     @property
     def exists(self) -> bool:
-        """The folder holds a file."""
+        """True if the folder has a file."""
         return bool(self._store.list(f"{self.path}/"))
 
     @cached_property
     def summary(self) -> Summary | None:
-        """None for a run that wrote none yet. Raises OutputError for a damaged one."""
+        """Return the run's summary; None if the run wrote none yet. Raise OutputError for a damaged one."""
         data = self._store.get(f"{self.path}/summary.json")
         try:
             return None if data is None else Summary.from_dict(parse_object(data))
@@ -56,32 +57,33 @@ class RunReader:
 
     @property
     def complete(self) -> bool:
-        """The run reached the end of its listing."""
+        """True if the run reached the end of its listing."""
         return self.summary is not None and self.summary.complete
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
-        """None for a run that wrote none. Raises OutputError for a damaged one."""
+        """Return the run's checkpoint; None if the run wrote none. Raise OutputError for a damaged one."""
         return self._checkpoint(UNDIVIDED)
 
     def objects(self) -> Iterator[ObjectLine]:
         return self._typed("objects", ObjectLine)
 
     def findings(self) -> Iterator[FindingLine]:
-        """The findings on the bucket come first."""
+        """Return the findings, those of the bucket first."""
         return self._typed("findings", FindingLine)
 
     def undecided(self) -> Iterator[UndecidedLine]:
         return self._typed("undecided", UndecidedLine)
 
     def routed(self) -> Iterator[ObjectVersion]:
-        """The objects that are left to S3 Batch Operations."""
+        """Return the objects that are left to S3 Batch Operations."""
         return self._typed("routed", ObjectVersion)
 
     def lines(self, kind: str) -> Iterator[dict[str, Any]]:
-        """The lines as JSON objects. kind: one of parts.KINDS.
+        """Yield the lines as JSON objects. kind: one of parts.KINDS.
 
-        Left out: a part that no checkpoint covers and whose objects are not in place, and parts that the run skipped.
+        Two kinds of parts are left out: a part that no checkpoint covers and whose objects are not in place, and a part
+        that the run skipped.
         """
         parts = found_parts(self._store, self.path)
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
@@ -113,9 +115,9 @@ def open_run(
     profile: str | None = None,
     region: str | None = None,
 ) -> Iterator[RunReader]:
-    """The run whose folder is `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
+    """Open the run whose folder is `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
 
-    Raises UsageError when `place` has another form or holds no run.
+    Raise UsageError if `place` has another form or holds no run.
     """
     whole = str(place)
     if "://" not in whole:
@@ -132,9 +134,9 @@ def open_run(
 
 
 def last_listed(store: Store, bucket: str, name: str) -> int | None:
-    """The number of objects in the latest complete run of the target called `name`; None when no file says so.
+    """Return the number of objects in the latest complete run of the target called `name`; None if no file states it.
 
-    Raises OutputError when latest.json may not be read: the run could not name itself there at its end.
+    Raise OutputError if latest.json may not be read: the run could not write its own name into it at the end.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
@@ -145,7 +147,7 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
-    """Make run_id the latest of the target called `name`, unless a newer one is there."""
+    """Make run_id the latest run of the target called `name`, if no newer one is there."""
 
     def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
         latest = value or {}

@@ -1,4 +1,4 @@
-"""A run for Python programs: its summary, and its lines as they are asked for."""
+"""A run for Python programs: its summary, and its lines, which are read only when they are asked for."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ W = TypeVar("W", Verdict, Severity)
 
 
 class Run:
-    """One run in its folder, complete or not. Its methods block; lines are read while the caller iterates.
+    """A run in its folder, complete or not. Its methods block; lines are read while the caller iterates.
 
-    Lines come in key order. Raises OutputError for a damaged file.
+    Lines come in the order of the object keys. Raises OutputError for a damaged file.
     """
 
     def __init__(
@@ -36,40 +36,40 @@ class Run:
         self._connection = {"endpoint_url": endpoint_url, "profile": profile, "region": region}
         with self._open() as reader:
             self.summary: Summary | None = reader.summary
-            """None for a run that wrote none yet."""
+            """None if the run wrote none yet."""
 
     def __repr__(self) -> str:
         return f"Run({self.place!r})"
 
     @property
     def complete(self) -> bool:
-        """The run reached the end of its listing."""
+        """True if the run reached the end of its listing."""
         return self.summary is not None and self.summary.complete
 
     @property
     def coverage(self) -> Coverage:
-        """Raises UsageError without a summary, as `verdicts` does."""
+        """Return the numbers of listed and audited objects. Raise UsageError if there is no summary yet."""
         return self._summed().coverage
 
     @property
     def verdicts(self) -> Mapping[str, int]:
-        """Objects by verdict."""
+        """Return the number of objects by verdict. Raise UsageError if there is no summary yet."""
         return self._summed().verdicts
 
     def objects(self, verdict: Verdict | str | None = None) -> Iterator[ObjectLine]:
-        """The listed objects, or those of one verdict."""
+        """Yield the listed objects, or those of one verdict."""
         wanted = None if verdict is None else _word(Verdict, verdict)
         with self._open() as reader:
             yield from (line for line in reader.objects() if wanted is None or line.verdict == wanted)
 
     def findings(self, at_least: Severity | str = Severity.INFO) -> Iterator[FindingLine]:
-        """The findings of a severity or worse, those of the bucket first."""
+        """Yield the findings of a severity or worse, those of the bucket first."""
         least = _word(Severity, at_least)
         with self._open() as reader:
             yield from (line for line in reader.findings() if line.severity.at_least(least))
 
     def undecided(self) -> Iterator[UndecidedLine]:
-        """The objects that could not be read in full."""
+        """Yield the objects that could not be read in full."""
         with self._open() as reader:
             yield from reader.undecided()
 
@@ -89,7 +89,7 @@ def open_run(
     profile: str | None = None,
     region: str | None = None,
 ) -> Run:
-    """The run in the folder `place`, a directory or s3:// URI. Raises UsageError where no run is."""
+    """Return the run in the folder `place`, a directory or s3:// URI. Raise UsageError if no run is there."""
     return Run(place, endpoint_url=endpoint_url, profile=profile, region=region)
 
 

@@ -1,4 +1,4 @@
-"""The counts of an audit; the run checkpoint keeps them."""
+"""The counts of an audit. The run checkpoint saves them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from auditor.runs.counters import Counters
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
 CALLS: Final = ("list", "head", "acl", "retried", "throttled")
 REASONS: Final = 100
-"""How many pairs of action and code are counted apart; the server invents codes, so their number needs a bound."""
+"""Number of pairs of action and error code that are counted separately; all others count as OTHER. The number needs a
+bound, because a server may invent any codes."""
 OTHER: Final = "other other"
 
 
 @dataclass(slots=True)
 class Tally(Counters):
-    """The counts of an audit: add() each judgement once. Counts only grow, except that move() shifts them."""
+    """The counts of an audit. Call add() once for each judgement. Counts only grow, except that move() shifts them."""
 
     LATER = frozenset({"left_bytes", "left_objects", "routed"})
 
@@ -41,7 +42,7 @@ class Tally(Counters):
         evidence = judgement.evidence
         outcome = evidence.outcome
         self.coverage["listed"] += 1
-        self.coverage[outcome] += 1  # a word of COVERAGE, as the verdict is a word of its dict
+        self.coverage[outcome] += 1  # every outcome is in COVERAGE
         if outcome is not Outcome.VANISHED and judgement.verdict is not None:
             self.verdicts[judgement.verdict] += 1
         if outcome is Outcome.UNDECIDED:
@@ -54,12 +55,13 @@ class Tally(Counters):
             self.add_findings(judgement.findings)
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
-        """Count findings of the bucket."""
+        """Count findings, of an object or of the bucket."""
         for finding in findings:
             self.findings[finding.severity.value] += 1
             self.rules[finding.rule] = self.rules.get(finding.rule, 0) + 1
 
     def delete_marker(self, number: int = 1) -> None:
+        """Count delete markers."""
         self.coverage["delete_markers"] += number
 
     def accept(self, number: int = 1) -> None:
@@ -67,11 +69,11 @@ class Tally(Counters):
         self.accepted += number
 
     def hash(self, state: str, number: int = 1) -> None:
-        """state: one of HASHING; each audited or undecided object has exactly one."""
+        """Count objects by hashing state. state: one of HASHING; each audited or undecided object has exactly one."""
         self.hashing[state] += number
 
     def move(self, old: str, new: str, number: int = 1) -> None:
-        """Move objects to their next hashing state, as from pending to queued."""
+        """Move objects from one hashing state to the next, for example from pending to queued."""
         self.hashing[old] -= number
         self.hashing[new] += number
 
@@ -86,7 +88,7 @@ class Tally(Counters):
         self.routed["bytes"] += size
 
     def hashing_summary(self, algorithms: Sequence[str]) -> HashingSummary:
-        """The counts of the hashing. algorithms: those that are wanted."""
+        """Return the counts of the hashing. algorithms: the wanted ones."""
         return HashingSummary(
             algorithms=tuple(algorithms),
             **self.hashing,
@@ -97,7 +99,9 @@ class Tally(Counters):
         )
 
     def check(self, hashing: bool = False) -> None:
-        """Raises ValueError when the counts do not add up. hashing: the run has a ledger, so check those too."""
+        """Raise ValueError if the counts do not add up. hashing: True if the run has a ledger; its counts are checked
+        too.
+        """
         coverage = self.coverage
         judged = coverage["audited"] + coverage["undecided"]
         sums = {

@@ -1,4 +1,4 @@
-"""The stores of run folders: a directory (on a shared file system too) or a bucket."""
+"""The stores of run folders: a directory (which may be on a shared file system) or a bucket."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["BUCKET_NAME", "Store", "open_store"]
 def open_store(
     uri: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
 ) -> Store:
-    """The store at `uri`, a directory or s3://BUCKET[/PREFIX]; makes no call and writes nothing yet.
+    """Return the store at `uri`, a directory or s3://BUCKET[/PREFIX]. No call is made and nothing is written yet.
 
-    Raises UsageError for a URI that is neither. Close the store, or use it in a `with`.
+    Raise UsageError for any other URI. Close the store, or use it in a `with`.
     """
     if not uri.strip() or "\0" in uri:
         raise UsageError("the output place is empty: give a directory or s3://BUCKET/PREFIX")

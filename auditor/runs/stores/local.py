@@ -1,4 +1,4 @@
-"""A store in a directory: a file grows under a hidden name and is renamed when it is whole."""
+"""A store in a directory. A file grows under a hidden name, and is renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def output_errors(place: str | Path) -> Iterator[None]:
 
 
 class LocalStore:
-    """The directory `root`, made when it is first needed."""
+    """A store in the directory `root`, which is made when it is first needed."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -137,7 +137,7 @@ class LocalStore:
         self.close()
 
     def _place(self, path: str) -> Path:
-        """The file's path, in a directory that exists now."""
+        """Return the file's path, after making its directory."""
         target = self._root / checked(path)
         with output_errors(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ class LocalStore:
 
 
 def _complain(error: OSError) -> None:
-    """An absent directory has no files; one that cannot be read is an error, not an empty list."""
+    """Ignore an absent directory, which has no files. Raise the error of one that cannot be read: it may have files."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
@@ -175,7 +175,7 @@ def _write(target: Path, data: bytes) -> None:
 
 
 def _commit(growing: Path, target: Path) -> None:
-    """Rename the file so that its bytes and its name survive a power cut."""
+    """Rename the file such that its bytes and its name survive a power cut."""
     _sync(growing)
     os.replace(growing, target)
     _sync(target.parent)
@@ -191,7 +191,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Lock the file. The lock file stays: without it two writers could lock two different files."""
+    """Lock the file. The lock file is never removed: else two writers could lock two different files."""
     with target.with_name(f".{target.name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""A file that replaces its place when it is whole, and leaves it as it was otherwise."""
+"""A file that replaces the file at a path only when it is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.runs.stores.local import output_errors
 
 
 class OutFile:
-    """A file that grows under a hidden name. Raises OutputError, and UsageError for a place that cannot be a file."""
+    """A file that grows under a hidden name. Raises OutputError, and UsageError for a path that cannot be a file."""
 
     def __init__(self, place: str) -> None:
         self._place = Path(place)
@@ -28,7 +28,7 @@ class OutFile:
             self._file.write(data)
 
     def keep(self) -> None:
-        """Replace the place with the whole file."""
+        """Move the complete file to its path; a file there is replaced."""
         with output_errors(self._place):
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -38,7 +38,7 @@ class OutFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):  # an error of write() said so already
+        with suppress(OSError):  # write() has raised the error already
             self._file.close()
         with suppress(FileNotFoundError):
             self._growing.unlink()

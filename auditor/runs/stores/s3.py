@@ -1,4 +1,4 @@
-"""A store in a bucket: each file is one PutObject, with a condition where the caller needs one."""
+"""A store in a bucket. Each file is written by one PutObject, with a condition if the caller needs one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from auditor.runs.stores.base import PIECE, Change, checked, parsed
 from auditor.runs.stores.local import output_errors
 
 UPDATES: Final = 12
-"""Attempts of update_json before it gives up; the waits between them sum to 10 to 20 s."""
+"""Number of attempts of a conditional write before it gives up. The waits between them sum to 10 to 20 s."""
 _REFUSED: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
@@ -43,14 +43,16 @@ log = logging.getLogger(__name__)
 
 
 def connect(*, endpoint_url: str | None, profile: str | None, region: str | None) -> Any:
-    """A client for the store's bucket, which may lie in another region than the audited one. The SDK retries."""
+    """Return a client for the store's bucket, which may lie in another region than the audited bucket. The SDK
+    retries.
+    """
     # The store names its bucket with every call.
     connection = Connection(bucket="", region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
     return make_client("s3", connection, endpoint_url=endpoint_url, attempts=5)
 
 
 class S3Store:
-    """The keys below `prefix`. client: a boto3 S3 client. sleep: takes the seconds between two attempts."""
+    """A store below `prefix` of a bucket. client: a boto3 S3 client. sleep: takes the seconds between two attempts."""
 
     def __init__(self, client: Any, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep) -> None:
         self._client = client
@@ -66,16 +68,16 @@ class S3Store:
 
     @property
     def prefix(self) -> str:
-        """The prefix of every key: empty, or with `/` at its end."""
+        """Return the prefix of every object key: empty, or with `/` at its end."""
         return self._prefix
 
     def uri(self, path: str = "") -> str:
         return f"s3://{self._bucket}/{self._prefix}{path}".rstrip("/")
 
     def check_writable(self) -> None:
-        """Try a write whose condition fails; S3 checks the permissions before the condition.
+        """Try a write whose condition fails. S3 checks the permissions before the condition, so no file is written.
 
-        A read comes first: the condition needs that permission too, and S3 does not say which one is missing.
+        A read comes first: the condition needs the permission to read too, and S3 does not say which one is missing.
         """
         key = f"{self._prefix}.auditor-probe"
         with self._errors(self.uri()):
@@ -138,7 +140,9 @@ class S3Store:
             return self._put_where(path, data, tag)
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """True also when the same file is there: our own write, whose answer was lost. 5 GB at most."""
+        """Write a new file. Return True also if the same file is there: it is our own write, whose answer was lost. 5
+        GB at most.
+        """
         uri = self.uri(path)
         for attempt in range(UPDATES):
             with self._errors(uri), output_errors(local):
@@ -158,7 +162,7 @@ class S3Store:
         return tag.strip('"')
 
     def spool_dir(self, folder: str) -> Path:
-        """One temporary directory for all folders; close() removes it."""
+        """Return one temporary directory for all folders. close() removes it."""
         checked(folder)
         if self._spool is None:
             with output_errors(tempfile.gettempdir()):
@@ -194,6 +198,9 @@ class S3Store:
         return str(reply["ETag"])
 
     def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
+        """Write the file if it still has this tag, and return the new tag; else None. A server that has no conditions
+        gets a read before.
+        """
         if self._conditional:
             try:
                 return self._put_on(path, body, tag)
@@ -202,14 +209,17 @@ class S3Store:
         return self._put(path, body) if self._read(path)[1] == tag else None
 
     def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write on the condition. Refused although it holds: try the ETag without quotes, as Ceph compares it."""
+        """Write on the condition, and return the new tag; None if it does not hold.
+
+        If the server refuses although the condition holds, try the ETag without quotes, as Ceph compares it.
+        """
         bare = None if tag is None else tag.strip('"')
         for form in dict.fromkeys((tag, bare)):
             try:
                 return self._put(path, body, **({"IfNoneMatch": "*"} if form is None else {"IfMatch": form}))
             except sdk.ClientError as error:
                 code = _code(error)
-                if code not in CONFLICTS | _MISSING:  # missing: somebody removed it since we read it
+                if code not in CONFLICTS | _MISSING:  # missing: another process removed the file since we read it
                     raise
                 if tag is None or code not in _REFUSED or self._read(path)[1] != tag:
                     return None
@@ -217,7 +227,7 @@ class S3Store:
         return self._put(path, body)
 
     def _placed(self, path: str, local: Path) -> bool | None:
-        """Whether our file is in place; None: somebody is writing or removing it now."""
+        """Return whether our file is in place; None if another process is writing or removing it now."""
         with local.open("rb") as body:
             if self._put_where(path, body, None) is not None:
                 return True
@@ -226,7 +236,7 @@ class S3Store:
             return None if there is None else there == body.read()
 
     def _do_without_conditions(self, error: sdk.ClientError | None = None) -> None:
-        """From now on read before each write instead, and warn. error: raised again when it has another reason."""
+        """Warn, and from now on read before each write instead. error: raised again if it has another reason."""
         if error is not None and _code(error) not in _NO_CONDITIONS:
             raise error
         if self._conditional:
@@ -237,7 +247,7 @@ class S3Store:
             )
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
-        """The file and its ETag, with quotes as conditions need them."""
+        """Return the file and its ETag, with quotes as conditions need them."""
         reply = self._get(self._key(path))
         if reply is None:
             return None, None
@@ -245,7 +255,7 @@ class S3Store:
             return body.read(), reply["ETag"]
 
     def _get(self, key: str) -> dict[str, Any] | None:
-        """S3's answer; None when there is no such object."""
+        """Return S3's answer; None if there is no such object."""
         try:
             reply: dict[str, Any] = self._client.get_object(Bucket=self._bucket, Key=key)
         except sdk.ClientError as error:
