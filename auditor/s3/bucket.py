@@ -1,4 +1,4 @@
-"""Read a bucket's owner and settings, each as a fact of its own that may be unread."""
+"""Read a bucket's owner and settings. A value that could not be read is Unread; the others are still read."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-
 
 
 class BucketSettingsReader:
-    """Reads BucketFacts with a boto3 client in a few threads of its own.
+    """A reader of BucketFacts. It calls boto3 clients in its own few threads.
 
-    AWS: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
+    AWS calls: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
     GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity;
     S3 Control GetPublicAccessBlock.
     """
@@ -68,7 +68,7 @@ class BucketSettingsReader:
         absent: Mapping[str, T] | None = None,
         **arguments: Any,
     ) -> T | Unread:
-        """One fact. absent: the error codes that mean "not configured", and the fact's value then."""
+        """Read one value. absent: the error codes that mean "not configured", and the value for each."""
         try:
             return parse(await self._call(action, method, **arguments))
         except CallFailed as failure:
@@ -77,9 +77,9 @@ class BucketSettingsReader:
             return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
 
     async def region(self, explicit: str | None) -> str | Unread | Skipped:
-        """The bucket's region: HeadBucket's x-amz-bucket-region, which a refusal has too.
+        """Return the bucket's region, from HeadBucket's header x-amz-bucket-region. A refused HeadBucket has it too.
 
-        Raises BucketError for a bucket that does not exist, or is in another region than `explicit`.
+        Raises BucketError for a bucket that does not exist, cannot be reached, or is in another region than `explicit`.
         """
         bucket = self._connection.bucket
         client = await self._client("s3", endpoint_url=self._connection.endpoint_url)
@@ -100,7 +100,7 @@ class BucketSettingsReader:
         if code in ("404", "NoSuchBucket"):
             raise BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
         found = str(headers.get("x-amz-bucket-region", ""))
-        if not _REGION.fullmatch(found):  # the region becomes part of a host name
+        if not _REGION.fullmatch(found):  # anything else is unsafe: the region becomes part of a host name
             found = ""
         if found and explicit and found != explicit and not self._custom:
             raise BucketError(
@@ -116,7 +116,7 @@ class BucketSettingsReader:
         return await self._thread(lambda: aws.make_client(service, self._connection, endpoint_url=endpoint_url))
 
     async def read(self, region: str | Unread | Skipped) -> BucketFacts:
-        """All facts. Raises RunError for a failure that dooms the run; any other failure makes its fact Unread."""
+        """Read all facts. A failed call makes its fact Unread; raises RunError if every further call would fail too."""
         s3 = await self._client("s3", endpoint_url=self._connection.endpoint_url)
         async with task_group() as group:
             own = group.create_task(self._own(s3))
@@ -140,7 +140,7 @@ class BucketSettingsReader:
         return await self._fact(setting.action, method, setting.parse, setting.absent, **self._arguments)
 
     async def _own(self, s3: Any) -> tuple[str | Unread, bool]:
-        """The caller's canonical ID, and whether the bucket is the caller's (ListBuckets names no others)."""
+        """Return the caller's canonical ID, and True if the caller owns the bucket, which ListBuckets then names."""
         bucket = self._connection.bucket
         try:
             reply = await self._call("ListBuckets", s3.list_buckets, Prefix=bucket)
@@ -150,7 +150,7 @@ class BucketSettingsReader:
         return own, any(entry.get("Name") == bucket for entry in reply.get("Buckets", ()))
 
     async def _account(self) -> str | Unread | Skipped:
-        """The caller's 12-digit account. Behind a custom endpoint STS is asked there, never at AWS."""
+        """Return the caller's 12-digit account ID. Behind a custom endpoint STS is called there, never at AWS."""
         endpoint = aws.custom_endpoint("sts", None, self._connection.profile) or self._custom
         sts = await self._client("sts", endpoint_url=endpoint)
         found = await self._fact(
@@ -163,14 +163,14 @@ class BucketSettingsReader:
     async def _account_block(
         self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
     ) -> PublicAccessBlock | Unread | Skipped:
-        """The caller's account-level block, which applies to the caller's own buckets only."""
+        """Read the public access block of the caller's account. It applies only to buckets that the account owns."""
         action = "GetPublicAccessBlock"
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
         if self._custom and not endpoint:
             return Skipped(NO_ACCOUNT_LEVEL)
         if not isinstance(account, str):
             return account
-        # S3 itself checks the expected owner; without one the canonical IDs must be known and equal.
+        # If the account is the expected owner, S3 itself checks the ownership. Else the canonical IDs must be equal.
         if account != self._connection.expected_owner:
             for fact in (owner, own_id):
                 if isinstance(fact, Unread):
@@ -190,14 +190,14 @@ class BucketSettingsReader:
 
 
 def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unread:
-    """The bucket's owner, from its ACL; where that is unread, the caller if the bucket is among the caller's own."""
+    """Return the bucket's owner: from its ACL, or the caller if the ACL is unread and the caller owns the bucket."""
     if isinstance(acl, Acl):
         return acl.owner
     return own_id if is_ours else acl
 
 
 def _without_account_host(request: Any, **_: Any) -> None:
-    """S3 Control puts the account before the host, which an IP address cannot have: remove it there."""
+    """Remove the account ID that S3 Control puts before the host, if the host is an IP address and cannot have it."""
     parts = urlsplit(request.url)
     host = (parts.hostname or "").partition(".")[2]
     try:
@@ -209,7 +209,7 @@ def _without_account_host(request: Any, **_: Any) -> None:
 
 @contextmanager
 def open_reader(connection: Connection, caller: Caller) -> Iterator[BucketSettingsReader]:
-    """A reader with a few threads of its own, and a connection for each."""
+    """Open a reader with its own few threads, and one connection for each."""
     connection = replace(connection, concurrency=THREADS)
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-bucket")
     try:

@@ -1,4 +1,4 @@
-"""Parse the replies about a bucket into its facts: the call for each fact, and its value where "not configured"."""
+"""The settings of a bucket: for each the API call, the parser of its reply, and the value if it is not configured."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def _ownership(reply: Reply) -> str:
 
 
 def access_block_of(reply: Reply) -> PublicAccessBlock:
+    """Parse GetPublicAccessBlock, of a bucket or of an account. Raises CallFailed Malformed."""
     switches = replies.required("GetPublicAccessBlock", reply, "PublicAccessBlockConfiguration")
     if not switches:
         raise CallFailed("GetPublicAccessBlock", "Malformed", 200, "no switch")
@@ -66,7 +67,7 @@ def _encryption(reply: Reply) -> Encryption:
 
 
 def _versioning(reply: Reply) -> str:
-    """An empty document means that versioning was never on; no document at all is malformed."""
+    """Return Enabled, Suspended or Never. An empty document means Never; a reply without a document is malformed."""
     headers = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     if headers.get("content-length") == "0":
         raise CallFailed("GetBucketVersioning", "Malformed", 200, "no document")
@@ -83,7 +84,10 @@ def _bucket_acl(reply: Reply) -> Acl:
 
 @dataclass(frozen=True, slots=True)
 class BucketSetting:
-    """One call. fact: its name in BucketFacts. absent: the codes that mean "not configured", and the value then."""
+    """One setting and its call. fact: its field in BucketFacts.
+
+    absent: the error codes that mean "not configured", and the value for each.
+    """
 
     fact: str
     action: str

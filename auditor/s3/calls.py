@@ -1,4 +1,4 @@
-"""Make the S3 calls of a run: rate, budget, retries and counts, the same for all calls."""
+"""Make the S3 calls of a run: limit their rate and number, retry them, and count them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ UNREADABLE_ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """attempts: the first included. seconds: no attempt starts later than this after the first."""
+    """The limits of retries. attempts: number with the first. seconds: later than this after the first, none starts."""
 
     attempts: int = 10
     seconds: float = 60.0
 
 
 class Caller:
-    """Makes calls on one bucket.
+    """A caller of S3 for one bucket.
 
-    It retries throttles, resets and server errors with doubling pauses and full jitter. A failure that dooms the run is
-    raised as RunError, any other as CallFailed.
+    It retries throttles, lost connections and server errors with doubling pauses and full jitter. It raises RunError if
+    every further call would fail the same way (see doom), and CallFailed for any other failure.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Caller:
         self.counts: Counter[str] = Counter()
         self.permits = permits
         self.calls_per_object = 0
-        """Calls that each object in flight may still need; a listing leaves them in the budget."""
+        """Number of calls that each object in flight may still need. A listing call leaves so many in the budget."""
         self.renewals = 0
-        """Calls that S3 refused because of credentials that were replaced since."""
+        """Number of calls that S3 refused because of credentials that have been replaced since."""
         self._bucket = bucket
         self._rate = rate
         self._retry = retry or RetryPolicy()
@@ -69,19 +69,19 @@ class Caller:
 
     @property
     def budget_left(self) -> int | None:
-        """Calls that may still be sent; None: no limit."""
+        """Return the number of calls that may still be sent; None if there is no limit."""
         return None if self._max_calls is None else max(0, self._max_calls - self._sent)
 
     def short_of(self, calls: int) -> bool:
-        """Whether the budget has fewer calls left."""
+        """True if the budget has fewer than this many calls left."""
         return self.budget_left is not None and self.budget_left < calls
 
     async def call(
         self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], *, beyond_budget: bool = False
     ) -> T:
-        """Send one request, with retries. Raises CallFailed, or RunError where every call would fail.
+        """Send one request, with retries. Raises CallFailed, or RunError if every further call would fail too.
 
-        beyond_budget: send it even when the budget is used up; it is counted all the same.
+        beyond_budget: send the request even if the budget is used up; it counts as used.
         """
         started = self.clock()
         tries = 0
@@ -109,7 +109,7 @@ class Caller:
             self.counts["retried"] += 1
 
     def _spend(self, kind: Kind, action: str, beyond_budget: bool) -> None:
-        """Take one call from the budget; raises CallFailed when it is used up."""
+        """Take one call from the budget. Raises CallFailed if the budget is used up."""
         if self._max_calls is not None and not beyond_budget:
             reserved = self.calls_per_object * self.permits.in_use if kind == "list" else 0
             if self.short_of(1 + reserved):
@@ -130,8 +130,8 @@ class Caller:
             self._rate.answered(now)
 
     def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float) -> float | None:
-        """Seconds until the next attempt; None: there is none."""
-        # botocore reports an unreadable body as a bare 500. A server that lacks the call sends one each time.
+        """Return the seconds until the next attempt; None if there is none."""
+        # botocore reports an unreadable body as code 500. A server without this API sends one each time.
         unreadable = kind == "bucket" and failure.code == UNREADABLE
         if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):
             return None

@@ -1,4 +1,4 @@
-"""The checksums of a whole object that S3 itself stores: in HeadObject, in GetObject, and named by the listing."""
+"""The checksums of whole objects that S3 stores. HeadObject and GetObject return them; the listing names algorithms."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _S3_CHECKSUMS: Final = {
     "sha1": "checksum_sha1",
     "crc64nvme": "checksum_crc64nvme",
 }
-"""HEAD's member for each algorithm that a ledger may hold."""
+"""By algorithm that a ledger may hold: the field of Head."""
 
 _NONE: Final[Mapping[str, str]] = {}
 
 
 def s3_digests(evidence: Evidence) -> Mapping[str, str]:
-    """S3's checksums of the whole object by algorithm, lower-case hex; composite checksums are left out.
+    """Return S3's checksums of the whole object, by algorithm, in lower-case hex. Composite checksums are left out.
 
-    ChecksumType tells FULL_OBJECT from COMPOSITE; without it an ETag that ends in `-N` means a multipart upload.
+    ChecksumType is FULL_OBJECT or COMPOSITE. If it is absent, a `-` in the ETag shows a multipart upload: its checksums
+    then count as composite.
     """
     head = evidence.head
     if not isinstance(head, Head):
@@ -35,14 +36,14 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
 
 
 def promised(ref: ObjectRef) -> frozenset[str]:
-    """Algorithms of which the listing names a full-object checksum, whether or not we may read its value."""
+    """Return the algorithms of the whole-object checksums that the listing names. Their values may be unreadable."""
     whole = ref.checksum_type == "FULL_OBJECT" or (ref.checksum_type is None and "-" not in ref.etag)
     return frozenset(name.lower() for name in ref.checksum_algorithms) if whole else frozenset()
 
 
 Headers = Mapping[bytes, bytes]
 CHECKSUM_MODE: Final = ("x-amz-checksum-mode", "ENABLED")
-"""The request header that asks for checksums."""
+"""The request header that makes S3 return checksums."""
 
 _PREFIX: Final = b"x-amz-checksum-"
 _TYPE: Final = b"x-amz-checksum-type"
@@ -51,10 +52,11 @@ _OF_PARTS: Final = re.compile(rb'-[0-9]+"?$')
 
 
 def stored(headers: Headers) -> Mapping[str, str]:
-    """S3's checksums of the whole object by algorithm, lower-case hex. headers: lower-case names.
+    """Return S3's checksums of the whole object, by algorithm, in lower-case hex. headers: with lower-case names.
 
-    Composite checksums, which are digests of the parts' digests, are left out: S3 says COMPOSITE, or the value ends in
-    a number of parts, or a multipart upload names no type. So are values of another length than the algorithm's.
+    A composite checksum is a digest of the parts' digests, and is left out. It has type COMPOSITE, or a value with the
+    number of parts at its end, or it belongs to a multipart upload and has no type. A value whose length does not fit
+    the algorithm is left out too.
     """
     found = {name: headers[header] for header, name in _NAMES.items() if header in headers}
     if not found or not _of_the_whole(headers):
@@ -64,15 +66,15 @@ def stored(headers: Headers) -> Mapping[str, str]:
 
 
 def stored_of_reply(reply: Mapping[str, Any]) -> Mapping[str, str]:
-    """The same, from a reply of botocore."""
+    """Return the same as stored(), from a reply of botocore."""
     headers = reply["ResponseMetadata"]["HTTPHeaders"]
     return stored({name.lower().encode(): str(value).encode() for name, value in headers.items()})
 
 
 def without_validation(client: Any) -> Any:
-    """The client, which now asks for the checksums of every whole object that it reads, and does not validate them.
+    """Make the client request the checksums of each whole object that it reads, without validation; return the client.
 
-    botocore's own setting for that would digest each body once more while we read it.
+    With botocore's own setting, botocore would also hash each body while we read it.
     """
     client.meta.events.register("before-call.s3.GetObject", _ask)
     return client

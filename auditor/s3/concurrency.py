@@ -1,4 +1,4 @@
-"""The number of calls in flight, which falls when S3 throttles."""
+"""A limit on the objects in flight. It falls if S3 throttles, and rises again later."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from typing import Final
 from auditor.s3.rate import Clock
 
 LATENCY_GROWTH: Final = 0.01
-"""The best latency on record grows by this share a second, so that an old best is forgotten."""
+"""The remembered best latency grows by this share each second, so that an old best does not count for ever."""
 
 AUTO_START: Final = 8
 AUTO_CEILING: Final = 128
 FEWEST_AT_FIRST: Final = 4
 MOST_AT_FIRST: Final = 48
 MB_FOR_EACH: Final = 36
-"""A function starts with one call in flight for so many MB of its memory: each needs a TLS handshake, which costs the
-CPU of ten calls, and Lambda gives CPU by memory (docs/performance.md)."""
+"""A Lambda function starts with one call in flight for each so many MB of its memory.
+
+Each of these calls needs a TLS handshake, which takes the CPU of ten calls, and Lambda gives CPU in proportion to
+memory (docs/performance.md).
+"""
 
 
 def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
-    """The calls in flight at the start, each of which makes a TLS handshake: few in a small function."""
+    """Return the number of calls in flight at the start: few in a small function, as each makes a TLS handshake."""
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     if not memory.isdecimal():
         return 2 * AUTO_START
@@ -34,7 +37,10 @@ def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyStatistics:
-    """limit: objects that may be in flight now. peak: most that were. waiting: callers of acquire()."""
+    """limit: number of objects that may be in flight now. in_use: number that are. peak: largest number that were.
+
+    waiting: number of callers that wait in acquire().
+    """
 
     limit: int
     in_use: int
@@ -43,10 +49,11 @@ class ConcurrencyStatistics:
 
 
 class ConcurrencyLimit:
-    """Permits to have one object in flight; their number falls on throttling and rises again afterwards.
+    """A set of permits, each for one object in flight. Their number, the limit, falls on throttling and rises later.
 
-    ceiling: most permits. auto: start with `first` and double each round until throttled or until latency has doubled,
-    then rise by one a round; otherwise start at the ceiling. A round is as many answers as the limit.
+    ceiling: the highest limit. auto: True to start with `first` permits and double the limit each round, until S3
+    throttles or latency has doubled; then the limit rises by one each round. False to start at the ceiling. A round
+    ends when as many answers have come as the limit.
     """
 
     def __init__(
@@ -72,10 +79,10 @@ class ConcurrencyLimit:
         return self._in_use
 
     def assume_open(self, open_connections: int) -> None:
-        """Start with the connections that an earlier run left open, for they need no handshake; only with `auto`.
+        """Raise the limit to the connections that an earlier run left open, as they need no handshake. Needs `auto`.
 
-        Some more permits allow new handshakes at once, but in the smallest function. The limit stays where this run was
-        throttled, became slower, or has more in flight already.
+        Except in the smallest functions, some more permits are added, for new handshakes. The limit does not change if
+        this run was throttled, became slower, or has a higher limit already.
         """
         if self._climbing and open_connections >= self._first:
             more = max(0, self._first - FEWEST_AT_FIRST)
@@ -85,7 +92,7 @@ class ConcurrencyLimit:
         return ConcurrencyStatistics(self._limit, self._in_use, self._peak, len(self._waiters))
 
     async def acquire(self) -> None:
-        """Wait for a permit, in order of arrival."""
+        """Wait for a permit. Callers get permits in the order in which they asked."""
         if self._in_use >= self._limit or self._waiters:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -93,7 +100,7 @@ class ConcurrencyLimit:
                 await waiter
             except BaseException:
                 if waiter.done() and not waiter.cancelled():
-                    self.release()  # the permit came in the moment of the cancellation
+                    self.release()  # the permit was given just before the cancellation
                 elif waiter in self._waiters:
                     self._waiters.remove(waiter)
                 raise
@@ -113,14 +120,17 @@ class ConcurrencyLimit:
                 waiter.set_result(None)
 
     def answered(self, seconds: float) -> None:
-        """Count a call that S3 answered without throttling, after so many seconds."""
+        """Count a call that S3 answered without throttling. seconds: its latency."""
         self._answers += 1
         self._latency_sum += seconds
         if self._answers >= self._limit:
             self._end_round(self._latency_sum / self._answers)
 
     def throttled(self) -> None:
-        """S3 throttled a call: cut the limit by a quarter, once for all calls that were in flight together."""
+        """Count a call that S3 throttled: lower the limit by a quarter, at most once in a quarter of a second.
+
+        The calls that were in flight together are mostly throttled together, so they count once.
+        """
         now = self._clock()
         if now < self._ignores_throttling_until:
             return
@@ -132,7 +142,7 @@ class ConcurrencyLimit:
     def _end_round(self, latency: float) -> None:
         self._answers, self._latency_sum = 0, 0.0
         now = self._clock()
-        # S3's own latency changes over minutes, so an old best is slowly forgotten.
+        # S3's own latency changes over minutes, so the old best loses its weight slowly.
         growth = 1.0 + LATENCY_GROWTH * (now - self._round_ended_at)
         self._best_latency = latency if self._best_latency is None else min(self._best_latency * growth, latency)
         self._round_ended_at = now

@@ -1,4 +1,4 @@
-"""Read the facts of each listed object, many at once, and hand them on in key order, in bounded memory."""
+"""Read the facts of the listed objects concurrently, and deliver them in the listing's order, in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from auditor.s3.listing import Listed, within_limit
 from auditor.s3.object_reader import ObjectReader
 
 WINDOW: Final = 2000
-"""Objects between the listing and the run folder; one slow object holds back no more than these."""
+"""Limit of objects that were started and not yet delivered. One slow object delays at most so many others."""
 
 BATCH: Final = 200
 
 
 @record()
 class Gathered:
-    """A step of the listing with the evidence of its object; None where it only passed delete markers."""
+    """A step of the listing with the evidence of its object. evidence: None if the step has delete markers only."""
 
     step: Listed
     evidence: Evidence | None
@@ -42,12 +42,14 @@ async def gather(
     whole_keys: bool = False,
     window: int = WINDOW,
 ) -> bool:
-    """Read every step's object and hand batches to the sink, in the listing's order. True when the listing ended.
+    """Read the object of every step, and pass the results to the sink in batches, in the listing's order.
 
-    whole_keys: stop between two keys only (a listing of versions), even where the next page must be waited for.
+    Return True if the listing ended before any stop.
 
-    There are never more tasks than permits, nor more than `window` results that wait for the sink. The first error
-    that dooms the run cancels the rest and is raised as it is.
+    whole_keys: stop between two object keys only (for a listing of versions), even if that means to wait for a page.
+
+    There are at most as many tasks as permits, and at most `window` results that wait for the sink. The failure of one
+    object is a value in its evidence; an error that ends the run cancels all other work and is raised itself.
     """
     caller.calls_per_object = calls_per_object
     start = _Starter(reader, caller, stop)
@@ -56,7 +58,7 @@ async def gather(
 
 
 class _Starter:
-    """Starts to read the object of a step, as soon as it has a permit."""
+    """The `start` function of in_order(): it takes a permit, then starts a task that reads the object of a step."""
 
     def __init__(self, reader: ObjectReader, caller: Caller, stop: Stop) -> None:
         self._reader = reader
@@ -76,7 +78,10 @@ class _Starter:
         return group.create_task(self._read(step, step.ref))
 
     def _must_stop(self) -> bool:
-        """Call it with the permit in hand: the budget must suffice for this object's calls too."""
+        """True if no further object may start: the stop is set, or the budget has too few calls left.
+
+        Call it after taking the permit, so that the calls of this object count too.
+        """
         caller = self._caller
         if caller.budget_left is not None and caller.short_of(caller.calls_per_object * self._permits.in_use):
             self._stop.set("the limit of --max-calls was reached")
@@ -86,4 +91,4 @@ class _Starter:
         try:
             return Gathered(step, await self._reader.read(ref))
         finally:
-            self._permits.release()  # here, and not in a callback: the budget's check counts the permits in use
+            self._permits.release()  # not in a callback, which runs later: _must_stop counts the permits in use

@@ -1,4 +1,4 @@
-"""The listing: every page of the target, in key order, cut to its key range."""
+"""List a target: all its pages, in the order of the object keys, limited to the target's key range."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 
 T = TypeVar("T")
 EMPTY_PAGES: Final = 1000
-"""Empty pages in a row before the listing fails; S3 may send some where many objects were deleted."""
+"""Number of empty pages in a row after which the listing fails. S3 may send some if many objects were deleted."""
 
 
 @record()
 class Listed:
-    """One step of the listing, up to `key`. ref: None where the step only passed delete markers.
+    """One step of the listing, up to an object key. ref: the listed object; None if the step has a delete marker only.
 
-    delete_markers: their number since the step before.
+    delete_markers: number of delete markers since the step before.
     """
 
     key: str
@@ -33,9 +33,9 @@ class Listed:
 
 
 async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:
-    """The target's pages as steps. Raises BucketError, which names the fix, for a listing that does not reach its end.
+    """Yield the target's pages, each as a list of steps. Raises BucketError, which names the fix, if the listing fails.
 
-    Keys up to start_after are dropped here too, for not every server honours the markers.
+    Keys up to start_after are dropped here too, because some servers ignore the request's start.
     """
     query = ListQuery(target.prefix, target.start_after, target.versions)
     position: Position | None = None
@@ -50,7 +50,7 @@ async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerato
 
 
 async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGenerator[T, None]:
-    """The same pages; where --max-calls allows no further one, they end and `stop` is set."""
+    """Yield the same pages. If --max-calls allows no further page, set the stop and end."""
     async with aclosing(pages):
         try:
             async for page in pages:
@@ -60,16 +60,16 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
 
 
 class _Order:
-    """Checks that the server lists keys in order. The end of a range, resuming, and "each object once" rely on it."""
+    """A check that the server lists keys in order. Key ranges, resuming, and reading each object once depend on it."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._last = ""
-        self._positions: set[Position] = set()  # since the last page that brought a new key
+        self._positions: set[Position] = set()  # of the pages since the last new key
         self._empty = 0
 
     def check(self, page: Page) -> None:
-        """Raises BucketError for a page that goes back or repeats a key, and for pages in a circle or without end."""
+        """Raise BucketError if keys are out of order, if the server repeats a position, or for too many empty pages."""
         keys = [ref.key for ref in page.refs]
         self._empty = 0 if keys or page.delete_markers else self._empty + 1
         if page.next in self._positions or self._empty > EMPTY_PAGES:
@@ -84,7 +84,7 @@ class _Order:
             self._positions.add(page.next)
 
     def _goes_back(self, keys: Sequence[str]) -> bool:
-        """Versions of one key follow each other, also over pages; without versions each key is listed once."""
+        """True if the keys are out of order. A key may follow itself in a listing of versions only."""
         pairs = pairwise([self._last, *keys])
         return any(after < before if self._target.versions else after <= before for before, after in pairs)
 
@@ -93,7 +93,7 @@ async def _page(engine: Engine, caller: Caller, target: Target, query: ListQuery
     action = "ListObjectVersions" if target.versions else "ListObjectsV2"
     permission = "s3:ListBucketVersions" if target.versions else "s3:ListBucket"
     try:
-        # A key's versions are listed to the last one even past --max-calls: a resumed run starts after the key.
+        # Versions are listed to the end of a key even past --max-calls: a resumed run starts after the key.
         return await caller.call(
             "list", action, lambda: engine.list_page(query, position), beyond_budget=target.versions
         )
@@ -112,7 +112,7 @@ def _past_the_end(page: Page, target: Target) -> bool:
 
 
 def _steps(page: Page, target: Target) -> Iterator[Listed]:
-    """Refs and delete markers in key order. A marker is counted with the first ref at or after its key."""
+    """Yield the page's steps in key order. A delete marker counts for the first object at or after its key."""
     markers = filter(target.covers, page.delete_markers)
     marker = next(markers, None)
     for ref in page.refs:

@@ -1,4 +1,4 @@
-"""Read the ACL and the HEAD of one object; a failure of one object is a value."""
+"""Read the ACL and the HEAD of one object. A failure of one object is a value, not an exception."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERNED_ACLS: Final = 1024
 
 
 class ObjectReader:
-    """Reads an object's ACL and HEAD, one call after the other; a failure of the object becomes a value."""
+    """A reader of objects' ACLs and HEADs, one call after the other. A failure of an object becomes a value."""
 
     def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:
         self._engine = engine
@@ -26,12 +26,12 @@ class ObjectReader:
         self._ask = ask
         self._wanted = frozenset(name.upper() for name in algorithms)
         self._ask_checksums = True
-        self._interned = lru_cache(INTERNED_ACLS)(_itself)
+        self._interned = lru_cache(INTERNED_ACLS)(_interned)
         self._probing = asyncio.Lock()
         self._probed_at = float("-inf")
 
     async def read(self, ref: ObjectRef) -> Evidence:
-        """The object's evidence; raises RunError for a failure that dooms the run."""
+        """Read the object's evidence. Raises RunError if every further call would fail too."""
         try:
             acl = await self._acl(ref)
             head = await self._head(ref, acl)
@@ -43,7 +43,10 @@ class ObjectReader:
         return Evidence(ref, acl, head)
 
     async def _changed(self, ref: ObjectRef, head: Head) -> Evidence:
-        """The object was overwritten since it was listed. The ACL may be the old object's, so it is read again."""
+        """Return the evidence of an object that was overwritten after it was listed.
+
+        The ACL is read again, because it may be the old object's.
+        """
         now = _as_read(ref, head)
         acl = await self._acl(replace(now, owner=None))
         return Evidence(replace(now, owner=acl.owner) if isinstance(acl, Acl) else now, acl, head, changed=True)
@@ -69,7 +72,7 @@ class ObjectReader:
                 return await self._head_without_checksum(ref)
             if failure.status == 400:
                 proved = await self._bucket_answers(ref if isinstance(acl, Acl) else None)
-                if self._caller.renewals != renewals:  # the old credentials may have caused the 400
+                if self._caller.renewals != renewals:  # expired credentials may have caused the 400
                     return await self._head(ref, acl)
                 return _refused(acl, proved)
             if failure.status == 404 and not isinstance(acl, Acl):
@@ -82,7 +85,11 @@ class ObjectReader:
         )
 
     async def _head_without_checksum(self, ref: ObjectRef) -> Head | Unread:
-        """A 403 that goes away without ChecksumMode is a missing kms:Decrypt (HeadObject, S3 API reference)."""
+        """Repeat a HEAD that was refused with 403, without asking for checksums.
+
+        If it succeeds, we lack kms:Decrypt, which the checksums need (HeadObject, S3 API reference). Later HEADs then
+        ask for none either.
+        """
         try:
             head = await self._head_once(ref, False)
         except CallFailed as failure:
@@ -91,18 +98,19 @@ class ObjectReader:
         return head
 
     async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
-        """Whether the bucket answers a call whose errors have a code; raises RunError for one that dooms the run.
+        """True if the bucket answers a probe. A HEAD's errors have no code; the probe's errors have one.
 
-        readable: an object whose ACL could be read; GetObjectAcl costs less than a listing.
+        Raises RunError if every further call would fail too. readable: an object whose ACL could be read. The probe
+        then reads this ACL, which costs less than a listing.
         """
         refused_at = self._caller.clock()
         async with self._probing:
-            # One probe after the refusal serves every HEAD that was refused before the probe.
+            # One probe is enough for all HEADs that were refused before it.
             if self._probed_at < refused_at:
                 self._probed_at = self._caller.clock()
                 try:
                     await self._probe(readable)
-                except CallFailed:  # a listing of versions needs no right to list objects
+                except CallFailed:  # an audit of versions may lack the right to list objects
                     self._probed_at = float("-inf")
                     return False
         return True
@@ -115,8 +123,8 @@ class ObjectReader:
             await caller.call("list", "ListObjectsV2", lambda: engine.list_page(ListQuery(page_size=1), None))
 
 
-def _itself(acl: Acl) -> Acl:
-    """Cached, it interns equal ACLs, so that buffered results share one object."""
+def _interned(acl: Acl) -> Acl:
+    """Return the argument. A cache around this makes equal ACLs one object; buffered results then take less memory."""
     return acl
 
 
@@ -125,13 +133,20 @@ class _VanishedError(Exception):
 
 
 def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
-    """A HEAD's 400 has no code. It means SSE-C where the ACL was read, or where the bucket answers other calls."""
+    """Return the reason for a HEAD with status 400, which has no code.
+
+    It is SSE-C if the object's ACL was read, or if the bucket answered the probe and the ACL was not asked for.
+    """
     sse_c = isinstance(acl, Acl) or (bucket_answers and not isinstance(acl, Unread))
     return Unread("HeadObject", "SSE-C" if sse_c else "400")
 
 
 def _unread(failure: CallFailed, versioned: bool) -> Unread:
-    """A 405 is a delete marker where a header says so, or on a named version's HEAD; else the server lacks the call."""
+    """Convert a failed call to Unread. Raises _VanishedError if the object is gone.
+
+    A 405 means a delete marker, and so a gone object, if a header says so or for the HEAD of a version. Any other 405
+    means that the server does not support the call.
+    """
     marker = failure.headers.get("x-amz-delete-marker") == "true" or (failure.action == "HeadObject" and versioned)
     if is_gone(failure) and (failure.status != 405 or marker):
         raise _VanishedError from failure
@@ -139,6 +154,7 @@ def _unread(failure: CallFailed, versioned: bool) -> Unread:
 
 
 def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
+    """Return the ref with the values of the HEAD, in place of those of the listing."""
     return replace(
         ref,
         etag=head.etag,

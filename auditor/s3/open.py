@@ -1,4 +1,4 @@
-"""Find a bucket's region and open an engine there."""
+"""Find a bucket's region, and open an engine in that region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from auditor.s3.rate import RateLimit
 
 @asynccontextmanager
 async def open_in_its_region(engine: str, connection: Connection) -> AsyncIterator[Engine]:
-    """engine: a name of ENGINES. Raises BucketError where there is no such bucket, or not in connection.region."""
+    """Open an engine in the bucket's region. engine: a name in ENGINES.
+
+    Raises BucketError if the bucket does not exist, or is not in connection.region.
+    """
     caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1))
     connection, _ = await find_region(connection, caller)
     async with ENGINES[engine](connection) as opened:
@@ -26,9 +29,9 @@ async def open_in_its_region(engine: str, connection: Connection) -> AsyncIterat
 
 
 async def find_region(connection: Connection, caller: Caller) -> tuple[Connection, str | Unread | Skipped]:
-    """The connection to the bucket's region, and the region; the connection as it was where the region is not known.
+    """Return the connection with the bucket's region, and the region. Without a region the connection is unchanged.
 
-    Raises BucketError for a bucket that does not exist, or is not in connection.region.
+    Raises BucketError if the bucket does not exist, or is not in connection.region.
     """
     with open_reader(connection, caller) as reader:
         region = await reader.region(connection.region)

@@ -1,4 +1,4 @@
-"""A ceiling on calls per second, which falls when S3 throttles."""
+"""A limit on calls per second. It falls if S3 throttles."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from dataclasses import dataclass
 from typing import Final
 
 BURST_SECONDS: Final = 0.05
-"""So many seconds of unused calls are made up for after a pause: few, so that no surge follows it."""
+"""After a pause, the unused calls of this many seconds may be sent at once. It is short, so that no surge follows."""
 
 SETTLING_SECONDS: Final = 0.25
-"""Refusals within this time after the rate fell belong to calls that were sent before."""
+"""Seconds after the rate fell. Refusals within them belong to calls sent before, and do not lower the rate again."""
 
 INTERVAL_SECONDS: Final = 0.25
-"""Answers and refusals are counted over intervals of this length."""
+"""The length of the intervals in which answers and refusals are counted."""
 
 TOLERATED_SHARE: Final = 0.01
 TOLERATED_REFUSALS: Final = 3
-"""S3 refuses some calls at all times. Refusals up to this share of the calls, or this number, or by chance some more,
-do not lower the rate."""
+"""S3 always refuses some calls. The rate falls if there are TOLERATED_REFUSALS or more, and their share of the calls is
+above TOLERATED_SHARE by more than chance (two standard deviations)."""
 
 FALL_TO: Final = 0.7
 FIRST_FALL_TO: Final = 0.5
-"""The rate falls to this share of the calls that S3 answered a second; the rest lets its reserve recover."""
+"""When the rate falls, it falls to this share of the calls per second that S3 answered, so that S3 can recover.
+
+FIRST_FALL_TO is for the first time.
+"""
 
 RISE_SHARE: Final = 0.005
 LEAST_RISE: Final = 0.5
-"""The rate rises by this share, or by so many calls a second, after each interval without refusals.
+"""After each interval without refusals the rate rises by RISE_SHARE of itself, at least by LEAST_RISE calls per second.
 
-It rises by as much more for each ACCELERATION_SECONDS since it fell.
+For each ACCELERATION_SECONDS since the last fall, the rise is larger by the same amount.
 """
 
 ACCELERATION_SECONDS: Final = 5.0
 LOWEST_RATE: Final = 40.0
-"""Calls a second below which the rate does not fall; ConcurrencyLimit slows down for a server that gives fewer."""
+"""The rate never falls below this many calls per second. ConcurrencyLimit slows us down for a slower server."""
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
@@ -43,7 +46,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class RateStatistics:
-    """per_second: the present rate, infinite without a ceiling. answers, refusals: of the present interval."""
+    """per_second: the present rate, or infinity if there is none. answers, refusals: their numbers in this interval."""
 
     per_second: float
     answers: int
@@ -51,10 +54,11 @@ class RateStatistics:
 
 
 class RateLimit:
-    """At most `per_second` calls a second, first come, first served; None: no ceiling until S3 refuses calls.
+    """A limit on calls per second; callers take turns in the order in which they asked.
 
-    When S3 refuses more than a few calls, the rate falls a little below the rate of its answers, and rises slowly until
-    S3 refuses again. A higher rate would only be refused, and the bucket's own users with it.
+    per_second: the highest rate; None: no limit until S3 refuses calls. If S3 refuses more than a few calls, the rate
+    falls below the rate of S3's answers, and rises slowly until S3 refuses again. At a higher rate S3 would refuse more
+    of our calls, and calls of the bucket's own users.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class RateLimit:
         self._clock = clock
         self._sleep = sleep
         now = clock()
-        self._next_turn = now - BURST_SECONDS  # begin as after a pause
+        self._next_turn = now - BURST_SECONDS  # the start counts as the end of a pause
         self._fell_at: float | None = None
         self._calls_waited = False
         # Counts of the present interval, and of the one before it.
@@ -75,7 +79,7 @@ class RateLimit:
 
     @property
     def limited(self) -> bool:
-        """Whether there is a ceiling, S3's or the user's; without one no call needs to take a turn."""
+        """True if there is a rate, from the user or because S3 refused calls. If not, no call needs to take a turn."""
         return self._interval > 0
 
     def statistics(self) -> RateStatistics:
@@ -87,7 +91,7 @@ class RateLimit:
             await self._sleep(wait)
 
     def turn(self) -> float:
-        """Take the next turn; returns the seconds until it."""
+        """Take the next turn, and return the seconds until it."""
         now = self._clock()
         turn = max(self._next_turn, now - BURST_SECONDS)
         self._next_turn = turn + self._interval
@@ -103,7 +107,7 @@ class RateLimit:
             self._end_interval(now)
 
     def refused(self, now: float) -> None:
-        """Count a call that S3 throttled, and lower the rate where there were too many."""
+        """Count a call that S3 throttled, and lower the rate if there were too many."""
         self._refusals += 1
         if self._fell_at is not None and now < self._fell_at + SETTLING_SECONDS:
             return
@@ -117,7 +121,7 @@ class RateLimit:
     def _lower(self, now: float, answers: int) -> None:
         seconds = now - self._previous_begun_at
         answered = answers / seconds if seconds > 0 else LOWEST_RATE
-        # The first refusals come when S3's reserve is used up. Until then it answered more than it can in the long run.
+        # Before the first refusals S3 answers from a reserve, more than it can sustain: so the first fall is deeper.
         share = FIRST_FALL_TO if self._fell_at is None else FALL_TO
         self._set(max(LOWEST_RATE, share * min(self._rate, answered)))
         self._fell_at = now
@@ -126,7 +130,7 @@ class RateLimit:
         self._answers = self._refusals = self._previous_answers = self._previous_refusals = 0
 
     def _end_interval(self, now: float) -> None:
-        """Raise the rate if calls waited for it and none was refused; then count anew."""
+        """Raise the rate if calls had to wait and none was refused. Then begin the next interval."""
         if self._fell_at is not None and self._calls_waited and not self._refusals:
             acceleration = 1.0 + (now - self._fell_at) / ACCELERATION_SECONDS
             self._set(self._rate + acceleration * max(LEAST_RISE, RISE_SHARE * self._rate))

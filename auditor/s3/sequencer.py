@@ -1,4 +1,4 @@
-"""Order S3's events of one key by their sequencers."""
+"""Order S3's events of one object key by their sequencers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _HEXADECIMAL: Final = re.compile(r"[0-9A-Fa-f]+\Z")
 
 
 def is_sequencer(text: str) -> bool:
-    """Whether the text is 1 to 64 hexadecimal digits; S3's sequencers have 16 to 18."""
+    """True if the text is 1 to 64 hexadecimal digits. S3's sequencers have 16 to 18."""
     return len(text) <= MAX_LENGTH and _HEXADECIMAL.match(text) is not None
 
 
 def sort_key(sequencer: str) -> str:
-    """A text that sorts in the order of the events; equal for two spellings of one sequencer.
+    """Return a text that sorts in the order of the events. It is equal for two spellings of one sequencer.
 
-    S3's rule: pad the shorter one with zeros on the right, then compare as text (S3 User Guide,
-    notification-content-structure). Case does not matter. Sequencers of different keys cannot be compared.
+    S3's rule: pad the shorter sequencer with zeros on the right, then compare as text (S3 User Guide,
+    notification-content-structure). Case does not matter. Sequencers of different object keys are not comparable.
     """
     return sequencer.upper().rstrip("0")
 
 
 def newer(one: str, other: str) -> bool:
-    """Whether `one` happened after `other`; False when they are the same event."""
+    """True if the event of `one` is later than that of `other`; False if they are the same event."""
     return sort_key(one) > sort_key(other)

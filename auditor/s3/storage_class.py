@@ -1,4 +1,4 @@
-"""Storage classes: which are archived, and which charge for a read beyond the request."""
+"""The storage classes that are archived, and those whose reads cost more than the request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ _CHARGED: Final = {
     "ONEZONE_IA": _RETRIEVAL,
     "GLACIER_IR": _RETRIEVAL,
 }
-"""Restored archives are absent: their retrieval is paid with the restore (S3 User Guide, "Understanding and managing
-Amazon S3 storage classes")."""
+"""By storage class: why a read costs more. Restored archives are absent, because their retrieval is paid with the
+restore (S3 User Guide, "Understanding and managing Amazon S3 storage classes")."""
 
 _MONITORED: Final = 128 * 1024
 
 
 def charged(storage_class: str | None, size: int | None = None) -> str | None:
-    """Why it costs extra to read an object of this class, in words; None where it does not. Class None is STANDARD.
+    """Say why a read of an object of this class costs more than the request; None if it does not.
 
-    size: bytes; Intelligent-Tiering never moves an object of less than 128 KB, so a read changes nothing.
+    storage_class: None is STANDARD. size: bytes. Intelligent-Tiering never moves an object of less than 128 KB, so a
+    read of such an object costs no more.
     """
     if storage_class == "INTELLIGENT_TIERING" and size is not None and size < _MONITORED:
         return None

@@ -1,4 +1,4 @@
-"""The engines by name. To add one: a module with `open_engine`, a line here; the conformance suite runs over all."""
+"""The engines by name. A new one is a module with `open_engine` and a name in ENGINES; conformance tests cover it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def _module(name: str) -> ModuleType:
 
 
 def load(name: str | None) -> None:
-    """Import an engine's module now, so that opening the engine is quick. None: the default engine's module.
+    """Import an engine's module now, so that opening the engine is fast. None: the default engine's module.
 
-    For a function's start: Lambda gives it a whole CPU then, whatever its memory. A name that no engine has is passed
-    over; the settings refuse it.
+    Lambda functions call it while they start: then they have a whole CPU, whatever their memory size. A name that is
+    not in ENGINES is ignored here; the settings refuse it later.
     """
     if (name or DEFAULT_ENGINE) in ENGINES:
         _module(name or DEFAULT_ENGINE)
 
 
-# Each module is imported when its engine is opened: a cold start does not pay for an SDK that it does not use.
+# Each module is imported when its engine is opened, so that a cold start does not import an SDK that it does not use.
 ENGINES: Final[dict[str, OpenEngine[Connection]]] = {
     name: partial(_open, name) for name in ("direct", "aioboto3", "boto3")
 }
@@ -39,6 +39,6 @@ DEFAULT_ENGINE: Final = "direct"
 
 
 def open_engine(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:
-    """An engine for one run."""
+    """Open the chosen engine, for one run."""
     name, connection = choice
     return ENGINES[name](connection)

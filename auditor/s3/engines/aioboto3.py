@@ -1,4 +1,4 @@
-"""Engine `aioboto3`: the asynchronous SDK on one event loop, with as many connections as the concurrency."""
+"""Engine `aioboto3`: the asynchronous SDK on one event loop, with one connection for each call in flight."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class _OneHop:
 
 
 class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
-    """The SDK's own session follows a redirect to any host, sends the session token there and believes the answer.
+    """An SDK session that makes _OneHop sessions, for safety.
 
-    Behind a proxy it verifies no certificate.
+    The SDK's own session follows a redirect to any host, sends the session token there, and accepts the answer. Behind
+    a proxy it verifies no certificate.
     """
 
     def __init__(self, *arguments: Any, tls: ssl.SSLContext, **options: Any) -> None:
@@ -55,7 +56,7 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
 
 
 class Aioboto3Body:
-    """aiobotocore's StreamingBody; raises CallFailed Malformed for a reply without a length or an ETag."""
+    """A Body on aiobotocore's StreamingBody. Raises CallFailed Malformed for a reply without a length or an ETag."""
 
     def __init__(self, reply: Any, span: Span | None) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
@@ -79,7 +80,7 @@ class Aioboto3Body:
 
 
 class Aioboto3Engine:
-    """One client for the run."""
+    """An engine with one SDK client for the run."""
 
     def __init__(self, connection: Connection, client: Any) -> None:
         self._requests = Requests(connection)
@@ -124,7 +125,7 @@ class Aioboto3Engine:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """An engine with a connection pool as large as the connection's concurrency."""
+    """Open an engine whose connection pool has the size of the concurrency."""
     try:
         session = aioboto3.Session(
             botocore_session=aws.with_shared_models(AioSession(profile=connection.profile)),

@@ -1,4 +1,4 @@
-"""The interface of an engine: the client that makes S3's calls for one bucket, one attempt each."""
+"""The interface of an engine. An engine makes the S3 calls for one bucket, with one attempt for each call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """A listing. start_after: a whole key, exclusive. versions: ListObjectVersions instead of ListObjectsV2."""
+    """A listing. start_after: the object key after which it starts. versions: True for ListObjectVersions, else
+    ListObjectsV2.
+    """
 
     prefix: str = ""
     start_after: str | None = None
@@ -34,9 +36,9 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a listing, keys decoded and in order. next: None on the last page.
+    """One page of a listing; object keys are decoded. next: the position of the next page, None on the last one.
 
-    delete_markers: keys of the delete markers on the page (versions only), in order.
+    delete_markers: object keys of the delete markers on the page. Only a listing of versions has some.
     """
 
     refs: tuple[ObjectRef, ...]
@@ -46,20 +48,24 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes of an object, both ends included, from 0; last None: to its end (`Range` of GetObject)."""
+    """A byte range of an object (`Range` of GetObject). first, last: offsets from 0, both included.
+
+    last: None for the end of the object.
+    """
 
     first: int
     last: int | None = None
 
     def header(self) -> str:
+        """Return the value of the Range header."""
         return f"bytes={self.first}-{'' if self.last is None else self.last}"
 
 
 class Body(Protocol):
-    """The bytes of an object, or of a span of it, as they arrive. length: Content-Length. etag: without quotes.
+    """The bytes of an object, or of a span of it, while they arrive. length: Content-Length. etag: without quotes.
 
-    stored: S3's own checksums of the whole object, by algorithm ("sha256", "crc64nvme"), lower-case hex; no composite
-    ones. Empty with a span.
+    stored: the checksums of the whole object that S3 stores, by algorithm ("sha256", "crc64nvme"), in lower-case hex,
+    without composite ones. For a span it is empty.
     """
 
     @property
@@ -71,26 +77,29 @@ class Body(Protocol):
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer from its start with the next bytes, and return their number.
 
-        The number is less than the buffer's length at the body's end only, and 0 after it. Raises CallFailed when the
-        connection breaks; the buffer then has `CallFailed.read` bytes.
+        The number is less than the buffer's length only at the end of the body, and 0 after the end. Raises CallFailed
+        if the connection breaks; the buffer then has `CallFailed.read` bytes.
         """
         ...
 
 
 class Engine(Protocol):
-    """One bucket's calls. Every method makes exactly one attempt and raises errors.CallFailed when it fails.
+    """A client for the calls on one bucket. Each method makes exactly one attempt; it raises CallFailed if that fails.
 
-    AWS: ListObjectsV2 and ListObjectVersions (with FetchOwner and EncodingType=url), GetObjectAcl, HeadObject,
+    AWS calls: ListObjectsV2 and ListObjectVersions (with FetchOwner and EncodingType=url), GetObjectAcl, HeadObject,
     GetObject.
     """
 
     @property
     def open_connections(self) -> int:
-        """Open connections for ACLs and HEADs, which need no handshake; 0 where the engine cannot count them."""
+        """Return the number of open connections for ACLs and HEADs; 0 if the engine cannot count them.
+
+        A call on an open connection needs no handshake.
+        """
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Leave at most so many connections open for the next run, where the engine can."""
+        """Close idle connections until at most `connections` stay open for the next run, if the engine can."""
         ...
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page: ...
@@ -98,21 +107,24 @@ class Engine(Protocol):
     async def get_acl(self, key: str, version_id: str | None) -> Acl: ...
 
     async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
-        """checksum: send ChecksumMode=ENABLED; on an SSE-KMS object that needs kms:Decrypt."""
+        """Read HeadObject. checksum: send ChecksumMode=ENABLED; for an SSE-KMS object this needs kms:Decrypt."""
         ...
 
     def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AbstractAsyncContextManager[Body]:
-        """The object, or a span of it. etag: sent as If-Match; S3 answers 412 where the object was overwritten.
+        """Open the object, or a span of it. etag: sent as If-Match; S3 answers 412 if the object was overwritten.
 
-        A span beyond the object's end fails with InvalidRange, an answer with another span as Malformed.
+        A span beyond the object's end fails with code InvalidRange, an answer with another span with code Malformed.
         """
         ...
 
 
 OpenEngine: TypeAlias = Callable[[K], AbstractAsyncContextManager[Engine]]
-"""Opens an engine for one K: a Connection, an EngineChoice, or a bucket's name. Leaving the context closes it."""
+"""A function that opens an engine for a K: a Connection, an EngineChoice, or a bucket's name.
+
+It returns a context manager; leaving it closes the engine.
+"""
 
 EngineChoice: TypeAlias = tuple[str, Connection]
-"""The name of an engine, and the bucket that it is to reach."""
+"""The name of an engine, and the connection to its bucket."""

@@ -1,4 +1,4 @@
-"""Engine `boto3`: the blocking SDK in a thread pool as large as the concurrency, with a connection for each thread."""
+"""Engine `boto3`: the blocking SDK in a thread pool. The concurrency is the number of threads and of connections."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position, Span
 from auditor.s3.engines.requests import LISTING_ACTIONS, Requests
 
 PIECE: Final = 64 * 1024
-"""Bytes to read at once; when the connection breaks, the SDK loses the bytes of the piece being read."""
+"""Bytes to read at once. If the connection breaks, the SDK loses the bytes of the piece that it was reading."""
 
 
 class Boto3Body:
-    """A StreamingBody read in the engine's threads; CallFailed Malformed for a reply without a length or an ETag."""
+    """A Body on botocore's StreamingBody, which is read in the engine's threads.
+
+    Raises CallFailed Malformed for a reply without a length or an ETag.
+    """
 
     def __init__(self, reply: Any, span: Span | None, run: Callable[..., Any]) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
@@ -48,7 +51,7 @@ class Boto3Body:
 
 
 class Boto3Engine:
-    """One client for the run; boto3 clients are thread-safe (boto3 guide, "Multithreading")."""
+    """An engine with one SDK client for the run. boto3 clients are thread-safe (boto3 guide, "Multithreading")."""
 
     def __init__(self, connection: Connection, client: Any, pool: ThreadPoolExecutor) -> None:
         self._requests = Requests(connection)
@@ -98,7 +101,7 @@ class Boto3Engine:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """An engine with its own threads and connections, both as many as the connection's concurrency."""
+    """Open an engine with its own threads and connections. The number of each is the concurrency."""
     pool = ThreadPoolExecutor(max(1, connection.concurrency), thread_name_prefix="auditor-boto3")
     try:
         loop = asyncio.get_running_loop()

@@ -39,18 +39,21 @@ from auditor.s3.http.base import (
 from auditor.s3.http.transport import HttpTransport, ThinStreams
 
 SKEW_SECONDS: Final = 240.0
-"""A clock that is wrong by so many seconds is corrected; S3 refuses a request that is fifteen minutes off."""
+"""If this machine's clock is wrong by so many seconds, the engine corrects the time of its requests.
+
+S3 refuses a request whose time is wrong by fifteen minutes.
+"""
 PAGES_AT_ONCE: Final = 2
 SECRETS: Final = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"})
 _LONGEST_CODE: Final = 100
 _LARGEST_ERROR: Final = 64 * 1024
 
 Pairs = tuple[tuple[str, str], ...]
-"""Headers of a request, lower-case names in order."""
+"""Headers of a request, as pairs of name and value. The names are lower-case and sorted."""
 
 
 class DirectBody:
-    """The bytes of a GetObject; raises CallFailed Malformed for an answer without a length or an ETag."""
+    """The Body of a GetObject. Raises CallFailed Malformed for an answer without a length or an ETag."""
 
     def __init__(self, stream: Stream, span: Span | None) -> None:
         content_range = stream.headers.get(b"content-range")
@@ -69,7 +72,7 @@ class DirectBody:
 
 
 class DirectEngine:
-    """Signs each request with the current credentials.
+    """An engine that signs each request itself, with the current credentials.
 
     It has three transports: `small` for ACLs and HEADs, `pages` for listings, `large` for object bodies.
     """
@@ -162,7 +165,7 @@ class DirectEngine:
     def _signed(
         self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs
     ) -> tuple[Request, float]:
-        """The request, and the seconds by which the clock was corrected in it."""
+        """Return the signed request, and the seconds that were added to this machine's clock for it."""
         try:
             path = self._bucket_path + encode_key(key)
             behind = self._clock_behind
@@ -172,6 +175,7 @@ class DirectEngine:
         return Request(method, f"{path}?{query}" if query else path, signed), behind
 
     async def _refused(self, stream: Stream, behind: float) -> CallFailed:
+        """Read the error document of a refused GetObject, and return the failure."""
         buffer = memoryview(bytearray(_LARGEST_ERROR))
         with transport_errors("GetObject"):
             count = await stream.readinto(buffer)
@@ -179,9 +183,9 @@ class DirectEngine:
         return await self._renewed(_failure("GetObject", answer), behind)
 
     async def _renewed(self, failure: CallFailed, signed_behind: float) -> CallFailed:
-        """The failure, or a transient one where the cause is mended: new credentials, or a corrected clock.
+        """Return the failure, or a transient one if its cause is gone: renewed credentials, or a corrected clock.
 
-        A HEAD's 403 has no code; there the answer's Date must show that the clock is wrong.
+        A HEAD's 403 has no code, so for both codes the answer's Date must show that the clock is wrong.
         """
         if failure.code in EXPIRED and await self._credentials.renewed():
             return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
@@ -209,7 +213,7 @@ def _unsignable(action: str, error: UnsignableError) -> CallFailed:
 
 
 def _failure(action: str, answer: Response) -> CallFailed:
-    """The failed call. A HEAD's answer has no body, so its code is the status."""
+    """Convert an answer with an error status to CallFailed. A HEAD's answer has no body, so its code is the status."""
     code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
     return CallFailed(
         action,
@@ -221,7 +225,7 @@ def _failure(action: str, answer: Response) -> CallFailed:
 
 
 def _behind(failure: CallFailed) -> float | None:
-    """Seconds by which this machine's clock is behind the Date of the answer."""
+    """Return the seconds by which this machine's clock is behind the Date of the answer; None without a valid Date."""
     try:
         return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
     except (KeyError, ValueError, TypeError):
@@ -229,13 +233,14 @@ def _behind(failure: CallFailed) -> float | None:
 
 
 def lost(action: str, error: TransportError) -> CallFailed:
+    """Convert a TransportError to CallFailed."""
     code = "Timeout" if isinstance(error, TransportTimeoutError) else "ConnectionError"
     return CallFailed(action, code, message=str(error)[:500])
 
 
 @contextmanager
 def transport_errors(action: str) -> Iterator[None]:
-    """Turn the transport's errors into CallFailed."""
+    """Convert the TransportErrors inside to CallFailed."""
     try:
         yield
     except TransportError as error:
@@ -244,19 +249,19 @@ def transport_errors(action: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """An engine with as many connections as the concurrency, for small answers and again for bodies."""
+    """Open an engine. Its limit of connections is the concurrency for ACLs and HEADs, and again for bodies."""
     origin, server, credentials = await asyncio.to_thread(_prepare, connection)
     small: Transport
     pages: Transport
     large: StreamingTransport
     if server.proxy is not None:
-        from auditor.s3.http.aiohttp import AiohttpTransport  # slow to import
+        from auditor.s3.http.aiohttp import AiohttpTransport  # imported only if needed: it is slow
 
         small = pages = large = AiohttpTransport(server)
     else:
-        # Many answers are held at once. An ACL is no larger, and a server that claims so must not fill the memory.
+        # Many answers are in memory at once. No ACL is larger than this, so no server can fill the memory with one.
         small = HttpTransport(replace(server, largest_body=2 * documents.LARGEST_ACL))
-        # A connection's buffers grow with its answers and stay: only a few connections carry pages of half a megabyte.
+        # A connection's buffers grow with its answers and do not shrink: only few may receive pages of half a megabyte.
         pages = HttpTransport(replace(server, connections=PAGES_AT_ONCE))
         large = ThinStreams(server)
     try:
@@ -267,14 +272,17 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 
 
 def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
-    """All that reads files; raises UsageError or CredentialsError for settings that do not work."""
+    """Make the parts of an engine that need files. Raises UsageError or CredentialsError for unusable settings."""
     origin, server = _located(connection, _environment())
     return origin, server, CredentialSource(connection.profile)
 
 
 @lru_cache(maxsize=32)
 def _located(connection: Connection, environment: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
-    """Cached for all runs of a process: it costs as much CPU as hundreds of calls."""
+    """Find the server of a connection. It is cached for all runs of a process: it takes the CPU of hundreds of calls.
+
+    environment: the variables on which the result depends, as a part of the cache key.
+    """
     origin = resolve_endpoint(connection)
     return origin, Server(
         host=origin.host,
@@ -289,7 +297,7 @@ def _located(connection: Connection, environment: frozenset[tuple[str, str]]) ->
 
 
 def _environment() -> frozenset[tuple[str, str]]:
-    """The variables that the SDK's configuration, the proxies and the certificates depend on; no secrets."""
+    """Return the environment variables for the SDK's configuration, proxies and certificates, without secrets."""
     return frozenset(
         (name, value)
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""Parse the headers of an answer into a Head, in one pass; pure."""
+"""Parse the headers of an answer into a Head, in one loop. The functions are pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _META: Final = b"x-amz-meta-"
 
 
 def text(value: bytes) -> str:
-    """A header's value: UTF-8, or Latin-1 where it is no UTF-8 (RFC 9110)."""
+    """Decode a header's value as UTF-8, or as Latin-1 if it is not valid UTF-8 (RFC 9110)."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -28,7 +28,7 @@ def _unquoted(value: str) -> str:
 
 
 def _number(value: str) -> int:
-    """A number in ASCII digits; int() takes the digits of every script."""
+    """Parse a number in ASCII digits. int() alone would accept the digits of every script."""
     return int(value.encode("ascii"))
 
 
@@ -50,7 +50,7 @@ _CONVERTED: Final[Mapping[bytes, tuple[str, Callable[[str], Any]]]] = {
     b"x-amz-tagging-count": ("tag_count", _number),
     b"x-amz-object-lock-retain-until-date": ("object_lock_retain_until_date", _iso_date),
 }
-"""By header: HeadObject's members that are not text, and how to convert them (HeadObject, S3 API reference)."""
+"""By header: the field of Head, and the function that converts the text to it (HeadObject, S3 API reference)."""
 _TEXTS: Final[Mapping[bytes, str]] = {
     b"content-type": "content_type",
     b"content-encoding": "content_encoding",
@@ -77,7 +77,7 @@ _TEXTS: Final[Mapping[bytes, str]] = {
     b"x-amz-archive-status": "archive_status",
     b"x-amz-expiration": "expiration",
 }
-"""By header: HeadObject's members that are text."""
+"""By header: the field of Head, for values that stay text."""
 _PLACES: Final[Mapping[str, int]] = {field.name: place for place, field in enumerate(fields(Head))}
 _ETAG, _LENGTH, _METADATA = (_PLACES[name] for name in ("etag", "content_length", "metadata"))
 _TEXT_AT: Final[Mapping[bytes, int]] = {header: _PLACES[member] for header, member in _TEXTS.items()}
@@ -87,7 +87,7 @@ _CONVERTED_AT: Final[Mapping[bytes, tuple[int, Callable[[str], Any]]]] = {
 
 
 def head(headers: Headers) -> Head:
-    """HeadObject's answer; raises CallFailed Malformed for a missing ETag or length, and for a bad number or date."""
+    """Parse HeadObject. Raises CallFailed Malformed for a missing ETag or length, and for a bad number or date."""
     try:
         values = _values(headers, bytes.decode)
     except UnicodeDecodeError:
@@ -97,7 +97,7 @@ def head(headers: Headers) -> Head:
 
 
 def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
-    """The values of Head's fields in order: thirty positional arguments take half as long as named ones."""
+    """Return the values of Head's fields, in order. Positional arguments take half the time of named ones."""
     metadata: dict[str, str] = {}
     values: list[Any] = [None] * len(_PLACES)
     values[_METADATA] = metadata
@@ -118,7 +118,7 @@ def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
 
 
 def length_and_etag(action: str, headers: Headers) -> tuple[int, str]:
-    """The body's length in bytes, and the object's ETag without quotes; raises CallFailed Malformed."""
+    """Return the body's length in bytes, and the object's ETag without quotes. Raises CallFailed Malformed."""
     etag, length = headers.get(b"etag"), headers.get(b"content-length")
     _require(action, etag, length)
     try:

@@ -1,4 +1,4 @@
-"""Turn botocore's replies into our facts, pure; a reply without a required element is Malformed."""
+"""Parse botocore's replies into our facts. The functions are pure; a reply without a required element is Malformed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_
 
 
 def iso(moment: Any) -> str:
-    """ISO 8601, UTC, seconds."""
+    """Return a date as ISO 8601 text, in UTC, to the second. moment: a datetime, or text that stays as it is."""
     return seconds_in_utc(moment) if isinstance(moment, datetime) else str(moment)
 
 
@@ -32,7 +32,7 @@ def unquoted(etag: str) -> str:
 
 
 def required(action: str, reply: Reply, name: str) -> Any:
-    """A required element; raises CallFailed Malformed when it is absent."""
+    """Return a required element of the reply. Raises CallFailed Malformed if it is absent."""
     value = reply.get(name)
     if value is None:
         raise CallFailed(action, "Malformed", 200, f"{name} is missing")
@@ -40,9 +40,9 @@ def required(action: str, reply: Reply, name: str) -> Any:
 
 
 def acl(action: str, reply: Reply) -> Acl:
-    """GetObjectAcl and GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission.
+    """Parse GetObjectAcl or GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission.
 
-    Blanks around a value are the layout of an XML writer; with them the URI of AllUsers would not be recognised.
+    Blanks around a value are removed: some servers indent their XML, and the URI of AllUsers must be recognised.
     """
     owner = required(action, required(action, reply, "Owner"), "ID")
     return Acl(str(owner).strip(), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
@@ -55,7 +55,7 @@ def _grant(action: str, grant: Reply) -> Grant:
         raise CallFailed(action, "Malformed", 200, "a grantee without ID or URI")
     permission = str(required(action, grant, "Permission")).strip()
     if permission not in PERMISSIONS:
-        # No rule would match it.
+        # No rule would match it, so the object would look safe.
         raise CallFailed(action, "Malformed", 200, f"{permission[:40]!r} is no permission")
     return Grant(name, permission)
 
@@ -93,12 +93,12 @@ _HEAD_MEMBERS = {
 
 
 def as_sent(text: str) -> str:
-    """A header without the blanks around it, which mean nothing (RFC 9110)."""
+    """Return a header without the blanks around it. They have no meaning (RFC 9110)."""
     return text.strip(" \t")
 
 
 def from_latin_1(text: str) -> str:
-    """A header that http.client decoded as Latin-1, decoded as UTF-8 where it is that."""
+    """Decode a header again as UTF-8 if it is valid UTF-8: http.client decodes all headers as Latin-1."""
     if text.isascii():
         return as_sent(text)
     try:
@@ -108,9 +108,9 @@ def from_latin_1(text: str) -> str:
 
 
 def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
-    """HeadObject. `Expires` stays as S3 sent it, for a date that cannot be parsed is a fact too.
+    """Parse HeadObject. `Expires` stays the text that S3 sent, even if it is not a valid date.
 
-    text: restores a header that the SDK has decoded.
+    text: corrects a header's text as the SDK decoded it.
     """
     found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
     members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
@@ -125,7 +125,7 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
 
 
 def check_span(content_range: str | None, span: Span | None) -> None:
-    """Raises CallFailed Malformed where the answer has another span than the request: we would hash wrong bytes."""
+    """Raise CallFailed Malformed if the answer has another span than the request: we would hash the wrong bytes."""
     if span is None:
         if content_range is None:
             return
@@ -137,13 +137,13 @@ def check_span(content_range: str | None, span: Span | None) -> None:
 
 
 def length_and_etag(reply: Reply) -> tuple[int, str]:
-    """GetObject's Content-Length in bytes, and its ETag without quotes; raises CallFailed Malformed."""
+    """Return GetObject's Content-Length in bytes, and its ETag without quotes. Raises CallFailed Malformed."""
     action = "GetObject"
     return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))
 
 
 def page(query: ListQuery, reply: Reply) -> Page:
-    """ListObjectsV2 or ListObjectVersions, asked with EncodingType=url; raises CallFailed Malformed."""
+    """Parse ListObjectsV2 or ListObjectVersions, requested with EncodingType=url. Raises CallFailed Malformed."""
     return _versions_page(reply) if query.versions else _objects_page(reply)
 
 

@@ -1,4 +1,4 @@
-"""Parse the XML of an answer into our facts and errors, pure; parse_reply.py checks the required elements."""
+"""Parse the XML of an answer into our facts and errors. The functions are pure; parse_reply.py checks the elements."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from auditor.s3.engines.base import ListQuery, Page
 from auditor.s3.engines.parse_headers import malformed
 
 UNREADABLE: Final = "500"
-"""The code of a 200 whose body is no XML, as in the SDKs: the call is retried."""
+"""The error code for an answer with status 200 whose body is not XML. As in the SDKs, the call is then retried."""
 LARGEST_ACL: Final = 2 * 1024 * 1024
-"""Bytes of an ACL or an error document; S3's hundred grants take about 30 KiB. Parsed, they take 50 times that."""
+"""Limit in bytes of an ACL or an error document: parsing takes 50 times the memory. S3's hundred grants take 30 KiB."""
 _LARGEST_CACHED: Final = 8 * 1024
 
 
 def page(query: ListQuery, body: bytes) -> Page:
-    """ListObjectsV2 or ListObjectVersions, asked with EncodingType=url; raises CallFailed."""
+    """Parse ListObjectsV2 or ListObjectVersions, requested with EncodingType=url. Raises CallFailed."""
     action = "ListObjectVersions" if query.versions else "ListObjectsV2"
     root = _root(action, body)
     reply: dict[str, Any] = {"Contents": [], "Versions": [], "DeleteMarkers": []}
@@ -68,7 +68,7 @@ def _entry(element: Element) -> dict[str, Any]:
 
 
 def acl(action: str, body: bytes) -> Acl:
-    """GetObjectAcl; raises CallFailed. Most objects of a bucket have equal ACLs, which are parsed once."""
+    """Parse GetObjectAcl. Raises CallFailed. Results are cached, because most objects of a bucket have equal ACLs."""
     return _cached_acl(action, body) if len(body) <= _LARGEST_CACHED else _acl(action, body)
 
 
@@ -94,7 +94,7 @@ _cached_acl = lru_cache(maxsize=512)(_acl)
 
 
 def _grant(element: Element) -> dict[str, Any]:
-    """Raises ValueError for another element than a Grant: it would be read as a grant without a grantee."""
+    """Parse a Grant. Raises ValueError for another element, which would look like a grant without a grantee."""
     if _name(element) != "Grant":
         raise ValueError(f"{_name(element)[:20]} stands where a Grant should")
     _check_once(element)
@@ -109,7 +109,7 @@ def _texts(element: Element) -> dict[str, str]:
 
 
 def _check_once(element: Element) -> None:
-    """Raises ValueError for a repeated element, which would hide the first; ChecksumAlgorithm may repeat."""
+    """Raise ValueError for a repeated element: its value would replace the first one. ChecksumAlgorithm may repeat."""
     seen: set[str] = set()
     for child in element:
         name = _name(child)
@@ -123,7 +123,7 @@ def _repeated(name: str) -> ValueError:
 
 
 def error_of(body: bytes) -> tuple[str, str]:
-    """Code and message of an error document; both empty for any other body."""
+    """Return code and message of an error document; both are empty for any other body."""
     if len(body) > LARGEST_ACL:
         return "", ""
     try:
@@ -134,7 +134,7 @@ def error_of(body: bytes) -> tuple[str, str]:
 
 
 def _root(action: str, body: bytes) -> Element:
-    """The document's root; raises CallFailed for a body that is no XML, and for an error that came with status 200."""
+    """Return the document's root. Raises CallFailed for a body that is not XML, and for an error with status 200."""
     if not body:
         raise malformed(action, "the answer is empty")
     try:
@@ -148,7 +148,7 @@ def _root(action: str, body: bytes) -> Element:
 
 
 def _name(element: Element) -> str:
-    """The tag without its namespace: not every server gives one."""
+    """Return the tag without its namespace, which some servers omit."""
     return element.tag.rpartition("}")[2]
 
 

@@ -1,4 +1,4 @@
-"""A pool of open engines: each is opened once and lent to many users; the least recently used is closed first."""
+"""A pool of open engines. Each is opened once and lent to many users; the least recently used is closed first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPEN: Final = 8
 
 @dataclass(slots=True)
 class _Slot:
-    """One engine, None until it is open. users: how many have borrowed it."""
+    """The place of one engine. engine: None until it is open. users: number of its present borrowers."""
 
     context: AbstractAsyncContextManager[Engine] | None = None
     engine: Engine | None = None
@@ -25,9 +25,9 @@ class _Slot:
 
 
 class EnginePool(Generic[K]):
-    """At most `size` engines stay open while nobody uses them; entered and left like a context manager.
+    """A pool of engines, used as a context manager. It closes unused engines if there are more than `size` engines.
 
-    K: the key of an engine, such as the bucket's name.
+    K: the type of the pool's keys, such as a bucket's name.
     """
 
     def __init__(self, open_engine: OpenEngine[K], size: int = OPEN) -> None:
@@ -46,12 +46,12 @@ class EnginePool(Generic[K]):
 
     @property
     def opened(self) -> list[K]:
-        """Keys of the open engines, the least recently used first."""
+        """Return the keys of the open engines, the least recently used first."""
         return [key for key, slot in self._slots.items() if slot.engine is not None]
 
     @asynccontextmanager
     async def lend(self, key: K) -> AsyncIterator[Engine]:
-        """The key's engine, opened where it is not open yet. A failure to open it is raised, and forgotten."""
+        """Lend the engine of a key; open it if it is not open. A failure to open it is raised, and not remembered."""
         slot = self._slots.pop(key, None) or _Slot()
         self._slots[key] = slot
         slot.users += 1

@@ -1,4 +1,4 @@
-"""The arguments of each request: the query of a listing on the wire, and botocore's arguments."""
+"""Build the arguments of each request: the URL query of a listing, and botocore's arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.s3.engines.base import ListQuery, Position, Span
 
 
 def listing_query(query: ListQuery, position: Position | None) -> list[tuple[str, str]]:
-    """Names and values of ListObjectsV2's or ListObjectVersions' query, not encoded (S3 API reference)."""
+    """Return the URL query of ListObjectsV2 or ListObjectVersions: names and values, not encoded (S3 API reference)."""
     pairs = [("encoding-type", "url"), ("max-keys", str(query.page_size)), ("prefix", query.prefix)]
     if query.versions:
         return [*pairs, ("versions", ""), *_markers(query, position)]
@@ -39,12 +39,12 @@ _ARGUMENTS: Final[Mapping[str, str]] = {
     "key-marker": "KeyMarker",
     "version-id-marker": "VersionIdMarker",
 }
-"""botocore's name of each text in a listing's query."""
+"""By text parameter of a listing's URL query: botocore's name of the argument."""
 _FETCH_OWNER: Final = {"FetchOwner": True}
 
 
 class Requests:
-    """Builds botocore arguments for one bucket (ExpectedBucketOwner and RequestPayer included)."""
+    """A builder of botocore arguments for one bucket, with ExpectedBucketOwner and RequestPayer."""
 
     def __init__(self, connection: Connection) -> None:
         self._common: dict[str, Any] = {"Bucket": connection.bucket}
@@ -54,7 +54,7 @@ class Requests:
             self._common["RequestPayer"] = "requester"
 
     def listing(self, query: ListQuery, position: Position | None) -> tuple[str, dict[str, Any]]:
-        """The botocore method's name and its arguments."""
+        """Return the name of the botocore method, and its arguments."""
         arguments = self._common | {"MaxKeys": query.page_size, "OptionalObjectAttributes": ["RestoreStatus"]}
         arguments |= {_ARGUMENTS[name]: text for name, text in listing_query(query, position) if name in _ARGUMENTS}
         return ("list_object_versions", arguments) if query.versions else ("list_objects_v2", arguments | _FETCH_OWNER)
