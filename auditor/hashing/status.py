@@ -53,7 +53,7 @@ class HashStatus:
 
 
 class Hasher(Protocol):
-    """Hashes the pending objects of a run."""
+    """A hasher of the pending objects of a run."""
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
         """Hash the objects. Return the status of each, in order.

@@ -39,7 +39,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """S3's checksum of a whole object. digest: lower-case hex. etag: of the bytes that S3 read, without quotes."""
+    """A checksum of a whole object, computed by S3. digest: lower-case hex. etag: of the bytes that S3 read, without
+    quotes.
+    """
 
     algorithm: str
     digest: str

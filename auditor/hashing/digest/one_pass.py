@@ -40,7 +40,7 @@ BUFFERS: Final = 4
 
 
 class _Stopping(Exception):  # noqa: N818 - it only leads out of the reading
-    """Ends the reading after `options.stop` has returned true."""
+    """The exception that ends the reading after `options.stop` has returned true."""
 
 
 class ObjectDigester:
@@ -110,7 +110,7 @@ class ObjectDigester:
         return None
 
     def _prepare(self, progress: HashProgress | None) -> None:
-        """Choose the digester. S3's first answer has told the checksums that S3 stores."""
+        """Choose the digester. It is called after S3's first answer, which names the checksums that S3 stores."""
         stored = self._source.stored
         names = list(self._algorithms)
         if CRC64NVME in stored and CRC64NVME not in names and has_crc64nvme():

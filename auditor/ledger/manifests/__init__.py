@@ -15,7 +15,9 @@ AUTO: Final = "auto"
 
 
 def form_of(source: ManifestFile) -> Form:
-    """By the file's name (BagIt's, .csv), else by its first line with content; raises ManifestError."""
+    """Return the form of a file, by its name (BagIt's, .csv) or else by its first line with content. Raise
+    ManifestError.
+    """
     if is_bagit(source.shown):
         return BAGIT
     if source.shown.lower().endswith(".csv"):

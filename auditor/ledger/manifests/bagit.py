@@ -1,4 +1,6 @@
-"""Payload manifests of BagIt (RFC 8493): a digest, spaces, and a path below data/ whose %, CR and LF are escaped."""
+"""Payload manifests of BagIt (RFC 8493). A line has a digest, spaces, and a path below data/ with %, CR and LF
+escaped.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,20 @@ _CHARACTERS: Final = {"0A": "\n", "0D": "\r", "25": "%"}
 
 
 def is_bagit(path: str) -> bool:
-    """The file name is one of the RFC."""
+    """True if the file name is that of a manifest in the RFC."""
     return _FILE.fullmatch(Path(path).name) is not None
 
 
 def is_tag_manifest(path: str) -> bool:
-    """A tag manifest names the bag's own files, which are no objects."""
+    """True if the file is a tag manifest, which names the bag's own files. These are not objects."""
     match = _FILE.fullmatch(Path(path).name)
     return match is not None and match[1] is not None
 
 
 def nameable(name: str) -> bool:
-    """RFC 8493 cannot write a NUL, and readers refuse a whole bag for one path with `..`."""
+    """True if a line can hold the name. RFC 8493 cannot write a NUL, and readers refuse a whole bag for one path with
+    `..`.
+    """
     return bool(name) and "\0" not in name and ".." not in name.split("/")
 
 

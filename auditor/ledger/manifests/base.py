@@ -1,4 +1,4 @@
-"""A checksum manifest names files and their digests; it is read line by line and written key by key."""
+"""A checksum manifest: a list of file names and their digests. It is read line by line and written key by key."""
 
 from __future__ import annotations
 
@@ -11,46 +11,48 @@ from auditor.ledger.manifests.source import ManifestFile
 from auditor.model.digest import ALGORITHMS, SIZES, of_hex
 
 HEX_DIGITS: Final = {name: 2 * SIZES[name] for name in ALGORITHMS}
-"""Digits of a digest of each algorithm."""
+"""Number of hex digits of each algorithm's digest."""
 OF_TOOLS: Final = ("sha256", "sha1", "md5")
-"""The algorithms of sha256sum, sha1sum, md5sum and BagIt's tools; the digest's length tells which."""
+"""The algorithms of sha256sum, sha1sum, md5sum and BagIt's tools. The digest's length tells the algorithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One digest of a manifest. line: its number, from 1. name: unescaped.
-
-    version: the version of the name, "" when the manifest has none. size: bytes.
-    """
+    """One digest of a manifest."""
 
     line: int
+    """Number of the line, from 1."""
     name: str
+    """Unescaped."""
     algorithm: str
     digest: str
     size: int | None = None
+    """Bytes; None if the manifest has none."""
     version: str = ""
+    """Version of the object; "" if the manifest has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One way to write a manifest.
-
-    algorithms: the ones it can hold. single: one algorithm and one line a key. head: the bytes before all lines.
-    nameable: a line can hold this name. rows: the lines of one key under a name, for the algorithms given; none without
-    such a digest. read: all records of a file; raises ManifestError at the first wrong line.
-    """
+    """One way to write a manifest."""
 
     name: str
     algorithms: tuple[str, ...]
+    """Algorithms whose digests it can hold."""
     single: bool
+    """True if a manifest has one algorithm, and one line for each key."""
     head: bytes
+    """The bytes before all lines."""
     nameable: Callable[[str], bool]
+    """True if a line can hold this name."""
     rows: Callable[[str, KeyRecord, tuple[str, ...]], Iterable[bytes]]
+    """Returns the lines of one key under a name, by the given algorithms; none if there is no such digest."""
     read: Callable[[ManifestFile], Iterator[Record]]
+    """Yields all records of a file; raises ManifestError at the first wrong line."""
 
 
 def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
-    """The algorithm of OF_TOOLS with digests of this length; raises ManifestError."""
+    """Return the algorithm in OF_TOOLS whose digests have this length. Raise ManifestError."""
     for name in OF_TOOLS:
         if len(digest) == HEX_DIGITS[name]:
             return name
@@ -61,7 +63,7 @@ def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
 
 
 def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str:
-    """The digest in lower case; raises ManifestError when the algorithm has no such digest."""
+    """Return the digest in lower case. Raise ManifestError if it is not a digest of the algorithm."""
     found = of_hex(digest, algorithm)
     if found is None:
         raise source.error(
@@ -71,7 +73,7 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
 
 
 def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
-    """The digest of the last recorded version; an older version's digest is not the key's."""
+    """Return the digest of the last recorded version. A digest of an older version is not the key's digest."""
     if not subject.versions:
         return None
     known = subject.versions[-1].digests.get(algorithm)

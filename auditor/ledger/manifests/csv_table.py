@@ -1,4 +1,6 @@
-"""Manifests in CSV: our own, with all evidence of every version, and plain tables with a key and a digest a row."""
+"""Manifests in CSV: our own, with all evidence of every version, and plain tables with a key and a digest in each
+row.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,24 @@ COLUMNS: Final = (
 )
 """The header of our own tables."""
 HEADINGS: Final = ("key", "digest", "algorithm", "size")
-"""The headings of other tables, in any order; the last two may be absent."""
+"""The headings of other tables, in any order. `algorithm` and `size` may be absent."""
 
 _FORMULA: Final = re.compile(r"['=+\-@\t\r\n]")
 _WHOLE: Final = re.compile(r"[0-9]{1,16}")
 
 
 def neutral(cell: str) -> str:
-    """Put an apostrophe before a cell that a spreadsheet would run, and before one that begins with an apostrophe."""
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula, or that begins with an apostrophe."""
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def original(cell: str) -> str:
-    """The cell before neutral()."""
+    """Return the argument of neutral()."""
     return cell.removeprefix("'")
 
 
 def nameable(name: str) -> bool:
+    """True for every name."""
     return True
 
 
@@ -71,7 +74,7 @@ def _cells(name: str, version: Version, algorithm: str) -> tuple[str, ...]:
 
 def _row(cells: Iterable[str]) -> bytes:
     text = io.StringIO()
-    # With this line end the writer quotes a cell for either of its characters, as RFC 4180 wants.
+    # With this line end the writer quotes a cell that has a CR or an LF, as RFC 4180 wants.
     csv.writer(text, lineterminator="\r\n").writerow(map(neutral, cells))
     return text.getvalue().encode()
 
@@ -94,7 +97,7 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 def _table(source: ManifestFile) -> Iterator[tuple[int, list[str]]]:
-    """Each row with the number of its first line."""
+    """Yield each row with the number of its first line."""
     began = 0
 
     def texts() -> Iterator[str]:
@@ -118,7 +121,7 @@ def _accepted(head: Sequence[str]) -> bool:
 
 
 def is_header(text: str) -> bool:
-    """The line is a header that read() accepts."""
+    """True if the line is a header that read() accepts."""
     return _accepted(text.split(","))
 
 

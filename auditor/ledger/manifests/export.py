@@ -13,15 +13,18 @@ from auditor.model.target import Target
 
 @dataclass(slots=True)
 class Exported:
-    """keys: keys in the manifest. Left out: deleted (by a notification), without (such a digest), unnameable (in this
-    form). complete: the export reached the ledger's end.
-    """
+    """The counts of an export."""
 
     keys: int = 0
+    """Number of keys in the manifest."""
     deleted: int = 0
+    """Number of keys left out because a notification reported their deletion."""
     without: int = 0
+    """Number of keys left out because they have no digest by the wanted algorithms."""
     unnameable: int = 0
+    """Number of keys left out because a line of this form cannot hold their name."""
     complete: bool = False
+    """True if the export reached the end of the ledger."""
 
 
 async def export(
@@ -34,9 +37,10 @@ async def export(
     relative: bool = False,
     go_on: Callable[[int], bool] = lambda keys: True,
 ) -> Exported:
-    """Write the manifest, keys in the order of S3's listing. relative: names without the prefix. Raises LedgerError.
+    """Write the manifest, with the keys in the order of S3's listing. Raise LedgerError.
 
-    go_on: called before each key with the number of keys written; False stops.
+    relative: write names without the prefix. go_on: called before each key with the number of keys written; False
+    stops.
     """
     counts = Exported()
     if form.head:

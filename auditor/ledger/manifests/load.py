@@ -1,4 +1,4 @@
-"""Manifests become what the ledger expects: first every file is read to its end, and only then anything is written."""
+"""Import manifests as expected digests. Every file is read to its end before anything is written to the ledger."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ MAX_KEY: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The content of one file. form: "" for a tag manifest, which is left out. digests: digests to import.
+    """The result of reading one file.
 
-    other: digests of other algorithms.
+    form: "" for a tag manifest, which is left out. digests: number of digests to import. other: number of digests by
+    other algorithms.
     """
 
     file: str
@@ -32,9 +33,10 @@ class Read:
 def read_all(
     sources: Sequence[ManifestFile], spool: Spool, prefix: str, form: str = AUTO, algorithms: Sequence[str] = ()
 ) -> list[Read]:
-    """Put every digest of every file into the spool; a key is the prefix and the name, joined to the letter.
+    """Put every digest of every file into the spool. An object key is the prefix followed by the name, without a
+    separator.
 
-    algorithms: take only these; empty: all. Raises ManifestError, which names file and line, or UsageError.
+    algorithms: take only digests by these; empty: all. Raise ManifestError, which names file and line, or UsageError.
     """
     return [_read(source, file, spool, prefix, form, algorithms) for file, source in enumerate(sources)]
 
@@ -59,7 +61,11 @@ def _read(source: ManifestFile, file: int, spool: Spool, prefix: str, form: str,
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """new: expected digests that are new or changed. known: the others. complete: all were written."""
+    """The result of an import.
+
+    new: number of expected digests added or changed. known: number of those that the ledger had already. complete: True
+    if all were written.
+    """
 
     new: int
     known: int
@@ -69,7 +75,7 @@ class Imported:
 async def import_all(
     spool: Spool, ledger: KeyHistory, target: Target, imported_at: str, go_on: Callable[[int], bool]
 ) -> Imported:
-    """Write the spool into the ledger; a repetition is harmless. Raises LedgerError.
+    """Write the spool's digests into the ledger. A repetition is harmless. Raise LedgerError.
 
     go_on: called before each batch with the number of digests written; False stops.
     """

@@ -1,4 +1,4 @@
-"""A manifest file of a user: its lines, one at a time, of bounded length and in UTF-8."""
+"""A user's manifest file: its lines, one at a time, of bounded length and in UTF-8."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import BinaryIO, Final
 from auditor.errors import ManifestError, OutputError, UsageError
 
 LONGEST: Final = 16 * 1024
-"""Bytes of a line. A key has 1,024 at most, escaped three times as many."""
+"""Bytes of a line, at most. A key has at most 1,024, and three times as many if it is escaped."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 class ManifestFile:
     """One file or pipe. The first reading copies a pipe into a temporary file, which close() removes.
 
-    shown: the path as the user wrote it. origin: the file's name, for the ledger.
+    shown: the path as the user wrote it. origin: the file's name, as the ledger records it.
     """
 
     def __init__(self, path: str) -> None:
@@ -29,7 +29,8 @@ class ManifestFile:
         self._piped: BinaryIO | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Each line with its number, from 1, and its line end; raises ManifestError, or UsageError without a file.
+        """Yield each line with its number, from 1, and its line end. Raise ManifestError, or UsageError if there is no
+        file.
 
         Only a line feed ends a line: a name may hold any other character.
         """
@@ -66,7 +67,7 @@ class ManifestFile:
 
 
 def _copy(pipe: BinaryIO) -> BinaryIO:
-    """Copy a pipe into a temporary file, up to a line that is too long: every reader stops there."""
+    """Copy a pipe into a temporary file, at most up to a line that is too long: every reader stops there."""
     spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - ManifestFile closes it
     while line := pipe.readline(LONGEST + 1):
         try:

@@ -1,4 +1,6 @@
-"""Digests of manifests on disk until every file is read: files of any length, in little memory."""
+"""A temporary store of the digests of manifests, until every file is read. It is on disk, so the files may have any
+length.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,14 @@ CREATE TABLE digest (
 
 
 class Spool:
-    """Digests by the manifest's name, key and algorithm. Texts are stored as bytes: SQLite's text ends at a NUL."""
+    """A temporary database of digests by manifest name, key and algorithm.
+
+    Texts are stored as bytes, because SQLite's text ends at a NUL.
+    """
 
     def __init__(self, sources: Sequence[ManifestFile]) -> None:
         self._sources = sources
-        # A database without a name is SQLite's temporary file: it spills to disk, and vanishes when it is closed.
+        # A database without a name is a temporary file of SQLite, which deletes it when it is closed.
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -35,9 +40,9 @@ class Spool:
         self._db.execute("BEGIN")
 
     def add(self, file: int, key: str, record: Record) -> None:
-        """Add a digest, unless it is there already. Of a key with several versions the last one stays.
+        """Add a digest, if it is not there already. If a key has several versions, the last one stays.
 
-        file: the index of the source. Raises ManifestError, which names both lines, when another digest is there.
+        file: index of the source. Raise ManifestError, which names both lines, if another digest is there.
         """
         source = self._sources[file]
         place = (source.origin.encode(), key.encode())
@@ -64,13 +69,13 @@ class Spool:
             )
 
     def count(self, file: int) -> int:
-        """How many digests a file added that no file before it had."""
+        """Return the number of digests that this file added. Those that a file before it had are not counted."""
         with _disk():
             (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (file,)).fetchone()
         return int(number)
 
     def batches(self, imported_at: str) -> Iterator[list[Expectation]]:
-        """All digests, in the order of manifests and keys."""
+        """Yield all digests, in the order of manifests and keys."""
         with _disk():
             cursor = self._db.execute(
                 "SELECT origin, key, algorithm, digest, size FROM digest ORDER BY origin, key, algorithm"
@@ -100,6 +105,7 @@ class Spool:
 
 @contextmanager
 def _disk() -> Iterator[None]:
+    """Turn SQLite's error into an OutputError."""
     try:
         yield
     except sqlite3.Error as error:

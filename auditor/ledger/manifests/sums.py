@@ -23,7 +23,7 @@ _WANTED: Final = "this is not a line of sha256sum, sha1sum or md5sum: take it ou
 
 
 def nameable(name: str) -> bool:
-    """For coreutils a NUL ends a line."""
+    """True if a line can hold the name. For coreutils a NUL ends a line."""
     return bool(name) and "\0" not in name
 
 
@@ -35,7 +35,7 @@ def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator
 
 
 def _line(digest: str, name: str) -> bytes:
-    # "-" would be standard input, and a reader takes one "./" away.
+    # Tools read "-" as standard input, and our reader removes one leading "./".
     if name == "-" or name.startswith("./"):
         name = f"./{name}"
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
@@ -64,10 +64,10 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 class _Spacing:
-    """The characters between digest and name: two, or, in BSD's reversed form, one.
+    """The number of characters between digest and name: two, or one in BSD's reversed form.
 
-    The first line of a file decides for all; else a name that begins with a space would be ambiguous. coreutils does
-    the same.
+    The first line of a file decides for all lines; else a name that begins with a space would be ambiguous. coreutils
+    does the same.
     """
 
     def __init__(self, source: ManifestFile) -> None:
@@ -75,7 +75,7 @@ class _Spacing:
         self._reversed: bool | None = None
 
     def name(self, line: int, rest: str) -> str:
-        """rest: the line after the digest and the first character."""
+        """Return the name on a line. rest: the line after the digest and the first character."""
         if self._reversed is None:
             if rest in (" ", "*"):
                 raise self._source.error(line, f"the line names no file: {_WANTED}")
@@ -115,5 +115,5 @@ SUMS: Final = Form(
 
 
 def is_line(text: str) -> bool:
-    """The text looks like a line of such a manifest."""
+    """True if the text looks like a line of such a manifest."""
     return bool(_TAGGED.fullmatch(text) or _LINE.fullmatch(text))

@@ -14,13 +14,13 @@ from auditor.ledger.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
 MEMORY: Final = ":memory:"
-"""In place of a path: a ledger without a file, gone when it is closed."""
+"""Stands for a path: the ledger has no file, and is lost when it is closed."""
 
 T = TypeVar("T")
 
 
 def file_of(name: str) -> str:
-    """The path that a ledger's URI names."""
+    """Return the path that a ledger's URI names."""
     if name == MEMORY:
         return name
     try:
@@ -38,7 +38,7 @@ def text(key: bytes) -> str:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open the file or make it, and upgrade its tables to this version."""
+    """Open the file, or make it. Upgrade its tables to this version."""
     parent = Path(path).parent
     if path != MEMORY and not parent.is_dir():
         raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: make {str(parent)!r} first")
@@ -54,14 +54,17 @@ def connect(path: str) -> sqlite3.Connection:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction: all of it is on the disk at the end, or nothing."""
+    """Run one transaction: at the end all of it is on the disk, or nothing."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Use WAL: readers and the writer do not wait for each other. The switch ignores the busy timeout, so retry it."""
+    """Switch to WAL, in which readers and the writer do not wait for each other.
+
+    The switch ignores the busy timeout, so retry it.
+    """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -86,7 +89,7 @@ _REASONS: Final = {
 
 
 def guarded(path: str, work: Callable[[], T]) -> T:
-    """Do the work; raises LedgerError with a clear sentence for SQLite's errors."""
+    """Do the work. Raise LedgerError with a clear sentence for SQLite's errors."""
     try:
         return work()
     except sqlite3.Error as error:

@@ -15,13 +15,13 @@ from auditor.ledger.sqlite.connection import blob, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
-"""Refs of one query: each takes two variables, and the oldest SQLite allows 999."""
+"""Number of refs of one query. Each takes two variables, and the oldest SQLite allows 999."""
 
 Found = dict[tuple[bytes, str], list[LedgerRow]]
 
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
-    """All rows of the wanted keys and etags."""
+    """Return all rows of the wanted keys and etags."""
     digests: dict[tuple[bytes, str, str, int], dict[str, str]] = defaultdict(dict)
     for start in range(0, len(identities), _PER_QUERY):
         part = identities[start : start + _PER_QUERY]
@@ -35,7 +35,7 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
 
 
 def look_up_query(pairs: int) -> str:
-    """A query for so many pairs of key and etag. Its variables are the pairs and then the bucket."""
+    """Return the query for this number of pairs of key and etag. Its variables are the pairs, then the bucket."""
     values = ",".join(["(?,?)"] * pairs)
     # CROSS JOIN fixes the order: SQLite searches the primary key once for each wanted pair.
     return (
@@ -46,7 +46,7 @@ def look_up_query(pairs: int) -> str:
 
 
 def record(connection: sqlite3.Connection, entries: Iterable[Entry]) -> list[bool | DigestConflict]:
-    """Record all entries in one transaction."""
+    """Record all entries in one transaction. Return the result or the conflict of each, in order."""
     with writing(connection):
         return [_record(connection, entry) for entry in entries]
 
@@ -87,7 +87,7 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
 
 
 def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append new lines to the history; returns the place of its last line."""
+    """Append new lines to the history. Return the place of the history's last line."""
     cut = (bounded(event) for event in events)
     connection.executemany(
         ADD_LINE,

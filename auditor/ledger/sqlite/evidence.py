@@ -1,4 +1,4 @@
-"""The history of keys in the embedded ledger, and the records of keys."""
+"""The history and the records of keys in the embedded ledger."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from auditor.ledger.sqlite.digests import add_lines
 from auditor.s3.sequencer import newer
 
 PAGE: Final = 200
-"""Keys of one read."""
+"""Number of keys of one read."""
 _AFTER_ALL: Final = b"\xff"
-"""UTF-8 never has this byte: a prefix with it sorts after every key that begins with the prefix."""
+"""UTF-8 never has this byte, so a prefix followed by it sorts after every key that begins with the prefix."""
 
 
 def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -> None:
@@ -76,7 +76,7 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
 
 
 def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
-    """Keep the notification with its version, unless a newer one is there."""
+    """Keep the notification with its version, if no newer one is there."""
     if notice.deleted or notice.etag is None:
         return
     identity = (bucket, blob(notice.key), notice.etag, notice.version_id or NULL)
@@ -120,7 +120,7 @@ def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord 
 
 
 def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
-    """The next keys below a prefix, in order."""
+    """Return the records of the next keys below a prefix, in order."""
     first = blob(prefix) if after is None else blob(after) + b"\0"
     end = blob(prefix) + _AFTER_ALL
     branch = (
@@ -137,7 +137,7 @@ def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | 
 
 
 def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, KeyRows]:
-    """The rows of the keys from `first` to `last`."""
+    """Return the rows of the keys from `first` to `last`."""
     found: dict[bytes, KeyRows] = defaultdict(KeyRows)
     wanted = (bucket, first, last)
     known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)

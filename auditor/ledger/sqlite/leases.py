@@ -1,4 +1,4 @@
-"""Leases in the embedded ledger: each claim is one transaction, so one claimant of many wins."""
+"""Leases in the embedded ledger. Each claim is one transaction, so if several claim a work at once, one wins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def claim(
 ) -> Lease | Held:
     name = work_name(work)
     with writing(connection):
-        now = clock()  # after the wait for the other writers
+        now = clock()  # only now: the transaction has waited for the other writers
         row = connection.execute(
             "SELECT owner, until, fence, hops, checkpoint FROM leases WHERE work = ?", (name,)
         ).fetchone()
@@ -54,7 +54,7 @@ def renew(connection: sqlite3.Connection, lease: Lease, until: float, checkpoint
 
 
 def release(connection: sqlite3.Connection, lease: Lease, *, done: bool) -> None:
-    """Keep the row for its fence, which refuses every later write of the old holder."""
+    """Clear the owner. The row stays for its fence, which refuses every later write of the old holder."""
     forget = ", checkpoint = NULL, hops = 0" if done else ""
     with writing(connection):
         connection.execute(

@@ -1,4 +1,4 @@
-"""The embedded ledger: one SQLite file, which any number of processes share; each uses it in one thread."""
+"""The embedded ledger: one SQLite file. Any number of processes share it, and each of them uses it in one thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Clock = Callable[[], float]
 
 
 class SqliteLedger:
-    """A ledger in one file. Every write is one transaction and is on the disk before its method returns."""
+    """A ledger in one file. Every write is one transaction, and is on the disk before its method returns."""
 
     def __init__(
         self, path: str, connection: sqlite3.Connection, executor: ThreadPoolExecutor, clock: Clock = time.time
@@ -99,7 +99,8 @@ async def open_sqlite(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """The ledger in the file `name`, made when it does not exist; its directory must exist. No AWS setting applies.
+    """Open the ledger in the file `name`. The file is made if it does not exist; its directory must exist. No AWS
+    setting applies.
 
     clock: seconds since the epoch, for leases.
     """

@@ -118,12 +118,12 @@ _Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, s
 
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
-    """Make the tables in an empty file, or upgrade those of version 1; one process of several does it."""
+    """Make the tables in an empty file, or upgrade those of version 1. If several processes try, one does it."""
     if _version(connection) == SCHEMA_VERSION:
         return
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        version = _version(connection)  # again: no other process can make the tables now
+        version = _version(connection)  # read again: from now on no other process can make the tables
         if version > SCHEMA_VERSION:
             raise LedgerError(
                 f"--ledger sqlite:{path} was made by a newer auditor (schema {version}): upgrade this one"
@@ -141,7 +141,7 @@ def set_up(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _add_history_of_1(connection: sqlite3.Connection) -> None:
-    """Write the history and the order of version 1's digests; version 1 read each object whole, at least once."""
+    """Write the history and the order of the digests of version 1, which read each object whole at least once."""
     connection.execute("UPDATE digests SET bytes_read = size")
     connection.executemany(ADD_LINE, _lines(connection))
     connection.execute(
