@@ -1,4 +1,4 @@
-"""`python -m auditor`."""
+"""Run the command line by `python -m auditor`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The exceptions, as one tree. A failure of one object is no exception, but a value (model.object.Unread).
+"""All exceptions, as one tree. A failure of one object is not an exception but a value (model.object.Unread).
 
 AuditorError              base of all; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
@@ -39,7 +39,7 @@ class ConfigError(UsageError):
     """auditor.toml has an unknown key or an invalid value."""
 
 
-class RunComplete(UsageError):  # noqa: N818 - it is no fault
+class RunComplete(UsageError):  # noqa: N818 - nothing is wrong with the run
     """The run to resume is complete already."""
 
 
@@ -94,13 +94,13 @@ class MessageError(AuditorError):
 class CallFailed(Exception):  # noqa: N818 - it becomes a value, not an error of the program
     """One request to AWS failed.
 
-    action: the API operation, such as `GetObjectAcl`. code: S3's error code; the HTTP status as text where the answer
-    has no body (HEAD); `Timeout`, `ConnectionError` or `Malformed` where there is no usable answer. status: the HTTP
-    status, 0 without an answer. headers: the answer's headers, with lower-case names.
+    action: the API operation, such as `GetObjectAcl`. code: S3's error code; the HTTP status as text if the answer has
+    no body (HEAD); `Timeout`, `ConnectionError` or `Malformed` if there is no usable answer. status: the HTTP status, 0
+    if there is no answer. headers: the answer's headers, with lower-case names.
     """
 
     read: int = 0
-    """Bytes of a body that were in the reader's buffer when the body broke off."""
+    """Number of bytes in the reader's buffer when the body broke off."""
 
     def __init__(
         self, action: str, code: str, status: int = 0, message: str = "", headers: dict[str, str] | None = None

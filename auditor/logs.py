@@ -1,6 +1,6 @@
-"""Labels of log lines (run, bucket, request, hop), and the cleaning of text for logs.
+"""Label log lines with the run, bucket, request or hop that they belong to, and clean text for logs.
 
-The labels are in a context variable: each line names its own run and message, however many run at once.
+The labels are in a context variable. Therefore each line has the labels of its own task, even if many run at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from auditor.text import harmless
 
 LONGEST: Final = 2000
-"""Characters of a message. Some messages quote keys, which may have 1,024 bytes."""
+"""Most characters of a message. Some messages quote object keys, which may have 1,024 bytes."""
 
 LONGEST_LABEL: Final = 256
 _TOKEN: Final = re.compile(r"(x-amz-security-token['\"]?\s*[:=,]\s*(?:b?['\"])?)[^\s'\"\\&]+", re.IGNORECASE)
@@ -23,18 +23,18 @@ _labels: ContextVar[Mapping[str, str | int]] = ContextVar("auditor_log_labels")
 
 
 def clean(text: str) -> str:
-    """The text as one printable line, without session tokens."""
+    """Return the text as one printable line, without session tokens."""
     return _TOKEN.sub(r"\1***", harmless(text))
 
 
 def labels() -> Mapping[str, str | int]:
-    """The labels of the present task."""
+    """Return the labels of the present task."""
     return _labels.get({})
 
 
 @contextmanager
 def bound(**values: str | int | None) -> Iterator[None]:
-    """Label the log lines of this block, and of the tasks that it starts. None and empty texts are left out."""
+    """Label the log lines of this `with` block, and of the tasks that it starts. None and empty texts are left out."""
     new = {name: _bounded(value) for name, value in values.items() if value is not None and value != ""}
     token = _labels.set({**labels(), **new})
     try:
@@ -48,5 +48,5 @@ def _bounded(value: str | int) -> str | int:
 
 
 def quiet_sdk() -> None:
-    """Silence botocore's warnings: it warns of every header that it cannot parse, such as an object's own Expires."""
+    """Silence botocore's warnings. It warns of every header that it cannot parse, and users may write any Expires."""
     logging.getLogger("botocore").setLevel(logging.ERROR)

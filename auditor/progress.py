@@ -1,4 +1,4 @@
-"""A snapshot of long work: the objects done, the rate and the time to go."""
+"""Report the progress of long work each second: the objects done, the rate and the estimated time to go."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ TICK_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state of long work at one moment."""
+    """The progress of long work, such as an audit, at one moment."""
 
     what: str
-    """The name of the work, safe to print."""
+    """The name of the work, such as the URI of its target; safe to print."""
     objects: int
-    """Objects done."""
+    """Number of objects done."""
     seconds: float
-    """Since the start."""
+    """Seconds since the start."""
     detail: str = ""
-    """More counts."""
+    """More counts, in words."""
     expected: int | None = None
-    """Objects of the last run; None where it is unknown."""
+    """Number of objects in the last run; None if it is unknown."""
     done: bool = False
-    """The work has ended."""
+    """True if the work has ended."""
 
     @property
     def rate(self) -> float:
-        """Objects a second since the start."""
+        """Objects per second since the start."""
         return self.objects / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def eta(self) -> float | None:
-        """Seconds to go, by the last run's number of objects; None where that is unknown or passed."""
+        """Estimated seconds to go, by the last run's number of objects; None if it is unknown or already passed."""
         if not self.expected or not self.rate or self.objects >= self.expected:
             return None
         return (self.expected - self.objects) / self.rate
 
     @property
     def words(self) -> str:
-        """One line of counts, without any key."""
+        """The counts in one line, without any object key."""
         parts = [counted(self.objects, "object"), f"{self.rate:,.0f}/s"]
         if self.eta is not None:
             parts.append(f"about {clock(self.eta)} to go")
@@ -52,7 +52,7 @@ class Snapshot:
 
 
 def clock(seconds: float) -> str:
-    """Hours, minutes and seconds as 1:02:03."""
+    """Return a duration in hours, minutes and seconds, as 1:02:03."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -62,7 +62,10 @@ def clock(seconds: float) -> str:
 async def reporting(
     count: Callable[[], Snapshot], take: Callable[[Snapshot], object], *, ends: bool = True
 ) -> AsyncIterator[None]:
-    """Hand a snapshot of the work inside to `take` each second, and a last one when the work `ends` well."""
+    """Call `take` with a snapshot of the work in the `with` block each second.
+
+    ends: True: call it once more, with done=True, if the block ends without an error. count: makes a snapshot.
+    """
     ticker = asyncio.create_task(_tick(count, take))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Conformance suites for engines, ledgers and checksum manifests of other authors, and an S3 in memory.
+"""Conformance suites for engines, ledgers and forms of checksum manifests by other authors, and an S3 in memory.
 
 In a checkout the suites lie with the tests; in the wheel, `tests/conformance` itself is `auditor.testing`.
 """

@@ -1,4 +1,4 @@
-"""Make untrusted text, keys above all, safe to print: no hidden characters, no change of text direction."""
+"""Make untrusted text, such as object keys, safe to print: no hidden characters, no change of text direction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def visible(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """As visible(), but keep backslashes: for sentences of ours that may quote text which is visible() already."""
+    """Escape as visible() does, but keep backslashes. It is for sentences that may quote results of visible()."""
     if text.isprintable():
         return text
     return "".join(character if character == "\\" else _shown(character) for character in text)
@@ -37,14 +37,14 @@ def _shown(character: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns of `text` on a terminal: two for a wide character, none for a combining one."""
+    """Return the columns of `text` on a terminal: two for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     return sum(_columns(character) for character in text)
 
 
 def shorten(text: str, columns: int) -> str:
-    """`text` if it fits into so many columns, else its beginning and `…`."""
+    """Return `text` if it fits into so many columns, else its beginning and `…`."""
     if width(text) <= columns:
         return text
     end, room = 0, columns - 1
@@ -60,5 +60,5 @@ def _columns(character: str) -> int:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 object`, `1,234 objects`. noun: its plural must end in s."""
+    """Return `1 object` or `1,234 objects`. noun: a noun whose plural is made by an s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

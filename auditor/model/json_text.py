@@ -1,4 +1,4 @@
-"""Strict JSON: read texts, and turn dataclasses into JSON values and back by the types that they declare."""
+"""Read JSON strictly, and turn dataclasses into JSON values and back by the types of their fields."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, ge
 
 T = TypeVar("T")
 Reader = Callable[[Any], T]
-"""Checks and converts a JSON value; raises JsonError."""
+"""Checks and converts a JSON value. Raises JsonError."""
 
 LONGEST: Final = 1024
-"""Bytes of a text: S3's limit for keys, and no other text of a message is longer."""
+"""Most bytes of a text. It is S3's limit for object keys; the other texts in messages are shorter."""
 
 _WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -29,7 +29,7 @@ class JsonError(ValueError):
         self.path = path
 
     def below(self, member: str) -> JsonError:
-        """The same error, as the object that has `member` reports it."""
+        """Return the same error with `member` before its path, for the object that holds `member`."""
         return JsonError(self.problem, f"{member}.{self.path}".rstrip(".").replace(".[", "["))
 
 
@@ -69,7 +69,7 @@ def as_object(value: Any) -> dict[str, Any]:
 
 
 def text(value: Any) -> str:
-    """1 to 1,024 bytes of UTF-8."""
+    """Return the value if it is a text of 1 to 1,024 bytes in UTF-8, else raise JsonError."""
     if not isinstance(value, str) or not value:
         raise JsonError("is not a string with text")
     try:
@@ -82,7 +82,7 @@ def text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """The same, of printable ASCII only: it goes into a request's header, or into the log."""
+    """Return the value if it is also printable ASCII. Such a text goes into a request's header or into the log."""
     found = text(value)
     if not (found.isascii() and found.isprintable()):
         raise JsonError("has characters that are not printable ASCII")
@@ -90,7 +90,10 @@ def plain_text(value: Any) -> str:
 
 
 def size(value: Any, largest: int = 2**53) -> int:
-    """A whole number from 0; not every reader of JSON keeps larger ones exact."""
+    """Return the value if it is a whole number from 0 to `largest`.
+
+    Above 2**53, some readers of JSON do not keep a number exact.
+    """
     if type(value) is not int:
         raise JsonError("is not a whole number")
     if not 0 <= value <= largest:
@@ -104,7 +107,10 @@ Size = Annotated[int, size]
 
 
 def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
-    """Read the member at a path like `s3.object.key`. default: for a missing one, which else reads as null."""
+    """Read the member at a path such as `s3.object.key`.
+
+    default: the result if the member is missing; without a default, a missing member is read as null.
+    """
     name, _, rest = path.partition(".")
     holder = as_object(value)
     if rest:
@@ -113,7 +119,7 @@ def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
 
 
 def items(value: Any, read: Reader[T]) -> tuple[T, ...]:
-    """The entries of a list."""
+    """Read every entry of a list."""
     if not isinstance(value, list):
         raise JsonError("is not a list")
     return tuple(_at(f"[{index}]", read, item) for index, item in enumerate(value))
@@ -127,7 +133,7 @@ def _at(place: str, read: Reader[T], value: Any) -> T:
 
 
 def plain(value: Any) -> Any:
-    """Dicts, lists, text, numbers, booleans and None; a dataclass becomes a dict in the order of its fields."""
+    """Return the value as dicts, lists, texts, numbers, booleans and None. A dataclass becomes a dict of its fields."""
     if is_dataclass(value):
         return {_name(field): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -138,12 +144,12 @@ def plain(value: Any) -> Any:
 
 
 def typed(kind: Callable[..., T], value: object) -> T:
-    """The dataclass that plain() made `value` of. Ignores members that `kind` does not declare.
+    """Make the dataclass `kind` of a JSON value: the reverse of plain(). Ignores members that `kind` does not declare.
 
-    kind: with fields of text, numbers, booleans, enums, dataclasses, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`,
-    Any and `Annotated[X, reader]`. A field's metadata may have `name`, its name in JSON, and `needed`: True for a field
-    with a default that JSON must have all the same, False for a field that is None where JSON lacks it. Raises
-    JsonError for a wrong value, and for a missing member without a default.
+    A field's type is text, a number, a boolean, an enum, a dataclass, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`,
+    Any or `Annotated[X, reader]`. A field's metadata may have `name`, its name in JSON, and `needed`. needed=True: JSON
+    must have the member although the field has a default. needed=False: a missing member is read as None. Raises
+    JsonError for a wrong value, and for a missing member that has no default.
     """
     found: T = _reader(kind)(value)
     return found

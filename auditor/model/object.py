@@ -1,6 +1,7 @@
 """An object version: its listing entry, its ACL and HEAD, and the facts that could not be read.
 
-A fact is `T | Unread | Skipped`: a value, or the reason why there is none. No empty value ever stands for "unknown".
+A fact is a value that was read from S3. Its type is `T | Unread | Skipped`: the value, or the reason why there is none.
+An empty value never stands for "unknown".
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ ANONYMOUS_OWNER: Final = "65a011a29cdf8ec533ec3d1ccaae921c"
 class Unread:
     """A fact that was asked for and could not be read.
 
-    action: API operation (`GetObjectAcl`). code: S3's error code; the HTTP status where the answer has no body; or
-    `SSE-C`, `Malformed`, `Timeout`, `ConnectionError`, `MaxCalls`, which say more.
+    action: API operation (`GetObjectAcl`). code: S3's error code; the HTTP status if the answer has no body; or one of
+    the auditor's own codes: `SSE-C`, `Malformed`, `Timeout`, `ConnectionError`, `MaxCalls`.
     """
 
     action: str
@@ -52,22 +53,22 @@ class ObjectRef:
     last_modified: str
     """ISO 8601, UTC, seconds."""
     version_id: str | None = None
-    """None unless versions were listed; the null version is "null"."""
+    """None unless the run lists versions; the null version has the ID "null"."""
     storage_class: str = "STANDARD"
-    """STANDARD where S3 says nothing."""
+    """STANDARD if S3 names no class."""
     owner: str | None = None
-    """Canonical ID; None where the listing gives none."""
+    """Canonical ID; None if the listing names no owner."""
     is_latest: bool = True
     checksum_algorithms: tuple[str, ...] = ()
     """As S3 writes them ("SHA256")."""
     checksum_type: str | None = None
     restored: bool = False
-    """The object is archived, and the listing says that a restored copy can be read now."""
+    """True if the object is archived, and the listing says that a restored copy can be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """One version of an object. version_id: None where it is unknown. etag: without quotes. size: bytes."""
+    """One version of an object. version_id: None if it is unknown. etag: without quotes. size: bytes."""
 
     key: str
     version_id: str | None
@@ -76,14 +77,14 @@ class ObjectVersion:
 
 
 AnyVersion = ObjectRef | ObjectVersion
-"""An object version, as the listing or another source names it; both have key, version_id, etag and size."""
+"""An object version, from the listing or from another source. Both types have key, version_id, etag and size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The calls to make for each object. acl, head: None to ask for the fact, or the reason to skip it.
+    """The calls to make for each object. acl, head: None: read this fact; else the reason to skip it.
 
-    acl_for_owner: ask for the ACL all the same where the listing names no owner and a rule needs one.
+    acl_for_owner: True: read the ACL of an object without an owner in the listing even if `acl` skips it.
     """
 
     acl: Skipped | None = None
@@ -92,13 +93,16 @@ class Ask:
 
     @property
     def calls(self) -> int:
-        """Calls per object."""
+        """Number of calls for each object."""
         return (self.acl is None) + (self.head is None)
 
 
 @record()
 class Grant:
-    """grantee: canonical ID, or a group's URI. permission: READ, READ_ACP, WRITE, WRITE_ACP or FULL_CONTROL."""
+    """One grant of an ACL. grantee: canonical ID, or a group's URI.
+
+    permission: READ, READ_ACP, WRITE, WRITE_ACP or FULL_CONTROL.
+    """
 
     grantee: str
     permission: str
@@ -108,7 +112,7 @@ class Grant:
 class Acl:
     """An object's or a bucket's ACL as S3 returns it. owner: canonical ID.
 
-    Several tables look it up for each object, so its hash is computed once.
+    Several caches use the ACL of each object as their key, so its hash is computed only once.
     """
 
     owner: str
@@ -125,9 +129,9 @@ class Acl:
 
 @record()
 class Head:
-    """The members of HeadObject's answer that describe the object. None: S3 said nothing, which is not "no".
+    """The members of HeadObject's answer that describe the object. None: the answer lacks the member. It is not "no".
 
-    Times are ISO 8601, UTC, seconds.
+    Dates are ISO 8601, UTC, seconds.
     """
 
     etag: str
@@ -140,7 +144,7 @@ class Head:
     cache_control: str | None = None
     expires: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Names and values. Values stay in memory: the run folder has names only."""
+    """Names and values of user metadata. The run folder gets the values only if `keep_metadata` is set."""
     missing_meta: int | None = None
     version_id: str | None = None
     storage_class: str | None = None
@@ -183,7 +187,7 @@ class DigestSources:
     recorded: Mapping[str, str] = field(default_factory=dict)
     """The ledger's digests."""
     read: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the bytes, where this run read them and they differ from the stored or recorded ones."""
+    """Digests of the bytes, if this run read them and they differ from the stored or recorded ones."""
 
 
 NO_LEDGER: Final = Skipped("no ledger was given")
@@ -198,12 +202,12 @@ class Evidence:
     head: Head | Unread | Skipped
     vanished: bool = False
     changed: bool = False
-    """HEAD's ETag differs from the listing's; `ref` then has HEAD's values."""
+    """True if HEAD's ETag differs from the listing's; `ref` then has HEAD's values."""
     digests: DigestSources | Skipped = NO_LEDGER
 
     @property
     def owner(self) -> str | Unread | Skipped:
-        """Canonical ID of the object's owner, from its ACL; from the listing (FetchOwner) where no ACL was read."""
+        """Canonical ID of the object's owner, from its ACL; from the listing (FetchOwner) if no ACL was read."""
         if isinstance(self.acl, Acl):
             return self.acl.owner
         return self.acl if self.ref.owner is None else self.ref.owner

@@ -1,4 +1,4 @@
-"""Parse a bucket policy into statements, principals, actions, resources and conditions, without evaluating it."""
+"""Parse a bucket policy into statements, principals, actions, resources and conditions. It is not evaluated here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from auditor.model.json_text import parse_object
 
 MOST_CHARACTERS: Final = 100_000
-"""S3 takes policies of up to 20 KB; a text far longer is not parsed."""
+"""A longer text is not parsed. S3 accepts policies of up to 20 KB."""
 
 _FIELDS: Final = frozenset({"Sid", "Effect", "Condition"}) | {
     prefix + name for name in ("Principal", "Action", "Resource") for prefix in ("", "Not")
@@ -22,7 +22,9 @@ _VERSIONS: Final = frozenset({"2008-10-17", _WITH_VARIABLES})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One statement as written. A `not_` flag says that the list stood under NotPrincipal, NotAction or NotResource."""
+    """One statement as written. not_principal, not_action, not_resource: True if the statement has the Not form of the
+    element, such as NotPrincipal, so the list names the exceptions.
+    """
 
     allows: bool
     principals: tuple[tuple[str, str], ...]
@@ -47,7 +49,7 @@ class Policy:
 def parse(text: str) -> Policy:
     """Parse a policy document; "" is a policy without statements. Raises ValueError with a sentence for the user.
 
-    It is stricter than JSON: a duplicate or an unknown name could change the meaning, so both are refused.
+    A duplicate or unknown name is refused, because it could change the meaning.
     """
     if not text:
         return Policy()
@@ -89,7 +91,7 @@ def _statement(item: object) -> Statement:
 
 
 def _either(item: Mapping[str, Any], name: str) -> tuple[bool, object]:
-    """Whether the statement has the Not form of the element, and the element's value."""
+    """Return if the statement has the Not form of the element, and the element's value."""
     negated = f"Not{name}" in item
     if negated == (name in item):
         raise ValueError(f"a statement has not exactly one of {name} and Not{name}")

@@ -1,4 +1,4 @@
-"""Immutable records that are cheap to construct: an audit makes several for each object."""
+"""Dataclasses that are cheap to construct, because an audit makes several for each object."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(*, kw_only: bool = False, hashed: bool = True) -> Callable[[type[T]], type[T]]:
-    """A slotted dataclass with a hash, frozen for the type checker only.
+    """Make a class a slotted dataclass with a hash, which only the type checker treats as frozen.
 
-    A class that is frozen at run time too sets each field through object.__setattr__ (dataclasses, "Frozen instances"),
-    which takes several times as long. hashed: False for a class with its own hash.
+    If Python froze it, every field would be set through object.__setattr__ (dataclasses, "Frozen instances"), which
+    takes several times as long. hashed: False for a class that defines __hash__ itself.
     """
 
     def wrap(cls: type[T]) -> type[T]:

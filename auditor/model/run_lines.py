@@ -15,7 +15,7 @@ def _acl(value: Any) -> Acl | Unread | Skipped:
 
 
 def _head(value: Any) -> Head | Unread | Skipped:
-    """A line keeps the names of user metadata, and their values where the configuration asks for them."""
+    """Read a line's `head`. If the run did not keep the values of metadata, it has a list of names, read as empty."""
     if missing := _missing(value):
         return missing
     return typed(Head, {**value, "metadata": value["metadata"] if isinstance(value.get("metadata"), dict) else {}})
@@ -29,32 +29,36 @@ def _missing(value: Any) -> Unread | Skipped | None:
 
 @record()
 class ObjectLine:
-    """One listed object version.
-
-    etag: without quotes. size: bytes. last_modified: ISO 8601, UTC. owner: canonical ID; None where it is not known.
-    head: its metadata is empty unless the run keeps the values. verdict: None for an object that vanished. rules: IDs
-    of the rules with a finding. hashed: the ledger has its digests; None without a ledger.
-    """
+    """One listed object version."""
 
     key: str
     version_id: str | None
     etag: str
+    """Without quotes."""
     size: int
+    """Bytes."""
     last_modified: str
+    """ISO 8601, UTC."""
     storage_class: str
     owner: str | None
+    """Canonical ID; None if it is unknown."""
     acl: Annotated[Acl | Unread | Skipped, _acl]
     head: Annotated[Head | Unread | Skipped, _head]
+    """Its metadata is empty unless the run keeps the values."""
     outcome: Outcome
     changed: bool
+    """True if HEAD's ETag differs from the listing's."""
     verdict: Verdict | None
+    """None for an object that vanished."""
     rules: tuple[str, ...]
+    """IDs of the rules that have a finding on the object."""
     hashed: bool | None
+    """True if the ledger has its digests; None if there is no ledger."""
 
 
 @record()
 class FindingLine:
-    """One finding. key: None for a finding on the bucket. verdict: of the object; None for a finding on the bucket."""
+    """One finding. key, verdict: the object's; None for a finding on the bucket."""
 
     fingerprint: str
     rule: str

@@ -13,7 +13,7 @@ from auditor.model.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Numbers of objects. listed = audited + vanished + undecided; delete markers are outside of it."""
+    """Numbers of objects. listed = audited + vanished + undecided. Delete markers are not counted as objects."""
 
     listed: int
     audited: int
@@ -24,7 +24,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCounts:
-    """Requests that were sent, retries included."""
+    """Numbers of requests that were sent, including retries."""
 
     list: int
     head: int
@@ -35,7 +35,7 @@ class CallCounts:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedHoles:
-    """Undecided objects and undecided rules that the configuration accepts; they stay counted as undecided."""
+    """Numbers of undecided objects and rules that the configuration accepts; they are counted as undecided too."""
 
     undecided: int = 0
     rules: int = 0
@@ -72,7 +72,7 @@ class HashingSummary:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Each state of HASHING and its number."""
+        """The number of objects in each state of HASHING."""
         return {name: getattr(self, name) for name in HASHING}
 
 
@@ -87,7 +87,10 @@ class UnreadCount:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The point where an incomplete run continues. start_after: the last key with an outcome, or None."""
+    """The point from which a later process continues an incomplete run. run: its ID.
+
+    start_after: the last key with an outcome; None if there is none. reason: why the run stopped; None if unknown.
+    """
 
     run: str
     start_after: str | None
@@ -96,37 +99,43 @@ class Resume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """All counts of a run.
-
-    run: its ID. out: URI of the run folder. complete: the listing reached its end. rules: findings by rule. rules and
-    unread: the largest number first. hashing: None without a ledger. resume: None where the run is complete.
-    """
+    """All counts of a run."""
 
     run: str
+    """The run's ID."""
     out: str
+    """URI of the run folder."""
     target: Target
     engine: str
     complete: bool
+    """True if the listing reached its end."""
     coverage: Coverage
     verdicts: Mapping[str, int]
+    """Number of objects by verdict."""
     findings: Mapping[str, int]
+    """Number of findings by severity."""
     rules: Mapping[str, int] = field(default_factory=dict)
+    """Number of findings by the rule's ID, the largest number first."""
     rules_undecided: tuple[RuleUndecided, ...]
     unread: tuple[UnreadCount, ...] = ()
+    """The largest number first."""
     accepted: AcceptedHoles = AcceptedHoles()
     hashing: HashingSummary | None
+    """None if there is no ledger."""
     calls: CallCounts
     not_looked_at: tuple[str, ...]
+    """The things that the verdict `private` does not cover, in words."""
     seconds: float
     resume: Resume | None
+    """None if the run is complete."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The value of summary.json."""
+        """Return the value of summary.json."""
         return dict(plain(self))
 
     @classmethod
     def from_dict(cls, value: object) -> Self:
-        """Raises JsonError for a value that is no summary; ignores the members of later versions."""
+        """Read the value of a summary.json. Raises JsonError for any other value; ignores members of later versions."""
         found = typed(cls, value)
         for name, counts, words in (("verdicts", found.verdicts, Verdict), ("findings", found.findings, Severity)):
             if missing := [word.value for word in words if word.value not in counts]:

@@ -1,4 +1,4 @@
-"""A target: bucket, prefix, key range, current or all versions."""
+"""The target of a run: bucket, prefix, range of object keys, and current or all versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from auditor.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """start_after: a whole key, exclusive. stop_at: a whole key, inclusive. versions: all versions, or the current."""
+    """The object versions that a run covers. start_after: a whole key, exclusive. stop_at: a whole key, inclusive.
+
+    versions: True: all versions; False: the current version of each object.
+    """
 
     bucket: str
     prefix: str = ""
@@ -20,7 +23,10 @@ class Target:
     stop_at: str | None = None
 
     def covers(self, key: str) -> bool:
-        """The key lies in (start_after, stop_at]. Python orders str as S3 orders keys, by their UTF-8 bytes."""
+        """True if the key comes after start_after and not after stop_at.
+
+        Python orders str as S3 orders keys: by code points, which is also the order of their UTF-8 bytes.
+        """
         after = self.start_after is None or key > self.start_after
         return after and not self.beyond(key)
 
@@ -29,7 +35,7 @@ class Target:
 
     @property
     def whole(self) -> bool:
-        """The target has no key range: its run may become the latest one."""
+        """True if the target has no range of keys. Only the run of such a target may become the latest run."""
         return self.start_after is None and self.stop_at is None
 
     @property
@@ -38,7 +44,7 @@ class Target:
 
 
 def check_bucket_name(bucket: str) -> str:
-    """Return the name if a bucket can have it (3 to 255 letters, digits, `.`, `-`, `_`); else raise UsageError."""
+    """Return the name if a bucket can have it (3 to 255 letters, digits, `.`, `-`, `_`), else raise UsageError."""
     if not BUCKET_NAME.fullmatch(bucket) or ".." in bucket:
         raise UsageError(
             f"{bucket!r} is not a bucket name: write the target like s3://my-bucket or s3://my-bucket/prefix/"
@@ -74,4 +80,4 @@ def parse_target(
 
 
 BUCKET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
-"""Today's names, and the names from before 2018 with capitals and underscores. None of them can be a path."""
+"""A bucket name of today, or of before 2018, with capitals and underscores. No such name can be a path."""

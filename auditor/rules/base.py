@@ -1,4 +1,4 @@
-"""The type of a rule: a pure function from declared facts to hits, with an id, a severity and documentation."""
+"""Define a rule: a pure function from the facts that it declares to hits, with an ID, a severity and documentation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECTIONS: Final = ("Why", "Flagged", "Not flagged", "Blind to", "Fix")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing that a rule found; the judge makes a finding of it. severity: None for the rule's own."""
+    """One violation that a rule found; the judge makes a finding of it. severity: None: that of the rule."""
 
     message: str
     grantee: str | None = None
@@ -46,20 +46,20 @@ Validate = Callable[[Mapping[str, Any]], None]
 
 
 def any_options(options: Mapping[str, Any]) -> None:
-    """Accept all options: the types are enough for most rules."""
+    """Accept all options. The check of their types is enough for most rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule with its check.
 
-    The facts by name: `ref`, `acl`, `head`; `owner`, the canonical ID of the object's owner (Evidence.owner); `digests`
-    (only with a ledger); `bucket.X`, X of BucketFacts; `trusted`, a frozenset of canonical IDs; `config.X`, option X of
-    [rules.ID] in auditor.toml. A rule is not selected unless all its options are configured.
+    The names of the facts: `ref`, `acl`, `head`; `owner`, the canonical ID of the object's owner (Evidence.owner);
+    `digests` (only with a ledger); `bucket.X`, attribute X of BucketFacts; `trusted`, a frozenset of canonical IDs;
+    `config.X`, option X of [rules.ID] in auditor.toml. A rule is selected only if all its options are configured.
     """
 
     id: str
-    """Such as O02. An id never changes its meaning and is never used again."""
+    """An ID such as O02. It never changes its meaning and is never used for another rule."""
     name: str
     """In kebab-case."""
     severity: Severity
@@ -67,13 +67,13 @@ class Rule:
     """The facts that `check` takes, in the order of its parameters."""
     check: Check
     options: Mapping[str, type] = field(default_factory=dict)
-    """Each option's name, and the Python type that its TOML value must have."""
+    """The name of each option, and the Python type that its value in auditor.toml must have."""
     validate: Validate = any_options
-    """Raises ValueError with one phrase for the user, where an option of the right type has an invalid value."""
+    """Raises ValueError, with one phrase for the user, if an option of the right type has an invalid value."""
 
     @property
     def per_object(self) -> bool:
-        """The rule is judged for each object; else once for the bucket."""
+        """True if the rule is judged for each object; False if it is judged once, for the bucket."""
         return bool(OBJECT_FACTS.intersection(self.reads))
 
     @property
@@ -98,7 +98,7 @@ def rule(
     options: Mapping[str, type] | None = None,
     validate: Validate = any_options,
 ) -> Callable[[Check], Rule]:
-    """Make a Rule of a check function. Raises TypeError at import for unknown facts, or too many or few parameters."""
+    """Make a Rule of a check function. Raises TypeError for unknown facts, or if the number of parameters is wrong."""
     declared = options or {}
 
     def wrap(check: Check) -> Rule:
@@ -114,5 +114,5 @@ def rule(
 
 
 def bucket_fact(facts: BucketFacts, name: str) -> Any:
-    """The fact that a rule calls `bucket.X`."""
+    """Return the fact that a rule calls `bucket.X`."""
     return getattr(facts, name.removeprefix("bucket."))

@@ -1,4 +1,4 @@
-"""The rules as text: a table, one rule's documentation, JSON, and the page docs/rules.md."""
+"""Render the rules as text: a table, one rule's documentation, JSON, and the page docs/rules.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUPS: Final = {
     "K": "Keys",
     "B": "The bucket",
 }
-"""The first letter of an id, and the subject of its rules, in the order of RULES."""
+"""The subjects of the rules by the first letter of their IDs, in the order of RULES."""
 
 PAGE: Final = """# Rules
 
@@ -30,7 +30,7 @@ changes its meaning and is never used again. A rule is undecided where a fact co
 
 
 def sections(rule: Rule) -> Mapping[str, str]:
-    """A rule's documentation by the words of SECTIONS, each text on one line."""
+    """Return a rule's documentation as texts by the words of SECTIONS. Each text is one line."""
     texts: dict[str, list[str]] = {}
     for line in rule.doc.splitlines():
         word, colon, rest = line.partition(":")
@@ -42,7 +42,7 @@ def sections(rule: Rule) -> Mapping[str, str]:
 
 
 def as_table(rules: Sequence[Rule]) -> str:
-    """One line a rule: id, severity, name, title."""
+    """Return one line for each rule: ID, severity, name, title."""
     rows = [(rule.id, rule.severity.value, rule.name, rule.title) for rule in rules]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     lines = (
@@ -53,7 +53,7 @@ def as_table(rules: Sequence[Rule]) -> str:
 
 
 def as_details(rule: Rule) -> str:
-    """The whole documentation of one rule."""
+    """Return the whole documentation of one rule."""
     lines = [
         f"{rule.id} {rule.name} ({rule.severity.value})",
         rule.title,
@@ -66,12 +66,15 @@ def as_details(rule: Rule) -> str:
 
 
 def as_json(rules: Sequence[Rule]) -> str:
-    """A list of objects: id, name, severity, title, scope ("object" or "bucket"), reads, options, and the sections."""
+    """Return a JSON list with an object for each rule.
+
+    Its members: id, name, severity, title, scope ("object" or "bucket"), reads, options, and the sections.
+    """
     return json.dumps([_as_object(rule) for rule in rules], indent=2) + "\n"
 
 
 def as_markdown(rules: Sequence[Rule]) -> str:
-    """The page docs/rules.md."""
+    """Return the page docs/rules.md."""
     parts = [PAGE]
     for letter, subject in GROUPS.items():
         group = [rule for rule in rules if rule.id.startswith(letter)]

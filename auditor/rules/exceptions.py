@@ -1,4 +1,4 @@
-"""Match undecided objects and rules against the holes that the owner accepts. Pure."""
+"""Match undecided objects and rules against the holes that the owner accepts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence[tuple[str, str]]) -> bool:
-    """Every unread fact of this object is accepted. unread: (action, code) of each."""
+    """True if every unread fact of the object is accepted. unread: the action and code of each unread fact."""
     return bool(unread) and all(
         any(
             entry.rule is None
@@ -21,7 +21,7 @@ def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence
 
 
 def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code: str) -> bool:
-    """A rule that is undecided for the whole run, because of this action and code, is accepted."""
+    """True if it is accepted that this rule is undecided for the whole run, because of this action and code."""
     return any(
         entry.prefix is None
         and entry.rule in (None, rule)
@@ -33,12 +33,12 @@ def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A hole that the owner accepts: it is still counted, but does not raise exit code 4. None matches anything."""
+    """A hole that the owner accepts. It is still counted, but does not cause exit code 4. None matches anything."""
 
     reason: str
     prefix: str | None = None
-    """Of the objects' keys."""
+    """Prefix of the objects' keys."""
     rule: str | None = None
-    """Id of a rule that is undecided for the whole run."""
+    """ID of a rule that is undecided for the whole run."""
     action: str | None = None
     code: str | None = None

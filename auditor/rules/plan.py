@@ -25,10 +25,10 @@ class Plan:
 
 
 def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
-    """Drop a rule whose bucket fact is skipped, and count a rule whose bucket fact is unread as undecided, once.
+    """Plan a run. A rule is dropped if its bucket fact was skipped, and undecided if its bucket fact is unread.
 
-    With BucketOwnerEnforced the rules on ACLs and owners are dropped too: no grant counts, and the bucket's owner owns
-    every object.
+    With BucketOwnerEnforced the rules on ACLs and owners are dropped too, because no grant counts, and the bucket's
+    owner owns every object.
     """
     ready: list[Rule] = []
     undecided: list[RuleUndecided] = []
@@ -58,6 +58,6 @@ def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
 
 
 def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:
-    """The plan of a resumed run: a rule that was undecided stays so, because earlier objects are not read again."""
+    """Return the plan of a resumed run. A rule that was undecided stays so: the earlier objects are not read again."""
     now = {item.rule for item in plan.undecided}
     return replace(plan, undecided=(*plan.undecided, *(item for item in earlier if item.rule not in now)))

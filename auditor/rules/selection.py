@@ -18,11 +18,11 @@ def select(
     *,
     ledger: bool = True,
 ) -> tuple[Rule, ...]:
-    """The rules of a run, in the order of RULES.
+    """Select the rules of a run, in the order of RULES.
 
-    A rule is left out where its options are not configured, where it needs a HEAD at the level `exposure`, or where it
-    needs digests and there is no ledger. Raises UsageError for an unknown id, and for a rule in `only` that lacks its
-    options or the ledger.
+    A rule is left out if its options are not configured, if it needs a HEAD and the level is `exposure`, or if it needs
+    digests and there is no ledger. Raises UsageError for an unknown ID, for a rule in `only` that lacks its options or
+    the ledger, and if no rule is left.
     """
     known = {rule.id for rule in rules}
     only, ignore = {name.upper() for name in only}, {name.upper() for name in ignore}

@@ -1,12 +1,13 @@
-"""Bring an object's ACL, the bucket policy and the public access block to one word: the verdict.
+"""Find an object's verdict from its ACL, the bucket policy and the public access block.
 
-S3's guide leaves room in some cases. The judge then takes the careful side:
+In some cases S3's guide does not say who has access. The judge then takes the careful side:
 
 * A grant to a group other than the two public ones (LogDelivery, or an unknown group) shares the object.
-* AuthenticatedUsers, and the principal `*` of a policy, expose an SSE-KMS object: the key's own policy may admit one of
-  these accounts. A READ grant to AllUsers is masked there, because an unsigned request cannot use the key.
-* RestrictPublicBuckets also cuts other accounts off a public policy. The object stays shared all the same.
-* A foreign owner may do everything to the object. Only a Deny of every way masks it.
+* AuthenticatedUsers, and the principal `*` of a policy, expose an object that is encrypted under a KMS key: the policy
+  of that key may admit one of these accounts. A READ grant to AllUsers is masked there, because an unsigned request
+  cannot use the KMS key.
+* RestrictPublicBuckets also keeps other accounts from using a public policy. The object counts as shared all the same.
+* An owner other than the bucket's may do everything to the object. It is masked only if a Deny covers every way.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _PRIVATE, _MASKED, _SHARED, _UNKNOWN, _EXPOSED = range(len(_RANKED))
 
 
 class VerdictJudge:
-    """One judge serves a whole run; `verdict` is a pure function of one object's facts.
+    """Finds the verdicts of a whole run. `verdict` is a pure function of one object's facts.
 
-    trusted: canonical IDs, account numbers or policy principals that count as insiders. versions: the run lists
-    versions; an object that is not the latest can be reached by its version only.
+    trusted: canonical IDs, account numbers or policy principals that count as insiders. versions: True if the run lists
+    versions. A version that is not the latest can be reached only by its version ID.
     """
 
     def __init__(self, facts: BucketFacts, trusted: frozenset[str], versions: bool) -> None:
@@ -52,7 +53,7 @@ class VerdictJudge:
         self._policy = CompiledPolicy(policy or Policy(), facts.bucket, self._principals)
 
     def verdict(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Verdict:
-        """The stronger of the ACL's and the policy's result."""
+        """Return the verdict of one object: of the ACL's and the policy's results, the one that gives more access."""
         ways = VERSION_WAYS if self._versions and not ref.is_latest else ALL_WAYS
         reach = self._policy.reach(ref.key)
         rank = self._floor
@@ -76,7 +77,10 @@ class VerdictJudge:
     def _by_acl(
         self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped, ways: int, live: int
     ) -> int:
-        """ways: every way to the object. live: the ways that the policy does not deny to everyone."""
+        """Return the rank of the ACL alone. ways: every way to the object.
+
+        live: the ways that the policy does not deny to everyone.
+        """
         if isinstance(acl, Unread):
             return _UNKNOWN
         if self._enforced:
@@ -105,7 +109,7 @@ class VerdictJudge:
         return self._by_another(granted & live)
 
     def _by_another(self, live: int) -> int:
-        """The rank of a canonical ID other than the known insiders'. live: the ways that are open to it."""
+        """Return the rank of access by a canonical ID that is no known insider. live: the ways that are open to it."""
         if not live:
             return _MASKED
         return _UNKNOWN if self._principals.owner is None else _SHARED
@@ -121,11 +125,11 @@ def verdict_of(
     policy: str | None = None,
     trusted: Iterable[str] = (),
 ) -> Verdict:
-    """The verdict of one object under these facts, without any call.
+    """Return the verdict of one object under these facts. No call is made.
 
-    owner: canonical ID, where no ACL names it. policy: JSON text in place of the bucket's own policy. trusted:
-    canonical IDs, account numbers or policy principals that count as insiders. A fact that is needed and not given
-    makes the verdict unknown.
+    owner: canonical ID of the object's owner, if no ACL names it. policy: JSON text in place of the bucket's own
+    policy. trusted: canonical IDs, account numbers or policy principals that count as insiders. If a needed fact is not
+    given, the verdict is unknown.
     """
     facts = bucket if policy is None else replace(bucket, policy=policy)
     ref = ObjectRef(key, etag="", size=0, last_modified="", owner=owner)
@@ -133,7 +137,7 @@ def verdict_of(
 
 
 def _policy(facts: BucketFacts) -> Policy | None:
-    """The parsed policy; None where it is unread, skipped or malformed."""
+    """Return the parsed policy; None if it is unread, skipped or malformed."""
     if not isinstance(facts.policy, str):
         return None
     try:
@@ -143,5 +147,5 @@ def _policy(facts: BucketFacts) -> Policy | None:
 
 
 def _needs_key(head: Head | Unread | Skipped) -> bool:
-    """HEAD says that the object is encrypted under a KMS key."""
+    """True if HEAD says that the object is encrypted under a KMS key."""
     return isinstance(head, Head) and (head.server_side_encryption or "").startswith("aws:kms")

@@ -9,7 +9,7 @@ from auditor.model.policy import EVERYONE
 
 
 class Audience(NamedTuple):
-    """The outsiders that a principal stands for."""
+    """The kinds of outsiders that a principal stands for: everyone, other accounts, or perhaps some (undecided)."""
 
     everyone: bool = False
     others: bool = False
@@ -22,20 +22,20 @@ UNDECIDED: Final = Audience(undecided=True)
 
 
 class Principals:
-    """The insiders of one bucket. owner: canonical ID. account: 12 digits. Each is None where it is unknown.
+    """The insiders of one bucket. owner: canonical ID. account: 12 digits. Each is None if it is unknown.
 
-    trusted: canonical IDs, account numbers, or principals word for word as a policy writes them.
+    trusted: canonical IDs, account numbers, or principals exactly as a policy writes them.
     """
 
     def __init__(self, facts: BucketFacts, trusted: frozenset[str]) -> None:
         self.owner = facts.owner if isinstance(facts.owner, str) and facts.owner else None
         self.trusted = trusted
-        # facts.account is the caller's account. It is the owner's only where the caller owns the bucket.
+        # facts.account is the caller's account. It is the owner's only if the caller owns the bucket.
         own = self.owner is not None and facts.own_id == self.owner
         self.account = facts.account if own and isinstance(facts.account, str) and _is_account(facts.account) else None
 
     def audience(self, kind: str, value: str) -> Audience:
-        """The audience of one principal. kind: AWS, CanonicalUser, Service or Federated."""
+        """Return the audience of one principal. kind: AWS, CanonicalUser, Service or Federated."""
         if (kind, value) == EVERYONE:
             return Audience(everyone=True)
         if value in self.trusted:
@@ -47,7 +47,10 @@ class Principals:
         return self._compare(value, self.owner) if kind == "CanonicalUser" else self._of_account(value)
 
     def _of_account(self, value: str) -> Audience:
-        """The audience of an account number, or an ARN of IAM or STS. A unique id ("AIDA...") names no account."""
+        """Return the audience of an account number, or of an ARN of IAM or STS.
+
+        Any other text is undecided, such as the unique ID of a user ("AIDA..."), which names no account.
+        """
         if _is_account(value):
             return self._compare(value, self.account)
         parts = value.split(":", 5)

@@ -1,6 +1,7 @@
-"""Evaluate a bucket policy for one key: the ways that it allows to everyone and to others, and denies to everyone.
+"""Evaluate a bucket policy for one object key: the ways that it allows to everyone or to others, or denies to everyone.
 
-Pure: a policy and facts in, bits out. A way that the text alone cannot decide is undecided, never guessed.
+A way is an action that reaches an object. If the text of the policy alone does not decide about a way, the way is
+undecided, never guessed. No call is made.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ACTIONS: Final = (
     "s3:PutObjectAcl",
     "s3:PutObjectVersionAcl",
 )
-"""The ways of reaching an object; a set of ways is an int whose bit i stands for ACTIONS[i]."""
+"""The ways to reach an object. A set of ways is an int whose bit i stands for ACTIONS[i]."""
 
 READ, READ_ACP, WRITE_ACP, VERSION_WAYS, ALL_WAYS = 0b000011, 0b001100, 0b110000, 0b101010, 0b111111
 NEWEST_TLS: Final = 1.3
@@ -31,7 +32,9 @@ NEWEST_TLS: Final = 1.3
 
 
 class Reach(NamedTuple):
-    """Four sets of ways: allowed to everyone, allowed to others, perhaps allowed (undecided), denied to everyone."""
+    """The effect on one object key, as four sets of ways: allowed to everyone, allowed to others, perhaps allowed
+    (undecided), denied to everyone.
+    """
 
     everyone: int = 0
     others: int = 0
@@ -47,7 +50,11 @@ _EVERY_OBJECT: Final = Wildcard.of("*")
 
 
 class _StatementsByKey(NamedTuple):
-    """A statement's effect on the keys that it surely covers, and on the keys that it perhaps covers."""
+    """A statement whose effect depends on the object key.
+
+    covers: patterns of its resources. negated: True if these stand under NotResource. surely: the effect on the keys
+    that it certainly covers. perhaps: the effect on the keys that it may cover.
+    """
 
     covers: tuple[Wildcard, ...]
     negated: bool
@@ -65,7 +72,7 @@ class _StatementsByKey(NamedTuple):
 
 
 class CompiledPolicy:
-    """A policy compiled for one bucket. `reach` is a plain attribute read where no statement depends on the key."""
+    """A policy compiled for one bucket. If no statement depends on the object key, `reach` only reads an attribute."""
 
     def __init__(self, policy: Policy, bucket: str, principals: Principals) -> None:
         self._bucket = f"{bucket}/"
@@ -80,7 +87,7 @@ class CompiledPolicy:
             self._add(_StatementsByKey(covers, statement.not_resource, surely, perhaps))
 
     def reach(self, key: str) -> Reach:
-        """The ways that the policy allows and denies for one key of the bucket."""
+        """Return the ways that the policy allows and denies for one object key of the bucket."""
         found = self._always
         if self._keyed:
             path = self._bucket + key
@@ -93,7 +100,7 @@ class CompiledPolicy:
     def _add(self, keyed: _StatementsByKey) -> None:
         surely = any(cover.sure and cover.matches_all_after(self._bucket) for cover in keyed.covers)
         if not keyed.covers or surely:
-            # The key does not matter: the statement covers every object of the bucket, or none.
+            # The object key does not matter: the statement covers every object of the bucket, or none.
             if surely != keyed.negated:
                 self._always = self._always.with_(keyed.surely)
         else:
@@ -101,7 +108,7 @@ class CompiledPolicy:
 
 
 def _effect(statement: Statement, principals: Principals) -> tuple[Reach, Reach]:
-    """The statement's effect on the keys that it surely covers, and on the keys that it perhaps covers."""
+    """Return the statement's effect on the keys that it certainly covers, and on the keys that it may cover."""
     ways = _ways(statement)
     if not statement.allows:
         plain = not (statement.conditions or statement.not_principal or statement.not_action or statement.not_resource)
@@ -123,7 +130,7 @@ def _ways(statement: Statement) -> int:
 
 
 def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
-    """Everybody can send a request that meets the condition: it asks for TLS, or for a TLS version that exists."""
+    """True if everybody can send a request that meets the condition: it requires TLS, or a TLS version that exists."""
     operator, key, values = condition
     match operator.removesuffix("IfExists"), key.lower():
         case "Bool", "aws:securetransport":
@@ -134,7 +141,10 @@ def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
 
 
 def _covers(text: str, variables: bool) -> Wildcard:
-    """A pattern of BUCKET/KEY for one Resource, "arn:PARTITION:s3:::BUCKET/KEY" or "*"; `*` crosses slashes."""
+    """Return the pattern of BUCKET/KEY that a Resource covers: "arn:PARTITION:s3:::BUCKET/KEY" or "*".
+
+    In it, `*` stands for slashes too.
+    """
     if text and not text.strip("*"):
         return _EVERY_OBJECT
     parts = text.split(":", 5)
@@ -142,7 +152,7 @@ def _covers(text: str, variables: bool) -> Wildcard:
     if len(parts) < 6 or parts[0] != "arn" or "$" in "".join(head):
         return replace(_EVERY_OBJECT, sure=False)
     wildcard = Wildcard.of(parts[5], variables=variables)
-    # An object's ARN has no region and no account. Ceph writes a tenant there, and we do not know the tenant.
+    # An object's ARN has no region and no account. Ceph writes a tenant there, which the facts do not name.
     plain = parts[2] == "s3" and not "".join(parts[3:5]).strip("*")
     if not plain and not Wildcard.of(parts[2]).matches("s3"):
         return Wildcard.of("")

@@ -1,4 +1,4 @@
-"""The wildcards of bucket policies: `*` is any text, `?` any one character, `${name}` a policy variable."""
+"""Match the wildcards of bucket policies: `*` is any text, `?` any one character, `${name}` a policy variable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LITERALS: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
 
 
 class _Piece(NamedTuple):
-    """Text without `*`: literal runs with one arbitrary character (`?`) between neighbours."""
+    """A part of a pattern without `*`: literal texts (runs), and one arbitrary character (`?`) between each two."""
 
     runs: tuple[str, ...]
     length: int
@@ -25,7 +25,7 @@ class _Piece(NamedTuple):
         return True
 
     def find(self, text: str, start: int, end: int) -> int:
-        """The index of the first match within text[start:end], or -1."""
+        """Return the index of the first match within text[start:end], or -1."""
         if len(self.runs) == 1:
             return text.find(self.runs[0], start, end)
         return next((i for i in range(start, end - self.length + 1) if self.stands_at(text, i)), -1)
@@ -33,9 +33,10 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """A pattern that must match a whole text, with its case. sure: a match is certain.
+    """A pattern that must match a whole text; case counts. sure: False if a match is not certain, because the pattern
+    has a policy variable.
 
-    pieces: the text between the `*`. Each piece is matched at its first position and never moved: a later position
+    pieces: the parts of the pattern between the `*`. Each is matched at its first possible position. A later position
     could not help the pieces after it, so there is no backtracking.
     """
 
@@ -44,7 +45,7 @@ class Wildcard:
 
     @classmethod
     def of(cls, pattern: str, *, variables: bool = False) -> Wildcard:
-        """variables: `${name}` stands for any text, which makes a match unsure, and `${*}` for a plain `*`."""
+        """Parse a pattern. variables: True: `${name}` matches any text, but not for certain; `${*}` matches a `*`."""
         pieces, sure = [[""]], True
         for part in (_TOKEN if variables else _TOKEN_2008).findall(pattern):
             variable = variables and part.startswith("${") and part not in _LITERALS
@@ -74,14 +75,17 @@ class Wildcard:
         return True
 
     def may_match_after(self, start: str) -> bool:
-        """False: no text that is longer than `start` and begins with it matches."""
+        """True if a text that begins with `start` and is longer may match."""
         head = self._head
         if len(head) > len(start) or self._literal:
             return head.startswith(start) and head != start
         return start.startswith(head)
 
     def matches_all_after(self, start: str) -> bool:
-        """Every text that is longer than `start` and begins with it matches: the pattern is a prefix of it and `*`."""
+        """True if every text that begins with `start` and is longer matches.
+
+        The pattern is then a beginning of `start`, and `*`.
+        """
         rest = self.pieces[1:]
         return (
             len(self.pieces[0].runs) == 1

@@ -18,12 +18,12 @@ RISKS: Final = (
     (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "holds a control of the text's direction"),
     (re.compile(r"\A[=+\-@\t\r]"), "begins like a spreadsheet formula"),
 )
-"""Each risk as a pattern and its words; the direction controls are Unicode's property Bidi_Control."""
+"""Each risk: a pattern, and words for it. The direction controls are the characters with Unicode's Bidi_Control."""
 _FIRST: Final = frozenset("/=+-@")
 
 
 def _is_plain(key: str) -> bool:
-    """A quick test that nearly all keys pass: no pattern of RISKS can match."""
+    """True if no pattern of RISKS can match. The test is quick, and nearly all keys pass it."""
     return key.isascii() and key.isprintable() and ".." not in key and key[:1] not in _FIRST
 
 
