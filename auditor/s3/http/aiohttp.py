@@ -1,4 +1,4 @@
-"""The transport on aiohttp: for proxies, and the reference that our own transports are compared with."""
+"""The transport on aiohttp. It is used behind proxies; tests compare our own transports with it."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ from auditor.s3.http.delivery import Flow
 from auditor.s3.http.request import request_bytes
 
 NOT_OURS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that aiohttp must not add to the signed ones."""
+"""Headers that aiohttp would add by itself. It must not, because the headers are signed."""
 PATIENCE: Final = 1.25
-"""Our timeout for the next bytes is so many times aiohttp's. Where a chunked body breaks after its head, aiohttp (3.14)
-stops its own timer and waits for ever; ours ends that wait, and comes later than aiohttp's for a silent server.
+"""Our timeout for the next bytes is aiohttp's, multiplied by this.
+
+If a chunked body is malformed after its head, aiohttp (3.14) stops its own timer and waits for ever; our timeout ends
+that wait. For a silent server aiohttp's own timeout comes first.
 """
 
 
 class AiohttpTransport:
-    """Made in a running loop. `resent` counts requests that were sent again.
+    """A transport on one aiohttp session. Make it in a running loop. resent: number of requests that were sent twice.
 
-    aiohttp itself silently sends a GET again when any connection, even a new one, ends before an answer's head. The
-    middleware here does it before aiohttp, by the rule of our own transports. It cannot see an interim answer before
-    the end, whether part of the head came before a reset, nor whether the second connection is a new one.
+    Our own transports send a request again only if a used connection closed before the first byte of the answer.
+    aiohttp alone would send it again after any connection that ended before the head, even a new one. So a middleware
+    here decides first, by our rule. It cannot see three things: an interim answer before the end, a part of a head
+    before a reset, and whether the second connection is new.
     """
 
     def __init__(self, server: Server) -> None:
@@ -54,7 +57,7 @@ class AiohttpTransport:
         watch = aiohttp.TraceConfig()
         watch.on_connection_reuseconn.append(self._reused)
         watch.on_connection_create_start.append(self._timed)
-        watch.on_connection_create_end.append(_created)
+        watch.on_connection_create_end.append(_note_new_connection)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=server.connect_timeout, sock_read=server.read_timeout, ceil_threshold=3600
         )
@@ -80,7 +83,7 @@ class AiohttpTransport:
         pass  # aiohttp closes idle connections itself
 
     async def send(self, request: Request) -> Response:
-        """The complete answer; raises TransportError, and ValueError for text that would change the request."""
+        """Return the complete answer. Raises TransportError, and ValueError as request_bytes() does."""
         async with self.stream(request) as stream:
             with _errors():
                 async with asyncio.timeout(self._limit):
@@ -89,7 +92,7 @@ class AiohttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:
-        """The answer, while its body arrives; a connection is closed where the body is not read to its end."""
+        """Open an answer while its body arrives. If the body is not read to its end, the connection is closed."""
         request_bytes(request)
         limit = asyncio.timeout(None)
         connection = SimpleNamespace(reused=False, limit=limit)
@@ -121,7 +124,7 @@ class AiohttpTransport:
         await self._timed(session, context, _)
 
     async def _timed(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-        """Start the time limit of the head. aiohttp has none for a proxy's answer, nor for a head that trickles in."""
+        """Start the time limit for the head. aiohttp has none for a proxy's answer, or for a slowly arriving head."""
         context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._limit)
 
     def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
@@ -139,7 +142,7 @@ class AiohttpTransport:
 
 
 class AiohttpStream:
-    """An answer whose body is still arriving; raises TransportError for a malformed head."""
+    """A Stream on an aiohttp response. Raises TransportError for a malformed head."""
 
     def __init__(self, response: aiohttp.ClientResponse, read_limit: float, flow: Flow) -> None:
         self.status = response.status
@@ -156,12 +159,12 @@ class AiohttpStream:
         self._flow = flow
 
     async def chunks(self, size: int) -> AsyncIterator[bytes]:
-        """Pieces of at most `size` bytes; raises TransportError."""
+        """Yield the body in pieces of at most `size` bytes. Raises TransportError."""
         while piece := await self._piece(size):
             yield piece
 
     async def readinto(self, buffer: memoryview) -> int:
-        """As Stream.readinto."""
+        """Read as Stream.readinto does."""
         count, size, clock = 0, len(buffer), asyncio.get_running_loop().time
         begun = clock()
         try:
@@ -177,7 +180,7 @@ class AiohttpStream:
         return count
 
     async def whole(self) -> bytes:
-        """The body; raises TransportError, also for one larger than LARGEST_BODY."""
+        """Return the body. Raises TransportError, also if it is larger than LARGEST_BODY."""
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > LARGEST_BODY and self.status not in (204, 304):
             raise BrokenAnswerError("the body is larger than the limit")
@@ -212,18 +215,19 @@ def _joined(raw: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
 
 
 def _before_any_byte(error: aiohttp.ClientError) -> bool:
+    """True if the connection was made, and closed before the first byte of the answer."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
 
 
-async def _created(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+async def _note_new_connection(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
     context.trace_request_ctx.reused = False
 
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Turn aiohttp's errors into TransportError."""
+    """Convert aiohttp's errors inside to TransportError."""
     try:
         yield
     except TransportError:
@@ -235,7 +239,7 @@ def _errors() -> Iterator[None]:
 
 
 def _kind(error: Exception) -> type[TransportError]:
-    """The TransportError of an aiohttp error; its __cause__ has the reason for a broken body."""
+    """Return the subclass of TransportError for an error of aiohttp."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return ConnectionLostError
     if isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError)):

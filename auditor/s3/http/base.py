@@ -1,4 +1,4 @@
-"""The interface of a transport: it sends signed requests to one server, and knows nothing of S3."""
+"""The interface of a transport. A transport sends signed HTTP requests to one server; it has no code for S3."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from typing import Final, Protocol
 from auditor.model.record import record
 
 LARGEST_BODY: Final = 32 * 1024 * 1024
-"""Bytes of a body that is buffered; a page of a listing has about 10 MiB at most."""
+"""Limit in bytes of a buffered body. A page of a listing has about 10 MiB at most."""
 LARGEST_HEAD: Final = 64 * 1024
-"""Bytes of an answer's status line and headers; S3 sends less than a tenth of that."""
+"""Limit in bytes of an answer's status line and headers. S3 sends less than a tenth of it."""
 MOST_HEADERS: Final = 256
-"""Headers of an answer: some twenty of S3's own, and those that fit in two kilobytes of user metadata."""
+"""Limit of headers in an answer. S3 sends about twenty of its own, and two kilobytes of user metadata."""
 IDLE_SECONDS: Final = 4.0
-"""A connection that was idle for longer is not used again. S3 closes idle connections after about five seconds (seen
-by the authors of several clients, documented nowhere), and a request that meets the close is lost.
+"""A connection that was idle for longer is not used again.
+
+S3 closes idle connections after about five seconds. (Authors of several clients saw this; no document says so.) A
+request that is sent while S3 closes the connection is lost.
 """
 ANSWER_SECONDS: Final = 120.0
-"""Enough for a page of half a megabyte at four kilobytes a second."""
+"""Limit in seconds for a whole answer: enough for a page of half a megabyte at four kilobytes a second."""
 
 LEAST_RATE: Final = 1024.0
-"""Bytes a second; a body that arrives more slowly is given up, for it only occupies a connection."""
+"""Bytes a second. A body that arrives more slowly is given up, because it only occupies a connection."""
 SLOW_SECONDS: Final = 60.0
+"""The seconds of waiting over which the rate of a body is measured."""
 
 
 class TransportError(Exception):
-    """There is no complete answer.
+    """The request got no complete answer.
 
     TransportError
     |-- ConnectionLostError   refused, reset, closed early, TLS or proxy failed
     |-- TransportTimeoutError connecting, waiting for the next byte, or the whole answer took too long
     `-- BrokenAnswerError     the answer is not HTTP/1.1, or larger than a limit
 
-    read: bytes of a body that the reader's buffer has.
+    read: number of the body's bytes that are in the reader's buffer.
     """
 
     read: int = 0
@@ -58,11 +61,11 @@ class BrokenAnswerError(TransportError):
 class Server:
     """The server of a transport, and the limits of its connections.
 
-    connections: most at once. tls: None for plain HTTP. Timeouts in seconds: `read_timeout` for the next bytes,
-    `answer_timeout` for a whole buffered answer, or for the head of a stream. A connection idle for longer than
-    `idle_seconds` is not used again. largest_body: bytes of a buffered answer. least_rate: bytes a second of a stream's
-    body; fewer, over `slow_seconds` in which a reader waited, end it with TransportTimeoutError. proxy: URL of an HTTP
-    proxy.
+    connections: largest number at once. tls: None for plain HTTP. Timeouts are in seconds: read_timeout is for the next
+    bytes, answer_timeout for a whole buffered answer or the head of a stream. A connection that was idle for more than
+    idle_seconds is not used again. largest_body: limit in bytes of a buffered body. least_rate: bytes a second of a
+    stream's body. A lower rate, over slow_seconds in which a reader waited, is a TransportTimeoutError. proxy: URL of
+    an HTTP proxy.
     """
 
     host: str
@@ -81,9 +84,9 @@ class Server:
 
 @record()
 class Request:
-    """A GET or HEAD without a body. target: path and query, percent-encoded as they were signed.
+    """A GET or HEAD request without a body. target: path and query, percent-encoded as they were signed.
 
-    headers: names and values in the order of sending, Host included; they hold no line break.
+    headers: names and values, Host included, in the order in which they are sent; without line breaks.
     """
 
     method: str
@@ -93,8 +96,9 @@ class Request:
 
 @record()
 class Response:
-    """A complete answer. headers: lower-case names; values without blanks around them, those of a repeated name joined
-    with ", ". reason: the reason phrase. body: b"" for a HEAD.
+    """A complete answer. reason: the reason phrase. body: b"" for a HEAD.
+
+    headers: by lower-case name. Values have no blanks around them; the values of a repeated name are joined with ", ".
     """
 
     status: int
@@ -104,19 +108,19 @@ class Response:
 
 
 class Transport(Protocol):
-    """Sends one request at a time on each connection, and keeps the connections open. It follows no redirect."""
+    """A sender of requests: one at a time on each connection. It keeps connections open, and follows no redirect."""
 
     async def send(self, request: Request) -> Response:
-        """Raises TransportError."""
+        """Send a request, and return the complete answer. Raises TransportError."""
         ...
 
     @property
     def open_connections(self) -> int:
-        """Connections that can take a request at once; 0 where the transport cannot count them."""
+        """Return the number of idle connections that can take a request; 0 if the transport cannot count them."""
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Close idle connections beyond so many, where the transport can."""
+        """Close idle connections until at most `connections` are left, if the transport can."""
         ...
 
     async def close(self) -> None: ...
@@ -132,9 +136,10 @@ class Stream(Protocol):
     @property
     def headers(self) -> Mapping[bytes, bytes]: ...
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer with the next bytes, and return their number: less than its length at the body's end only.
+        """Fill the buffer with the next bytes, and return their number.
 
-        Raises TransportError, whose `read` is the number of bytes in the buffer.
+        It is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is the
+        number of bytes in the buffer.
         """
         ...
 
@@ -143,7 +148,10 @@ class StreamingTransport(Protocol):
     """A transport for bodies that are too large to buffer."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """The answer, once its head is complete; raises TransportError. The unread rest of the body is dropped."""
+        """Open the answer to a request, once its head is complete. Leaving the context drops the rest of the body.
+
+        Raises TransportError.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A connection that buffers each answer whole."""
+"""A connection that reads each answer whole into memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ RECEIVED: Final = 64 * 1024
 
 
 class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
-    """It never pauses reading, for an answer has a limit.
+    """A connection whose answers are buffered. It never pauses reading, because the size of an answer is limited.
 
-    received: the buffer for incoming bytes; None: a buffer of its own. All connections of a transport share one, which
-    works because each parses the bytes at once. Without it the loop (uvloop 0.23) allocates 256 KiB for each answer,
-    and touches ever more pages of the heap.
+    received: the buffer for incoming bytes; None: the connection makes its own. All connections of a transport can
+    share one, because each parses the bytes at once. Without a buffer of ours the loop (uvloop 0.23) would allocate 256
+    KiB for each answer, and memory would grow.
     """
 
     __slots__ = ("_received",)
@@ -33,7 +33,7 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         future = self._future
         if future is None:
-            # Bytes without a request: they must not be taken for the next answer.
+            # The server sent bytes without a request. They must not count as the next answer.
             self.close()
             return
         reader = self._reader
@@ -54,7 +54,7 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> None:
-        """The connection ended; asyncio closes the socket afterwards."""
+        """End the answer if its body lasts until the connection ends. asyncio closes the socket afterwards."""
         future = self._future
         if future is not None and not future.done() and self._server_ended_it():
             answer = self._reader.end()
@@ -64,7 +64,7 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
         self._lost(CLOSED_EARLY)
 
     def _server_ended_it(self) -> bool:
-        """Whether the server itself ended the connection: anyone on the network can end it below TLS."""
+        """True if the server itself ended the connection. Below TLS, anyone on the network can end it."""
         tls = self._tls()
         if tls is None:
             return True

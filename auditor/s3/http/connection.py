@@ -1,6 +1,6 @@
 """The base class of keep-alive connections.
 
-It sends a request, and tells the pool when the connection is idle or closed; subclasses read the answer.
+It sends requests, and tells the pool when the connection is idle or closed. Its subclasses read the answers.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 
 class StaleConnectionError(ConnectionLostError):
-    """A connection that was used before closed before the first byte of this answer: the request may be sent again."""
+    """A used connection closed before the first byte of this answer. The request may be sent again."""
 
 
 class ConnectionOwner(Protocol[K_contra]):
-    """The owner of connections. It hears once of each that it is `gone`, and once that its socket is `closed`."""
+    """The owner of connections. Each connection calls `gone` once and, if it was connected, `closed` once."""
 
     def closed(self) -> None:
-        """The socket of a connection that was `connected` is closed."""
+        """Note that the socket of a connection is closed."""
         ...
 
     def freed(self, connection: K_contra) -> None:
-        """The connection can take the next request."""
+        """Note that the connection can take the next request."""
         ...
 
     def gone(self, connection: K_contra) -> None:
-        """The connection can take no request any more."""
+        """Note that the connection can take no more requests."""
         ...
 
 
 class HttpConnection(asyncio.BaseProtocol):
-    """One request after another, until the connection is gone.
+    """A connection that sends one request after another, until it is closed.
 
-    It ignores pause_writing: the socket's buffer holds one request of some kilobytes at most, and pauses from 64 KiB.
+    It ignores asyncio's pause_writing, which comes from 64 KiB of unsent bytes on. A request has a few kilobytes.
     """
 
     __slots__ = (
@@ -85,12 +85,12 @@ class HttpConnection(asyncio.BaseProtocol):
         self._write = self._transport.write
 
     def ready(self) -> None:
-        """create_connection has returned it. Where that fails after connection_made, connection_lost may never come."""
+        """Note that create_connection has succeeded. Only then is connection_lost sure to be called."""
         self.connected = True
         self._idle_since = self._loop.time()
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request; the connection must be alive and idle. The future gives the answer, or a TransportError."""
+        """Send a request; the connection must be alive and idle. Return a future of the answer or a TransportError."""
         loop = self._loop
         future = self._future = loop.create_future()
         self._reader.expect(head_only=head_only)
@@ -103,27 +103,27 @@ class HttpConnection(asyncio.BaseProtocol):
         return future
 
     def idle_for(self) -> float:
-        """Seconds since its last answer."""
+        """Return the seconds since the last answer."""
         return self._loop.time() - self._idle_since
 
     def abandon(self, future: asyncio.Future[Response]) -> None:
-        """Give up the request; where its answer is incomplete, the connection is closed."""
+        """Give up the request. If its answer is incomplete, close the connection."""
         if self._future is future:
             self.close()
         elif future.done() and not future.cancelled():
             future.exception()
 
     def close(self, error: TransportError | None = None) -> None:
-        """Close at once; the request under way, if any, fails."""
+        """Close at once. A request under way fails."""
         if self._transport is not None:
-            # Not `close`, which holds the socket until the peer's close_notify comes.
+            # Not close(), which keeps the socket until the peer's close_notify arrives.
             self._transport.abort()
         self._end(error or ConnectionLostError("the connection was closed here"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost(CLOSED_EARLY if exc is None else f"the connection was lost: {type(exc).__name__}: {exc}")
-        # The transport refers to this protocol: the cycle would keep 256 KiB of TLS buffers until the garbage collector
-        # runs, which it hardly does in an audit.
+        # The transport refers to this protocol. This reference cycle would keep 256 KiB of TLS buffers until the
+        # garbage collector runs, which is rare in an audit.
         self._transport, self._write = None, _unwritable
         if self.connected:
             self._owner.closed()
@@ -157,10 +157,13 @@ class HttpConnection(asyncio.BaseProtocol):
         self._owner.gone(self)
 
     def _failed(self, error: TransportError) -> None:
-        """For subclasses: the connection has ended, and the future of its request is done."""
+        """Do what a subclass needs when the connection has ended. The future of the request is done by then."""
 
     def _check_time(self) -> None:
-        """One timer serves many requests: it is set again to the deadline of the request that is under way."""
+        """Close the connection if the deadline has passed; else set the timer again.
+
+        One timer serves many requests: it is moved to the deadline of the present request only when it fires.
+        """
         self._timer = None
         if self._future is None:
             return
@@ -174,5 +177,5 @@ class HttpConnection(asyncio.BaseProtocol):
 
 
 def _unwritable(_: bytes) -> None:
-    """The `_write` of a connection without a socket."""
+    """Raise ConnectionLostError. It is the `_write` of a connection without a socket."""
     raise ConnectionLostError("the connection is closed")

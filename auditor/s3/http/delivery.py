@@ -1,4 +1,4 @@
-"""Hand the bytes of a body to its reader: into the reader's buffer, and the rest into spare pieces."""
+"""Deliver the bytes of a body to its reader: into the reader's buffer, and the rest into spare pieces for later."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 
 
 class Delivery:
-    """The buffer of the waiting reader, and spare pieces. position: bytes that are in the buffer."""
+    """The buffer of the waiting reader, and spare pieces. position: number of bytes in the buffer."""
 
     __slots__ = ("_spare", "_view", "position")
 
@@ -17,30 +17,34 @@ class Delivery:
 
     @property
     def waits(self) -> bool:
-        """A reader waits with a buffer."""
+        """True if a reader waits with a buffer."""
         return self._view is not None
 
     @property
     def full(self) -> bool:
+        """True if a reader waits and its buffer is full."""
         return self._view is not None and self.position == len(self._view)
 
     def open(self, buffer: memoryview, position: int) -> None:
-        """Take the buffer of a reader that waits, with `position` bytes in it."""
+        """Accept the buffer of a waiting reader; it has `position` bytes already."""
         self._view, self.position = buffer, position
 
     def close(self) -> None:
-        """Give the buffer back to its reader."""
+        """Stop using the reader's buffer."""
         self._view = None
 
     def rest(self, left: int) -> memoryview | None:
-        """The free part of the buffer, at most `left` bytes, for a caller that fills it and moves `position` itself."""
+        """Return the free part of the buffer, at most `left` bytes; None without a buffer.
+
+        The caller writes into it, and then adds to `position` itself.
+        """
         if self._view is None:
             return None
         end = self.position + left
         return self._view[self.position : end] if end < len(self._view) else self._view[self.position :]
 
     def hand(self, piece: memoryview) -> None:
-        """Copy a piece into the buffer and keep the rest of it, which must not change later, as a spare piece."""
+        """Copy a piece into the buffer, and keep its rest as a spare piece. The caller must not change it later."""
         if self._view is not None:
             count = min(len(piece), len(self._view) - self.position)
             self._view[self.position : self.position + count] = piece[:count]
@@ -50,7 +54,7 @@ class Delivery:
             self._spare.append(piece)
 
     def take(self, buffer: memoryview) -> int:
-        """Copy spare pieces into this buffer; the number of bytes."""
+        """Copy spare pieces into this buffer, and return the number of bytes."""
         count, size, spare = 0, len(buffer), self._spare
         while spare and count < size:
             piece = spare.popleft()
@@ -67,7 +71,7 @@ class Delivery:
 
 
 class Flow:
-    """Finds bodies that arrive too slowly: under `least` bytes per second over `window` seconds of waiting."""
+    """A check for bodies that arrive too slowly: below `least` bytes a second over `window` seconds of waiting."""
 
     __slots__ = ("_bytes", "_least", "_position", "_since", "_waited", "window")
 
@@ -78,22 +82,25 @@ class Flow:
         self._bytes = self._position = 0
 
     def restart(self) -> None:
-        """Begin another body."""
+        """Set the counts to zero, for another body or another window."""
         self._waited = 0.0
         self._bytes = 0
 
     def wait(self, now: float, position: int) -> None:
-        """A reader begins to wait now, with `position` bytes in its buffer."""
+        """Note that a reader waits from now on, with `position` bytes in its buffer."""
         self._since, self._position = now, position
 
     def keeps_up(self, now: float, position: int) -> bool:
-        """False if the waiting reader, with `position` bytes now, got too few in the window."""
+        """Count the bytes that the waiting reader got since the last call. False if they are too few.
+
+        position: number of bytes in its buffer now.
+        """
         seconds, size = now - self._since, position - self._position
         self.wait(now, position)
         return self.enough(seconds, size)
 
     def enough(self, seconds: float, size: int) -> bool:
-        """Count bytes and seconds of waiting; False if a window has passed with too few bytes."""
+        """Count `size` bytes in so many seconds of waiting. False if a whole window has passed with too few bytes."""
         self._waited += seconds
         self._bytes += size
         if self._waited < self.window:

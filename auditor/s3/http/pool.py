@@ -1,4 +1,4 @@
-"""A pool of connections to one server: a limit on their number, and a queue of requests that wait for one."""
+"""A pool of connections to one server, with a limit on their number and a queue of requests that wait for one."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from auditor.s3.http.base import ConnectionLostError, Response, Server, Transpor
 from auditor.s3.http.connection import HttpConnection, StaleConnectionError
 
 _LONGEST_CLOSE: Final = 1.0
-"""Seconds to wait until aborted sockets are closed; usually a turn or two of the loop suffices."""
+"""Limit in seconds of the wait for aborted sockets to close. One or two iterations of the loop are usually enough."""
 
 K = TypeVar("K", bound=HttpConnection)
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """open: connections, idle or in use, those being made included. waiting: requests in the queue. opened: connections
-    made so far. resent: requests sent again on a new connection. peak: most open at once.
+    """Counts of a pool. open: number of connections that are idle, in use or being made. opened: number made so far.
+
+    waiting: number of requests in the queue. resent: number sent again on a new connection. peak: highest `open`.
     """
 
     open: int
@@ -33,10 +34,10 @@ class Statistics:
 
 
 class Pool(Generic[K]):
-    """Each connection counts from before it is made until it is gone, so that the limit holds at all times."""
+    """A pool of connections. A connection counts from before it is made until it is gone, so the limit always holds."""
 
     def __init__(self, server: Server, made: Callable[[Pool[K], Server], K]) -> None:
-        """made: makes a connection object that is not connected yet."""
+        """Make an empty pool. made: makes a connection object that is not connected yet."""
         self._server = server
         self._make = made
         self._resent = 0
@@ -50,10 +51,10 @@ class Pool(Generic[K]):
         self._peak = 0
 
     async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Response]:
-        """Send a request; returns its answer, or the answer's head, and the connection. Raises TransportError.
+        """Send a request; return the connection and the answer, or the answer's head. Raises TransportError.
 
-        An idle connection may turn out to be closed before the answer's first byte. The request is then sent once more
-        on a new connection, which is safe: a GET or HEAD changes nothing.
+        The server may close an idle connection just before the request. Then the request is sent once more on a new
+        connection. That is safe, because a GET or HEAD changes nothing.
         """
         stale = False
         connection = self.take_idle()
@@ -64,7 +65,7 @@ class Pool(Generic[K]):
             try:
                 return connection, await future
             except StaleConnectionError:
-                # A new connection is never stale, so this happens once.
+                # A new connection is never stale, so this happens only once.
                 self._resent += 1
                 stale, connection = True, None
             except asyncio.CancelledError:
@@ -72,11 +73,11 @@ class Pool(Generic[K]):
                 raise
 
     def take_idle(self) -> K | None:
-        """The connection that was idle longest; closes those that were idle for more than `idle_seconds`.
+        """Return the connection that was idle longest, or None. Close those that were idle for over `idle_seconds`.
 
-        Taking turns keeps all connections open as long as each is used within `idle_seconds`. If the connection used
-        last came first, others would idle out whenever fewer calls are in flight for some seconds, and be opened again
-        soon after. A handshake costs the CPU of ten calls, and closed connections leave holes in the heap.
+        The order keeps all connections open, if each gets its turn within `idle_seconds`. If the last used one came
+        first, the others would expire whenever fewer calls are in flight for some seconds, and new ones would be opened
+        soon after. A handshake takes the CPU of ten calls, and closed connections leave holes in the heap.
         """
         while self._idle:
             connection = self._idle.popleft()
@@ -86,7 +87,7 @@ class Pool(Generic[K]):
         return None
 
     async def take(self, *, fresh: bool = False) -> K:
-        """A connection that is alive and idle; fresh: one that was never used. Raises TransportError."""
+        """Return a connection that is alive and idle. fresh: return one that was never used. Raises TransportError."""
         connection = None if fresh else self.take_idle()
         while True:
             if connection is None:
@@ -103,7 +104,7 @@ class Pool(Generic[K]):
                 return connection
 
     async def close(self) -> None:
-        """Close every connection; requests under way and waiting fail, and no new one begins."""
+        """Close every connection. Requests under way or in the queue fail, and no new one begins."""
         self._is_closed = True
         waiting, self._waiting = self._waiting, deque()
         for turn in waiting:
@@ -118,7 +119,7 @@ class Pool(Generic[K]):
 
     @property
     def usable(self) -> int:
-        """Idle connections that will still be young enough for the next requests."""
+        """Return the number of idle connections that the next requests can still use."""
         return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
 
     def keep_idle(self, most: int) -> None:
@@ -156,6 +157,7 @@ class Pool(Generic[K]):
                 self._all.discard(place)
 
     def _hand_on(self, connection: K) -> bool:
+        """Give the connection to the first request in the queue. False if no request waits."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -164,7 +166,10 @@ class Pool(Generic[K]):
         return False
 
     def _new(self) -> K | None:
-        """A connection that is still to be connected, in place of an idle one at the limit. None: all are in use."""
+        """Return a connection that is not connected yet; None if the limit is reached and all are in use.
+
+        At the limit it replaces the connection that was idle longest.
+        """
         if self._is_closed:
             raise _closed_error()
         if len(self._all) >= self._server.connections:
@@ -177,7 +182,7 @@ class Pool(Generic[K]):
         return connection
 
     def _replaced(self, connection: K) -> K:
-        """A new connection in place of one that was used."""
+        """Return a new connection, and close the used one that it replaces."""
         self._all.discard(connection)
         new = self._made()
         self._all.add(new)
@@ -188,7 +193,7 @@ class Pool(Generic[K]):
         return self._make(self, self._server)
 
     async def _turn(self) -> K:
-        """Wait in the queue for a connection that is free, or for a new one in place of one that is gone."""
+        """Wait in the queue for a free connection, or for a new one after another connection is gone."""
         turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -201,6 +206,7 @@ class Pool(Generic[K]):
             raise
 
     def _give_back(self, connection: K) -> None:
+        """Return a connection to the pool, from a request that was cancelled when it got it."""
         if not connection.connected:
             connection.close()
         elif connection.alive:

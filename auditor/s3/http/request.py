@@ -1,4 +1,4 @@
-"""Write a request as the bytes of HTTP/1.1."""
+"""Encode a request as the bytes of HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from auditor.s3.http.base import Request
 
 METHODS = ("GET", "HEAD")
-"""Methods that may safely be sent twice."""
+"""The methods that we send. Both may safely be sent twice."""
 
 _OWN: Final = 2
-"""The last headers differ in each request: the signer's date and signature (Signer.sign)."""
+"""The number of headers at the end that differ in each request: the signer's date and signature (Signer.sign)."""
 _CACHED: Final = 4
 
 Pairs = tuple[tuple[str, str], ...]
@@ -26,9 +26,9 @@ def _lines(headers: Iterable[tuple[str, str]]) -> str:
 
 
 class CommonLines:
-    """Caches the header lines that many requests share.
+    """A cache of the header lines that many requests share.
 
-    They contain a session token, so the cache is small and lives as long as its transport.
+    The lines contain a session token. Therefore the cache is small, and it ends with its transport.
     """
 
     __slots__ = ("_cached",)
@@ -37,7 +37,7 @@ class CommonLines:
         self._cached: dict[Pairs, str] = {}
 
     def __call__(self, headers: Pairs) -> str:
-        """Raises ValueError for a line break or NUL."""
+        """Return the header lines. Raises ValueError for a line break or NUL."""
         found = self._cached.get(headers)
         if found is None:
             if len(self._cached) >= _CACHED:
@@ -47,10 +47,10 @@ class CommonLines:
 
 
 def request_bytes(request: Request, lines: Callable[[Pairs], str] = _lines) -> bytes:
-    """The bytes of an HTTP/1.1 request; raises ValueError for text that would change the request.
+    """Return the bytes of an HTTP/1.1 request. lines: encodes the headers that requests share.
 
-    Such are a line break or NUL anywhere, a blank or `#` in the target, and characters beyond ASCII. lines: writes the
-    headers that requests share.
+    Raises ValueError for text that could make it another request: a line break or NUL anywhere, a blank or `#` in the
+    target, or a character that is not ASCII.
     """
     method, target, headers = request.method, request.target, request.headers
     if method not in METHODS:

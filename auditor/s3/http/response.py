@@ -1,4 +1,4 @@
-"""Parse the bytes of answers, in pieces of any size, into Responses; no input or output."""
+"""Parse the bytes of answers, in pieces of any size, into Responses. There is no input or output here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from auditor.s3.http.base import LARGEST_BODY, LARGEST_HEAD, MOST_HEADERS, BrokenAnswerError, Response
 
 MOST_INTERIM: Final = 16
-"""Interim (1xx) answers before the final one."""
+"""Limit of interim (1xx) answers before the final one."""
 
 _FIRST: Final = ord("H")
 _BEGINNING: Final = b"HTTP/1."
@@ -17,13 +17,13 @@ _BODILESS: Final = (204, 304)
 
 
 class ResponseReader:
-    """Reads one answer after another: call `expect`, then `feed` until it returns the answer.
+    """A parser of one answer after another: call `expect`, then `feed` until it returns the answer.
 
-    started: the first byte of the answer came. reusable: the last answer is complete, no byte followed it, and the
-    server keeps the connection open.
+    started: True if the first byte of the answer has arrived. reusable: True if the last answer is complete, no byte
+    followed it, and the server keeps the connection open.
     """
 
-    # httptools is stricter than HTTP requires: no bare line feeds, no folded lines, no second length.
+    # httptools is stricter than HTTP requires: it refuses bare line feeds, folded lines and a second length.
     __slots__ = (
         "_answer",
         "_body",
@@ -58,7 +58,7 @@ class ResponseReader:
         self.expect(head_only=False)
 
     def expect(self, *, head_only: bool) -> None:
-        """Begin an answer. head_only: the answer to a HEAD, which has no body whatever its Content-Length."""
+        """Begin an answer. head_only: True for the answer to a HEAD, which has no body, whatever its Content-Length."""
         if self._head_only:
             # After the answer to a HEAD the parser waits for a body that never comes.
             self._parser = HttpResponseParser(self)
@@ -73,7 +73,7 @@ class ResponseReader:
         self._begin_head()
 
     def feed(self, data: bytes | memoryview) -> Response | None:
-        """The answer, once these bytes complete it; raises BrokenAnswerError."""
+        """Parse more bytes; return the answer if they complete it. Raises BrokenAnswerError."""
         if not self.started:
             self.started = True
             self._is_http_1 = data[:7] == _BEGINNING
@@ -92,17 +92,17 @@ class ResponseReader:
             return None
         if self._extra_bytes:
             self.reusable = False
-        # Do not keep a body of megabytes in an idle connection.
+        # An idle connection must not keep a body of megabytes in memory.
         self._answer, self._body = None, []
         return answer
 
     def taken(self) -> list[bytes]:
-        """The pieces of the body so far, for a reader that does not buffer it."""
+        """Return the new pieces of the body, and forget them. It is for a reader that does not buffer the body."""
         body, self._body = self._body, []
         return body
 
     def end(self) -> Response | None:
-        """The answer, where its body ends with the connection."""
+        """Return the answer if its body lasts until the connection ends. Call it when the connection has ended."""
         if self._until_close and self._answer is None:
             self._finish()
         return self._answer
@@ -193,7 +193,7 @@ class ResponseReader:
             self._until_close = True
 
     def _stays_open(self) -> bool:
-        """Whether the server keeps the connection; the parser says no for an answer without a length."""
+        """True if the server keeps the connection open. The parser says no for each answer without a length."""
         said = self._headers.get(b"connection", b"") + self._headers.get(b"proxy-connection", b"")
         return b"close" not in said.lower() and self._parser.get_http_version() == "1.1"
 
@@ -230,7 +230,7 @@ _SPLIT: Final = len(_END) - 1
 
 
 class EmptyLine:
-    """Finds the empty line that ends a head."""
+    """A finder of the empty line that ends a head."""
 
     __slots__ = ("_tail",)
 
@@ -241,7 +241,10 @@ class EmptyLine:
         self._tail = b""
 
     def end(self, data: bytearray, start: int, size: int) -> int:
-        """The end of the next empty line in data[start:size]; it may begin in the bytes of the last call. 0: none."""
+        """Return the end of the next empty line in data[start:size]; 0 if there is none.
+
+        The empty line may begin in the bytes of the last call.
+        """
         found = self._across(data, start, size)
         if not found:
             at = data.find(_END, start, size)

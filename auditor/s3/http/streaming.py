@@ -14,16 +14,19 @@ from auditor.s3.http.response import EmptyLine, ResponseReader
 from auditor.s3.http.tls import drain_tls
 
 HEAD_SIZE: Final = 32 * 1024
-"""Bytes of the connection's own buffer: the head of a response, and a small body behind it."""
+"""Bytes of the connection's own buffer. It is for the head of a response, and a small body after it."""
 
 DRAINED: Final = 64 * 1024
-"""Bytes of a released body that the connection reads and discards: a new connection would cost more."""
+"""Limit in bytes of the rest of a released body that the connection reads and discards.
+
+For a longer rest a new connection costs less.
+"""
 
 _DRAIN_SECONDS: Final = 2.0
 _UNKNOWN: Final = sys.maxsize
 _BODILESS: Final = (204, 304)
 _DISCARDED: Final = memoryview(bytearray(DRAINED))
-"""The buffer for discarded bytes."""
+"""The shared buffer for discarded bytes."""
 
 
 class Phase(enum.Enum):
@@ -39,10 +42,10 @@ class Phase(enum.Enum):
 
 
 class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
-    """Call `begin` for the head of the response, `readinto` until it returns 0, then `release`.
+    """A connection for streams. Call `begin` for the response's head, `readinto` until it returns 0, then `release`.
 
-    Reading pauses while no caller waits in `readinto`. The connection then holds at most the bytes that came with the
-    head; TLS and the kernel hold up to 256 KiB each, by the loop's limits.
+    While no caller waits in `readinto`, reading pauses. The connection then has at most the bytes that came with the
+    head in memory; TLS and the kernel have up to 256 KiB each, by the loop's limits.
     """
 
     __slots__ = (
@@ -74,7 +77,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._left = 0
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """The future's result has status, reason and headers."""
+        """Send a request. Return a future of the response's head: status, reason and headers."""
         self._phase = Phase.HEAD
         self._empty_line.restart()
         self._bodiless = head_only
@@ -87,7 +90,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer; return fewer bytes only at the end of the body. Raises TransportError with `read` set."""
+        """Read as Stream.readinto does."""
         count = self._delivery.take(buffer)
         if count == len(buffer) or self._phase is Phase.WHOLE:
             return count
@@ -113,7 +116,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self._waiting = None
 
     def release(self) -> None:
-        """Finish with the body: keep the connection for the next request, or close it if much of the body is left."""
+        """End the use of the body. Keep the connection for the next request; close it if much of the body is left."""
         self._delivery.forget()
         if not self.alive:
             return
@@ -128,7 +131,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return a view: asyncio's TLS (3.11) would fill a copy of a bytearray."""
+        """Return a view for the next bytes. Not a bytearray: asyncio's TLS (3.11) would fill a copy of it."""
         phase = self._phase
         if phase is Phase.BODY and not self._chunked:
             rest = self._delivery.rest(self._left)
@@ -154,14 +157,14 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             if not self._left:
                 self._free()
         elif phase is Phase.WHOLE:
-            # Bytes behind the response.
+            # The server sent bytes after the response.
             self._reader.reusable = False
             self._pause()
         else:
             self.close()
 
     def eof_received(self) -> None:
-        """The transport closes itself afterwards."""
+        """Deliver the rest of the body. The transport closes itself afterwards."""
         self._salvage(plain=True)
         self._lost(CLOSED_EARLY)
 
@@ -213,7 +216,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             future.set_result(answer)
 
     def _arrived(self, data: memoryview) -> None:
-        """Hand bytes of a body to its reader. The bytes must not change later, unless the body is chunked."""
+        """Deliver bytes of a body to its reader. Except for a chunked body, the bytes must not change later."""
         if not self._chunked:
             self._left -= len(data)
             self._delivery.hand(data)
@@ -252,16 +255,16 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._waiting = None
 
     def _keeps_up(self, now: float) -> bool:
-        """Close the connection and return False if the body arrives too slowly."""
+        """True if the body arrives fast enough. If not, close the connection."""
         if self._flow.keeps_up(now, self._delivery.position):
             return True
         self.close(TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds"))
         return False
 
     def _salvage(self, *, plain: bool) -> None:
-        """Read the rest of a body out of TLS after the connection ended: a paused loop does not.
+        """Read the rest of a body out of TLS after the connection ended. The loop does not, if reading was paused.
 
-        plain: without TLS, this end is a regular one, which ends a body without a length.
+        plain: True if this end, without TLS, is a regular one. It then ends a body without a length.
         """
         if self._phase is not Phase.BODY or not self.alive:
             return

@@ -1,4 +1,7 @@
-"""Drain TLS after the connection closed; tell a close_notify from a truncation, which anyone on the way can cause."""
+"""Read the rest out of TLS after the connection closed, and check that a close_notify ended it.
+
+Without a close_notify the data may be truncated, which anyone on the network can cause.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ _PIECE: Final = 64 * 1024
 
 
 def drain_tls(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:
-    """Read at most `most` bytes, in pieces; True if a close_notify follows them."""
+    """Return at most `most` bytes, in pieces, and True if a close_notify follows them."""
     pieces: list[bytes] = []
     try:
         while most > 0 and (piece := tls.read(min(most, _PIECE))):

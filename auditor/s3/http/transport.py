@@ -1,4 +1,4 @@
-"""Our own transports, the hot path: HTTP/1.1 with keep-alive on a pool of connections, and nothing else."""
+"""Our own transports, for nearly all calls: HTTP/1.1 with keep-alive on a pool of connections, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from auditor.s3.http.streaming import StreamingConnection
 
 
 class HttpTransport:
-    """One write and one future for each request; no task and no timer.
+    """The transport for small answers. A request takes one write and one future, no task and no timer.
 
-    It buffers each body, decompresses nothing, and supports no proxy: ThinStreams and AiohttpTransport do the rest.
+    It buffers each body, and decompresses nothing. For large bodies there is ThinStreams, for proxies AiohttpTransport.
     """
 
     __slots__ = ("_lines", "_pool")
 
     def __init__(self, server: Server) -> None:
-        """Raises ValueError for a server behind a proxy."""
+        """Make a transport without connections. Raises ValueError for a server behind a proxy."""
         _check(server)
         self._lines = CommonLines()
         self._pool: Pool[BufferedConnection] = Pool(
@@ -30,7 +30,7 @@ class HttpTransport:
         )
 
     async def send(self, request: Request) -> Response:
-        """The complete answer; raises TransportError, and ValueError for text that would change the request."""
+        """Return the complete answer. Raises TransportError, and ValueError as request_bytes() does."""
         written = request_bytes(request, self._lines)
         _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
         return answer
@@ -43,39 +43,45 @@ class HttpTransport:
         self._pool.keep_idle(connections)
 
     async def close(self) -> None:
-        """Close every connection; requests under way and waiting fail with ConnectionLostError."""
+        """Close every connection. Requests under way or in the queue fail with ConnectionLostError."""
         await self._pool.close()
 
     def statistics(self) -> Statistics:
-        """The pool's counts."""
+        """Return the pool's counts."""
         return self._pool.statistics()
 
 
 class ThinStreams:
-    """Receives bodies straight into their reader's buffer. It decompresses nothing, and supports no proxy."""
+    """The transport for large bodies. It receives them directly into the reader's buffer.
+
+    It decompresses nothing, and supports no proxy.
+    """
 
     __slots__ = ("_pool",)
 
     def __init__(self, server: Server) -> None:
-        """Raises ValueError for a server behind a proxy."""
+        """Make a transport without connections. Raises ValueError for a server behind a proxy."""
         _check(server)
         self._pool: Pool[StreamingConnection] = Pool(server, StreamingConnection)
 
     def stream(self, request: Request) -> ThinStream:
-        """Entering it raises TransportError, and ValueError for text that would change the request."""
+        """Return a context manager of the answer.
+
+        Entering it raises TransportError, and ValueError as request_bytes() does.
+        """
         return ThinStream(self._pool, request)
 
     async def close(self) -> None:
-        """Close every connection; bodies under way fail with ConnectionLostError."""
+        """Close every connection. Bodies under way fail with ConnectionLostError."""
         await self._pool.close()
 
     def statistics(self) -> Statistics:
-        """The pool's counts."""
+        """Return the pool's counts."""
         return self._pool.statistics()
 
 
 class ThinStream:
-    """A context manager, for one use, that sends the request and reads the answer's body."""
+    """A context manager for one use. It sends the request and reads the answer's body."""
 
     __slots__ = ("_connection", "_pool", "_request", "headers", "reason", "status")
 
@@ -99,7 +105,7 @@ class ThinStream:
         self._connection.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """As Stream.readinto."""
+        """Read as Stream.readinto does."""
         return await self._connection.readinto(buffer)
 
 
