@@ -145,6 +145,7 @@ class Signer:
         return (*prepared.headers, self._date, ("authorization", prepared.authorization + signature))
 
     def _tick(self, second: int) -> None:
+        """Write the time into the next signatures. On a new day, drop the cached parts of the day before."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         if stamp[:8] != self._day:
             self._day = stamp[:8]

@@ -27,7 +27,10 @@ UNREADABLE_ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The limits of retries. attempts: number with the first. seconds: later than this after the first, none starts."""
+    """The limits of retries. attempts: number of attempts, with the first.
+
+    seconds: longest duration from the first attempt to the start of another.
+    """
 
     attempts: int = 10
     seconds: float = 60.0
@@ -55,7 +58,7 @@ class Caller:
         self.counts: Counter[str] = Counter()
         self.permits = permits
         self.calls_per_object = 0
-        """Number of calls that each object in flight may still need. A listing call leaves so many in the budget."""
+        """Number of calls that each object in flight may still need. A listing call leaves these in the budget."""
         self.renewals = 0
         """Number of calls that S3 refused because of credentials that have been replaced since."""
         self._bucket = bucket
@@ -117,6 +120,7 @@ class Caller:
         self._sent += 1
 
     def _note(self, failure: CallFailed, now: float, sent: float) -> None:
+        """Count a failed attempt, and report it to the limits of rate and concurrency."""
         if is_throttle(failure):
             self.counts["throttled"] += 1
             self.permits.throttled()

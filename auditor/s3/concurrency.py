@@ -20,7 +20,7 @@ AUTO_CEILING: Final = 128
 FEWEST_AT_FIRST: Final = 4
 MOST_AT_FIRST: Final = 48
 MB_FOR_EACH: Final = 36
-"""A Lambda function starts with one call in flight for each so many MB of its memory.
+"""Megabytes. A Lambda function starts with one call in flight for each MB_FOR_EACH of its memory.
 
 Each of these calls needs a TLS handshake, which takes the CPU of ten calls, and Lambda gives CPU in proportion to
 memory (docs/performance.md).

@@ -79,7 +79,7 @@ class RateLimit:
 
     @property
     def limited(self) -> bool:
-        """True if there is a rate, from the user or because S3 refused calls. If not, no call needs to take a turn."""
+        """True if the rate has a limit, set by the user or after refusals. If not, no call needs to take a turn."""
         return self._interval > 0
 
     def statistics(self) -> RateStatistics:

@@ -39,7 +39,7 @@ from auditor.s3.http.base import (
 from auditor.s3.http.transport import HttpTransport, ThinStreams
 
 SKEW_SECONDS: Final = 240.0
-"""If this machine's clock is wrong by so many seconds, the engine corrects the time of its requests.
+"""Seconds. If this machine's clock is wrong by more, the engine corrects the time of its requests.
 
 S3 refuses a request whose time is wrong by fifteen minutes.
 """
@@ -190,7 +190,7 @@ class DirectEngine:
         if failure.code in EXPIRED and await self._credentials.renewed():
             return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
         if failure.status == 403 and failure.code in ("RequestTimeTooSkewed", "403"):
-            behind = _behind(failure)
+            behind = _seconds_behind(failure)
             if behind is not None and abs(behind - signed_behind) >= SKEW_SECONDS:
                 self._clock_behind = behind
                 return CallFailed(failure.action, CLOCK_SET, failure.status, failure.message, failure.headers)
@@ -224,7 +224,7 @@ def _failure(action: str, answer: Response) -> CallFailed:
     )
 
 
-def _behind(failure: CallFailed) -> float | None:
+def _seconds_behind(failure: CallFailed) -> float | None:
     """Return the seconds by which this machine's clock is behind the Date of the answer; None without a valid Date."""
     try:
         return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
@@ -273,12 +273,12 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 
 def _prepare(connection: Connection) -> tuple[Origin, Server, CredentialSource]:
     """Make the parts of an engine that need files. Raises UsageError or CredentialsError for unusable settings."""
-    origin, server = _located(connection, _environment())
+    origin, server = _find_server(connection, _environment())
     return origin, server, CredentialSource(connection.profile)
 
 
 @lru_cache(maxsize=32)
-def _located(connection: Connection, environment: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
+def _find_server(connection: Connection, environment: frozenset[tuple[str, str]]) -> tuple[Origin, Server]:
     """Find the server of a connection. It is cached for all runs of a process: it takes the CPU of hundreds of calls.
 
     environment: the variables on which the result depends, as a part of the cache key.

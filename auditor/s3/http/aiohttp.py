@@ -44,7 +44,7 @@ class AiohttpTransport:
     Our own transports send a request again only if a used connection closed before the first byte of the answer.
     aiohttp alone would send it again after any connection that ended before the head, even a new one. So a middleware
     here decides first, by our rule. It cannot see three things: an interim answer before the end, a part of a head
-    before a reset, and whether the second connection is new.
+    before a reset, and if the second connection is new.
     """
 
     def __init__(self, server: Server) -> None:

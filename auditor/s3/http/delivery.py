@@ -100,7 +100,7 @@ class Flow:
         return self.enough(seconds, size)
 
     def enough(self, seconds: float, size: int) -> bool:
-        """Count `size` bytes in so many seconds of waiting. False if a whole window has passed with too few bytes."""
+        """Count `size` bytes and the seconds of waiting for them. False if a whole window passed with too few bytes."""
         self._waited += seconds
         self._bytes += size
         if self._waited < self.window:

@@ -22,7 +22,7 @@ class HttpTransport:
     __slots__ = ("_lines", "_pool")
 
     def __init__(self, server: Server) -> None:
-        """Make a transport without connections. Raises ValueError for a server behind a proxy."""
+        """Make a transport; it connects when it sends. Raises ValueError for a server behind a proxy."""
         _check(server)
         self._lines = CommonLines()
         self._pool: Pool[BufferedConnection] = Pool(
@@ -60,7 +60,7 @@ class ThinStreams:
     __slots__ = ("_pool",)
 
     def __init__(self, server: Server) -> None:
-        """Make a transport without connections. Raises ValueError for a server behind a proxy."""
+        """Make a transport; it connects when it sends. Raises ValueError for a server behind a proxy."""
         _check(server)
         self._pool: Pool[StreamingConnection] = Pool(server, StreamingConnection)
 
