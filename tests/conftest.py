@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import auditor.aws  # noqa: F401 - before a test imports botocore: it must not sign with awscrt
+
+hypothesis.settings.register_profile("auditor", deadline=None)  # no test asks the clock
+hypothesis.settings.load_profile("auditor")
 
 pytest_plugins = ["tests.support.servers.fixtures"]
 pytest.register_assert_rewrite("tests.conformance")

@@ -140,7 +140,7 @@ def outcome(read: Callable[[], Any]) -> Any:
         return failure.code
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(page_of("ListBucketResult", "Contents"))
 def test_listing(body: bytes) -> None:
     query = ListQuery()
@@ -148,7 +148,7 @@ def test_listing(body: bytes) -> None:
     assert ours == outcome(lambda: replies.page(query, sdk_reply("ListObjectsV2", body, {})))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(page_of("ListVersionsResult", "Version", "DeleteMarker"))
 def test_listing_of_versions(body: bytes) -> None:
     query = ListQuery(versions=True)
@@ -156,7 +156,7 @@ def test_listing_of_versions(body: bytes) -> None:
     assert ours == outcome(lambda: replies.page(query, sdk_reply("ListObjectVersions", body, {})))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(ACL)
 def test_acl(body: bytes) -> None:
     action = "GetObjectAcl"
@@ -203,7 +203,7 @@ HEADERS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(HEADERS)
 def test_head(sent: dict[str, str]) -> None:
     ours = outcome(lambda: headers.head({name.lower().encode(): value.encode() for name, value in sent.items()}))
