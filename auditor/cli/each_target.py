@@ -27,9 +27,10 @@ async def each_target(
     verb: str,
     kept: str,
 ) -> int:
-    """Run `one` for each target in turn, and give the worst exit code. A target that fails does not stop the others.
+    """Run `one` for each target in turn, and return the worst exit code. A target that fails does not stop the others.
 
-    opening: gives what the targets share. verb: "audited". kept: what a second signal leaves in place, for the user.
+    opening: opens the resources that the targets share. verb: such as "audited". kept: names the things that stay after
+    a second signal, for the user.
     """
     stop, progress = Stop(), make_progress()
     stop_on_signals(stop)
@@ -54,13 +55,16 @@ async def each_target(
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code of several targets: a failure, then a hole, then findings."""
+    """Return the worst of several exit codes: a failure is worst, then a hole, then findings."""
     found = set(codes)
     return next(code for code in (1, 4, 3, 0) if code in found)
 
 
 def stop_on_signals(stop: Stop) -> None:
-    """The first Ctrl-C or SIGTERM stops listing and finishes what is in flight; the second cancels that too."""
+    """Handle signals from now on. The first Ctrl-C or SIGTERM stops the listing, and the work in flight is finished.
+
+    The second one cancels the work in flight too.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 

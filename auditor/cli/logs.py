@@ -14,7 +14,7 @@ _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | t
 
 
 class Plain(logging.Formatter):
-    """Messages in one printable line; tracebacks in printable lines."""
+    """Formats a message as one printable line, and a traceback as printable lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         record.message = clean(record.message)
@@ -25,7 +25,7 @@ class Plain(logging.Formatter):
 
 
 def set_up(verbose: int) -> None:
-    """verbose: how often -v was given."""
+    """Log to stderr from now on. verbose: how often -v was given."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Plain("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=_LEVELS[min(verbose, 2)])

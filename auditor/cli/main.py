@@ -19,7 +19,7 @@ _OUTPUT_REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, err
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code, 0 to 4. Every failure is one sentence on stderr."""
+    """Run one command, and return its exit code, 0 to 4. Every failure is one sentence on stderr."""
     _open_closed_streams()
     options = make_parser().parse_args(arguments)
     set_up(options.verbose)
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Point each closed stream at /dev/null; else the next file that we open would get its number."""
+    """Open /dev/null as each standard stream that is closed. Else the next opened file would get its descriptor."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""Read what commands share off their flags: settings and targets, and checks of the ledger."""
+"""Read the settings and targets from the flags that commands share, and check the ledger."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from auditor.model.target import Target, parse_target
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """Flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError."""
+    """Read the settings from flags, then AUDITOR_ variables, then auditor.toml, then defaults. Raises UsageError."""
     given = vars(options)
     flags = Layer({name: given.get(name) for name in SETTINGS}, lambda name: SETTINGS[name].option)
     return load_settings(flags, path=given.get("config"))
 
 
 def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
-    """The command line's targets, each once, in order."""
+    """Return the command line's targets in their order, each once."""
     targets = [
         parse_target(uri, versions=settings.versions, start_after=options.start_after, stop_at=options.stop_at)
         for uri in options.targets
@@ -34,7 +34,7 @@ _FORMS: Final = {"ledger": "sqlite:PATH or dynamodb:TABLE", "queue": "the URL of
 
 
 def check_needed(settings: Settings, *names: str) -> None:
-    """Raises UsageError for the first of these settings that has no value."""
+    """Raise UsageError if one of these settings has no value."""
     for name in names:
         if getattr(settings, name) is None:
             ways = f"give {_FORMS[name]} with it, set {variable(name)}, or write {name} in auditor.toml"
@@ -42,7 +42,7 @@ def check_needed(settings: Settings, *names: str) -> None:
 
 
 def refuse_ledger(place: str | None, settings: Settings, flag: str) -> None:
-    """Raises UsageError when the flag's file, `place`, is the ledger's own, which the output would overwrite."""
+    """Raise UsageError if the flag's file, `place`, is the ledger's file: the output would overwrite it."""
     file = ledger_file(settings.ledger or "")
     if place is None or file is None:
         return

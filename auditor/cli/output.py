@@ -11,11 +11,11 @@ from auditor.text import harmless
 
 
 def say(sentence: str) -> None:
-    """One line on stderr; what does not print is escaped."""
+    """Print one line on stderr. Unprintable characters are escaped."""
     sys.stderr.write(f"auditor: {harmless(sentence)}\n")
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """One document a line, so that several can be told apart."""
+    """Print one document in one line, because a command can print several."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()

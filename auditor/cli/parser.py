@@ -39,7 +39,10 @@ Add = Callable[..., argparse.ArgumentParser]
 
 
 def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
-    """module: of auditor.cli.commands, with `run(options) -> int`; imported when its command runs: that is slow."""
+    """Add a command. module: a module of auditor.cli.commands, with `run(options) -> int`.
+
+    The module is imported only if its command runs, because the import is slow.
+    """
 
     def run(options: argparse.Namespace) -> int:
         code: int = import_module(f"auditor.cli.commands.{module or name}").run(options)
@@ -52,7 +55,7 @@ def _command(add: Add, name: str, summary: str, module: str | None = None) -> Gr
 
 
 def _settings(parser: Group, *names: str, **helps: str) -> None:
-    """Flags of these settings. helps: settings whose help is particular to this command."""
+    """Add the flags of these settings. helps: help texts for this command, by setting, in place of the usual ones."""
     for name in (*names, *helps):
         setting = SETTINGS[name]
         text, metavar = helps.get(name, setting.help), setting.flag.partition(" ")[2]
@@ -204,7 +207,7 @@ def _ledger(add: Add) -> None:
 
 
 def _ledger_only(parser: Group) -> None:
-    """The flags of commands that call no S3."""
+    """Add the flags of a command that calls no S3."""
     _settings(parser, "ledger", endpoint_url="where DynamoDB is, unless it has its own endpoint")
     _settings(parser, "profile", region="the table's region")
     _config(parser)

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, else a line a minute; never anything on stdout."""
+"""Show the progress on stderr: a bar on a terminal, else one line per minute. Nothing goes to stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS_BETWEEN_LINES: Final = 60.0
 
 Count = Callable[[], Snapshot]
 Show = Callable[[Count], AbstractAsyncContextManager[None]]
-"""Shows the snapshots of the work inside the block."""
+"""Shows the snapshots of the work in its `with` block."""
 
 
 class Progress(Protocol):
@@ -22,7 +22,7 @@ class Progress(Protocol):
 
 
 class Lines:
-    """A line a minute, for logs."""
+    """Progress as one line per minute, for logs."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -37,11 +37,11 @@ class Lines:
             self._stream.flush()
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class Bar:
-    """A bar on a terminal, with rich (the `cli` extra)."""
+    """Progress as a bar on a terminal, with rich (the `cli` extra)."""
 
     def __init__(self, rich_progress: Any, rich_console: Any) -> None:
         self._bar = rich_progress.Progress(
@@ -70,7 +70,7 @@ class Bar:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """A bar where the stream (stderr) is a terminal and rich is installed, else lines."""
+    """Make a Bar if the stream (stderr) is a terminal and rich is installed, else Lines."""
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:
@@ -82,5 +82,5 @@ def make_progress(stream: TextIO | None = None) -> Progress:
 
 
 def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:
-    """Show a snapshot of the work inside the block each second. ends: show a last one when the work is done."""
+    """Show a snapshot of the work in the `with` block each second. ends: True: show a last one after the work."""
     return reporting(count, progress.update, ends=ends)

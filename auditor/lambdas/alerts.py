@@ -17,7 +17,7 @@ _LONGEST: Final = 1000
 
 class Topic(Protocol):
     async def publish(self, subject: str, message: str) -> None:
-        """Raises RunError when the topic refuses the message."""
+        """Publish one message. Raises RunError if the topic refuses it."""
         ...
 
 
@@ -38,7 +38,7 @@ class SnsTopic:
 
 
 def hole_message(summary: Summary) -> str | None:
-    """The alert of a finished run; None: the run has no holes."""
+    """Return the alert of a finished run; None if the run has no holes."""
     missing = holes(summary)
     if not missing:
         return None
@@ -55,11 +55,11 @@ def hole_message(summary: Summary) -> str | None:
 
 
 def failure_message(noun: str, sentence: str) -> str:
-    """noun: "audit" or "verification"."""
+    """Return the alert of a failed invocation. noun: "audit" or "verification"."""
     return f"The {noun} failed: {visible(sentence)[:_LONGEST]}"
 
 
 async def alert(topic: Topic | None, message: str | None) -> None:
-    """Publish the message, where there are a topic and a message."""
+    """Publish the message, if there are a topic and a message."""
     if topic is not None and message is not None:
         await topic.publish(_SUBJECT, message)

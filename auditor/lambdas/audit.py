@@ -29,7 +29,10 @@ log = logging.getLogger(__name__)
 
 
 class AuditFunction:
-    """Lives as long as its process. engines: opens one for each run, or lends one that stays open between events."""
+    """The audit function; one instance serves all events of a process.
+
+    engines: opens an engine for each run, or lends one that stays open between events.
+    """
 
     def __init__(
         self, environ: Mapping[str, str] = os.environ, *, engines: OpenEngine[EngineChoice] = open_engine
@@ -39,8 +42,9 @@ class AuditFunction:
         self._work = TargetWork(function="audit", noun="audit", failed="RunsFailed", opening=opening, run=self._audit)
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
-        """`{"runs": [SUMMARY, ..]}`, as each_target has it. Near the deadline a run finishes what is in flight, saves
-        its parts and is handed over.
+        """Audit the event's targets; return `{"runs": [SUMMARY, ..]}` as each_target does.
+
+        Near the deadline a run finishes the objects in flight, saves its parts and is handed over.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -69,7 +73,7 @@ class AuditFunction:
 
 
 async def _run(audit: Audit) -> Summary:
-    """The audit's summary. Its failure is logged here, where the log line still names the run."""
+    """Run the audit, and return its summary. A failure is logged here, because the log line then names the run."""
     try:
         return await audit.run()
     except (RunTaken, RunComplete) as other:
@@ -81,7 +85,7 @@ async def _run(audit: Audit) -> Summary:
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:
-    """Counts in a sentence. stop: why the run is handed over; None: it is not."""
+    """Return the counts in a sentence. stop: why the run is handed over; None if it is not."""
     coverage, findings = summary.coverage, sum(summary.findings.values())
     end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
     return (

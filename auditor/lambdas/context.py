@@ -13,16 +13,18 @@ from auditor.lambdas.handover import NextInvocation, OwnFunction
 
 
 def print_line(line: str) -> None:
-    """Write the line to the log unchanged: CloudWatch finds metrics only in lines that are JSON from end to end."""
+    """Write the line to the log unchanged, because CloudWatch finds metrics only in lines that are entirely JSON."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionContext:
-    """seconds_left: until the deadline. successor: takes the work that the deadline leaves; None: nothing does.
+    """The context of one invocation. seconds_left: until the deadline; None: there is none. successor: takes the work
+    that is left at the deadline; None: the work stays undone.
 
-    topic: takes alerts; None: nothing does. emit: takes a line of metrics. request: the invocation's ID, for the logs.
+    topic: takes alerts; None: there are no alerts. emit: takes a line of metrics. request: the invocation's ID, for the
+    logs.
     """
 
     seconds_left: float
@@ -33,7 +35,10 @@ class FunctionContext:
 
     @classmethod
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:
-        """From Lambda's context object. AUDITOR_HANDS_ON: the function may invoke itself; AUDITOR_TOPIC: an ARN."""
+        """Make it from Lambda's context object and two variables.
+
+        AUDITOR_HANDS_ON: the function may invoke itself. AUDITOR_TOPIC: ARN of the topic for alerts.
+        """
         hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
         topic = environ.get("AUDITOR_TOPIC")
         return cls(

@@ -1,4 +1,4 @@
-"""Read the event of the audit and of the verify function: its targets, its settings, and the run that goes on."""
+"""Read the event of the audit and of the verify function: its targets, its settings, and the run to continue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _ENVELOPE: Final = frozenset({"source", "detail-type"})
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One event, read. given: the event's own settings. run: the run that goes on; hop: how often it was handed on."""
+    """One event that was read. given: the event's own settings. run: ID of the run to continue; None: a new run.
+
+    hop: number of hand-overs before this invocation.
+    """
 
     targets: tuple[Target, ...]
     settings: Settings
@@ -29,9 +32,9 @@ class Invocation:
 def read_event(
     event: Mapping[str, Any], environ: Mapping[str, str], function: str = "audit", needed: Sequence[str] = ()
 ) -> Invocation:
-    """`{}` or an EventBridge envelope: every configured bucket; `{"bucket": ..}`: that one. Raises UsageError.
+    """Read an event. `{}` or an EventBridge envelope: every configured bucket. `{"bucket": ..}`: that one bucket.
 
-    function: "audit" or "verify". needed: settings that it cannot do without.
+    function: "audit" or "verify". needed: settings that must have a value. Raises UsageError.
     """
     allowed = event_settings(function)
     if not isinstance(event, Mapping):

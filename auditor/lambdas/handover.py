@@ -19,7 +19,7 @@ MOST_HOPS: Final = 200
 
 
 class NextInvocation(Protocol):
-    """Goes on with the work that the deadline left."""
+    """The next invocation of a function, which continues the work that was left at the deadline."""
 
     async def invoke(self, event: Mapping[str, Any]) -> None:
         """Start the next invocation with this event, and do not wait for it. Raises RunError."""
@@ -50,10 +50,10 @@ async def _lambda() -> AsyncIterator[Any]:
 
 
 def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
-    """The event that goes on with `target`. event: the settings of the present event, which stay. resume: of the
-    run; None: the target was not begun.
+    """Make the event that continues with `target`. event: the settings of the present event, which are kept.
 
-    Raises RunError past MOST_HOPS: such a run does not progress.
+    resume: where the run continues; None if the target was not begun. Raises RunError after MOST_HOPS hops: such a run
+    makes no progress.
     """
     if hop >= MOST_HOPS:
         raise RunError(f"the work on {target.uri} was handed on {hop} times and is still not complete: it stops here")
@@ -70,13 +70,13 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
 
 DEADLINE: Final = "the deadline is near"
 MARGIN_SECONDS: Final = 45.0
+"""Work stops so long before the deadline, or by MARGIN_SHARE of the time left at the start, if that is shorter."""
 MARGIN_SHARE: Final = 0.25
-"""Work stops this long before the deadline, or by a quarter of the time left at the start where that is less."""
 
 
 @contextmanager
 def stop_before_deadline(seconds_left: float | None) -> Iterator[Stop]:
-    """A stop that is set at the margin before the deadline. seconds_left: None: there is no deadline."""
+    """Give a stop that is set shortly before the deadline. seconds_left: None if there is no deadline."""
     stop = Stop()
     if seconds_left is None:
         yield stop

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class HashingFunction:
-    """Lives as long as its process; opens its clients with the first event, and reuses them."""
+    """The hashing function; one instance serves all events of a process. The first event opens its clients."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -32,9 +32,10 @@ class HashingFunction:
     async def handle(
         self, event: object, request: str | None = None, seconds_left: float | None = None
     ) -> dict[str, Any]:
-        """An SQS event -> `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`; raises for wrong settings.
+        """Process an SQS event; return `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`.
 
-        request: the invocation's ID, for the logs. seconds_left: until its deadline; None: there is none.
+        request: the invocation's ID, for the logs. seconds_left: until its deadline; None if there is none. Raises
+        AuditorError for a wrong event or wrong settings.
         """
         with bound(requestId=request), stop_before_deadline(seconds_left) as stop:
             try:
@@ -64,7 +65,7 @@ class HashingFunction:
 
 
 def _message_id(record: Any) -> str:
-    """The message's id. Without one we could not report a failure, and SQS would delete the message."""
+    """Return the message's ID. Without it a failure could not be reported, and SQS would delete the message."""
     name = record.get("messageId") if isinstance(record, Mapping) else None
     if not isinstance(name, str) or not name:
         raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
@@ -72,7 +73,7 @@ def _message_id(record: Any) -> str:
 
 
 def _received(name: str, record: Mapping[str, Any]) -> Received | None:
-    """A record as Lambda passes it (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None: malformed."""
+    """Read a record of the event (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None if malformed."""
     receipt, body, attributes = record.get("receiptHandle"), record.get("body"), record.get("attributes")
     if not isinstance(receipt, str) or not isinstance(body, str):
         return None
@@ -81,7 +82,7 @@ def _received(name: str, record: Mapping[str, Any]) -> Received | None:
 
 
 async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
-    """The message's id when it failed. SQS delivers it again after its backoff, not after the visibility timeout."""
+    """Process one message. Return its ID if it failed; SQS then delivers it again after the backoff set for it."""
     received = _received(name := _message_id(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class JsonLines(logging.Formatter):
-    """timestamp (ISO 8601, UTC), level, logger, message, the labels, and the stack of an exception."""
+    """Formats a log record as a JSON object: timestamp (ISO 8601, UTC), level, logger, message, labels, stack."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -44,7 +44,7 @@ def _iso(seconds: float) -> str:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """The record's message; where a library gave wrong arguments, the message without them."""
+    """Return the record's message; without its arguments, if a library gave wrong ones."""
     try:
         return record.getMessage()
     except Exception:
@@ -52,7 +52,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """The error's text, even where its own __str__ fails."""
+    """Return the error's text, even if its own __str__ fails."""
     try:
         return str(error)
     except Exception:
@@ -60,13 +60,13 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> list[str]:
-    """The innermost frame last; a long stack loses its outermost frames."""
+    """Return the lines of the stack, the innermost frame last. A long stack loses its outermost frames."""
     lines = [line for entry in traceback.format_exception(error) for line in entry.rstrip("\n").split("\n")]
     return [clean(line)[:LONGEST_LABEL] for line in lines[-STACK_LINES:]]
 
 
 class _Stderr(logging.StreamHandler[Any]):
-    """Writes to the present sys.stderr: Lambda's runtime client replaces it."""
+    """A handler that always writes to the present sys.stderr, because Lambda's runtime client replaces it."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -79,8 +79,8 @@ class _Stderr(logging.StreamHandler[Any]):
 def set_up(environ: Mapping[str, str]) -> None:
     """Log JSON lines from now on, in libraries and for warnings too. A second call does nothing.
 
-    Our own loggers follow AUDITOR_LOG_LEVEL (INFO). Libraries log warnings only: at DEBUG they log headers, with values
-    of metadata and signatures.
+    The auditor's own loggers have the level AUDITOR_LOG_LEVEL (INFO). Libraries log only warnings, because at DEBUG
+    they log headers, which hold metadata values and signatures.
     """
     root = logging.getLogger()
     if any(isinstance(handler, _Stderr) for handler in root.handlers):

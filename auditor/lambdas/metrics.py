@@ -1,6 +1,6 @@
 """Metrics of a run as one line of CloudWatch's embedded metric format: counts, never names of objects.
 
-AWS: CloudWatch User Guide, "Specification: Embedded metric format". Lambda's log stream is where it is read from.
+CloudWatch reads these lines from Lambda's log (CloudWatch User Guide, "Specification: Embedded metric format").
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ UNITS: Final = {
     "VerificationsFailed": "Count",
     "VerificationsHandedOn": "Count",
 }
-"""Every metric, with CloudWatch's unit for it."""
+"""CloudWatch's unit of every metric."""
 
 
 def of_run(summary: Summary, *, handed_on: bool) -> dict[str, float]:
-    """A run's metrics. A run that is handed over counts its objects and calls once, when it ends."""
+    """Return a run's metrics. A run that is handed over counts its objects and calls only once, at its end."""
     if handed_on:
         return {"RunsHandedOn": 1}
     findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}
@@ -60,7 +60,10 @@ def of_run(summary: Summary, *, handed_on: bool) -> dict[str, float]:
 
 
 def emf(values: Mapping[str, float], *, service: str, milliseconds: int, **properties: Any) -> str:
-    """One line. milliseconds: since 1970. properties: searched in the log, such as the run ID; they cost no metric."""
+    """Return one line. milliseconds: since 1970. properties: values to search in the log, such as the run ID.
+
+    CloudWatch charges nothing for properties.
+    """
     directive = {
         "Namespace": NAMESPACE,
         "Dimensions": [[DIMENSION]],

@@ -47,11 +47,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetWork(Generic[R]):
-    """The work of a function on each target. function: "audit" or "verify": it selects the event's settings.
+    """The work of a function on each target. function: "audit" or "verify"; it selects the settings of the event.
 
-    noun: "audit" or "verification", for people. failed: the metric of a failed invocation. needed: settings without
-    which it cannot work. opening: opens the resources that the targets share. run: works on one target until its end
-    or the stop, and gives its summary.
+    noun: "audit" or "verification", for people. failed: the metric of a failed invocation. needed: settings that must
+    have a value. opening: opens the resources that the targets share. run: works on one target until its end or the
+    stop, and returns its summary.
     """
 
     function: str
@@ -65,13 +65,16 @@ class TargetWork(Generic[R]):
 async def each_target(
     work: TargetWork[R], event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
 ) -> dict[str, Any]:
-    """`{"runs": [SUMMARY, ..]}`, one for each target. Raises AuditorError; failures of targets are raised at the end.
+    """Work on each target of the event; return `{"runs": [SUMMARY, ..]}`, a summary for each target.
 
-    Before the deadline the present target stops and is handed over to the next invocation, as is each target that was
-    not begun. Without a next invocation the summary says how to go on, and a target that was not begun is a failure.
+    Raises AuditorError; the failure of a target is raised only after the last target.
 
-    A run that another invocation writes or has ended is left to it: when an event is delivered twice one copy does the
-    work, and the other names the run in `left`. An error is logged, measured and alerted before it is raised.
+    Shortly before the deadline the present target stops. It is handed over to the next invocation, and so is each
+    target that was not begun. If there is no next invocation, the summary says how to resume the run, and a target that
+    was not begun is a failure.
+
+    A run that another invocation writes, or has ended, is left to it and named in `left`: an event can be delivered
+    twice. An error is logged, counted as a metric and sent as an alert before it is raised.
     """
     with bound(requestId=context.request):
         try:
@@ -115,7 +118,7 @@ async def _in_turn(
 async def _hand_over(
     noun: str, invocation: Invocation, target: Target, summary: TargetSummary | None, context: FunctionContext
 ) -> None:
-    """summary: None for a target that was not begun."""
+    """Hand a target over to the next invocation, if there is one. summary: None for a target that was not begun."""
     if context.successor is None:
         if summary is None:
             raise RunError(f"the {noun} of {target.uri} was not begun: {DEADLINE}")
@@ -127,6 +130,6 @@ async def _hand_over(
 
 
 def measure(environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float]) -> None:
-    """Emit one line of metrics; its properties are the labels that the logs have."""
+    """Emit one line of metrics. Its properties are the labels of the present log lines."""
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
     context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class VerifyFunction:
-    """Lives as long as its process."""
+    """The verify function; one instance serves all events of a process."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
@@ -39,8 +39,10 @@ class VerifyFunction:
         )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
-        """`{"runs": [SUMMARY, ..]}`, as each_target has it. Near the deadline a verification stops, even in the middle
-        of an object, and is handed over with the state of its digests.
+        """Verify the event's targets; return `{"runs": [SUMMARY, ..]}` as each_target does.
+
+        Near the deadline a verification stops, even in the middle of an object, and is handed over with the state of
+        its digests.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -66,7 +68,7 @@ class VerifyFunction:
 
 
 def message(summary: VerifySummary) -> str | None:
-    """The alert of a verification: counts and the prefix, never keys. None: nothing is wrong."""
+    """Return the alert of a verification, with counts and the prefix, never object keys; None if nothing is wrong."""
     outcomes, target = summary.outcomes, summary.target
     wrong = {name: outcomes[name] for name in ("mismatch", "missing", "unreadable") if outcomes[name]}
     if not wrong and summary.complete:
@@ -86,7 +88,7 @@ def _sentence(summary: VerifySummary) -> str:
 
 
 def _metrics(summary: VerifySummary, *, handed_on: bool) -> dict[str, float]:
-    """A verification that is handed over counts its objects when it ends."""
+    """Return the metrics of a verification. One that is handed over counts its objects only once, at its end."""
     if handed_on:
         return {"VerificationsHandedOn": 1}
     outcomes = summary.outcomes

@@ -72,5 +72,5 @@ def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> No
 
 
 def _announce(target: Target, run_id: str) -> None:
-    """Say the run's ID at once, so that the user knows it should the run be killed."""
+    """Print the run's ID at the begin, because the user needs it to resume a run that was killed."""
     say(f"{visible(target.uri)}: run {run_id}")

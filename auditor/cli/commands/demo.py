@@ -14,11 +14,11 @@ from auditor.errors import UsageError
 from auditor.s3.engines import DEFAULT_ENGINE
 
 SHOWN: Final = 10
-"""Differences that are printed."""
+"""Most differences that are printed."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """0: the results are exactly the expected ones. 1: they differ. 4: Ctrl-C."""
+    """Run the demo. Return 0 if the results are exactly the expected ones, 1 if they differ, 4 after Ctrl-C."""
     name = engine(options.engine or DEFAULT_ENGINE, "--engine")
     out = options.out or Settings().out
     if "://" in out:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def end(differences: Sequence[str]) -> int:
-    """The exit code; prints the differences on stderr."""
+    """Print the differences on stderr, and return the exit code."""
     for sentence in differences[:SHOWN]:
         say(sentence)
     if len(differences) > SHOWN:

@@ -67,7 +67,9 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
-    """A CSV manifest has all digests, unless --algorithm names some; the other forms have one."""
+    """Return the algorithms of the exported digests. A CSV manifest has all of them, unless --algorithm names some; a
+    manifest of another form has one.
+    """
     if not form.single:
         return settings.algorithms if asked else form.algorithms
     if len(settings.algorithms) != 1 or settings.algorithms[0] not in form.algorithms:
@@ -171,7 +173,7 @@ def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -
 
 
 class _Watch:
-    """Counts and shows the digests done, and stops at signals. Make it inside the loop."""
+    """Counts the digests done for the progress, and stops at signals. Construct it while the event loop runs."""
 
     def __init__(self, target: Target) -> None:
         self._stop = Stop()
@@ -181,7 +183,7 @@ class _Watch:
         self._began = time.monotonic()
 
     def go_on(self, done: int) -> bool:
-        """done: their number by now. False: stop."""
+        """Take the number of digests done. Return False if the work must stop."""
         self._done = done
         return not self._stop
 

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def access_of(settings: Settings, deployment: Deployment) -> Access:
-    """The resources of the audit that the same flags would run."""
+    """Return the resources of the audit that the same flags would run."""
     chosen = select(
         RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
     )
@@ -63,7 +63,10 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
 
 
 def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
-    """Raises UsageError for a malformed ARN or name: a wildcard would allow more than the user meant."""
+    """Read the deployment from the flags. Raises UsageError for a malformed ARN or name.
+
+    A name with a wildcard would allow more than the user meant.
+    """
     if not options.role and (options.stage or options.topic or options.vpc):
         raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit, hashing or verify")
     keys = words(options.audited_keys or "", "--audited-keys")

@@ -54,7 +54,7 @@ def _opened(place: str | None) -> Iterator[TextIO | None]:
 
 
 class _Lines(TextIOWrapper):
-    """The file of the combined report. Its errors are OutputErrors, so that nobody takes them for errors of stdout."""
+    """The file of the combined report. It raises OutputError, to tell its errors from errors of stdout."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -88,7 +88,7 @@ async def _verify_one(
     stop: Stop,
     show: Show,
 ) -> int:
-    """Verify and print one target; the results go to stderr where the combined report has stdout."""
+    """Verify and print one target. If the combined report goes to stdout, the results go to stderr."""
     named = WorstObjects(combined)
     verification = Verification(target, settings, resources, stop, compared=compared, combined=named)
     async with show(verification.snapshot):

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
-    """The counts, and whether a signal ended the work early."""
+    """Work on the queue; return the counts, and True if a signal ended the work early."""
     stopped = False
     async with open_processor(settings, WorkerOptions.of(settings)) as processor:
         worker = Worker(processor, Pace(messages=settings.concurrency or CONCURRENCY, idle=idle))
