@@ -66,7 +66,7 @@ class InProcessHasher:
     async def _record(self, hashed: Hashed) -> HashStatus:
         try:
             await self._ledger.record(hashed.entry(self._options.bucket))
-        except DigestConflict as error:  # a conflict concerns this object alone
+        except DigestConflict as error:  # a conflict concerns this object alone, so the others go on
             log.error("%s", error)
             self.failed += 1
             return HashStatus("pending", DigestSources(read=hashed.digests))

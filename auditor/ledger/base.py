@@ -128,7 +128,7 @@ class Leases(Protocol):
         ...
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        """End the lease, so that others may claim the work at once. done: delete the checkpoint.
+        """End the lease: others may claim the work at once. done: delete the checkpoint.
 
         If another owner took the lease over, it stays as it is; that is no error.
         """

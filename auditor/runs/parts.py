@@ -92,7 +92,7 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
     Raise OutputError if a part before `first` is gone: the lines of its objects are lost.
     """
     parts = [part for part in found_parts(store, folder) if part.range_id == range_id]
-    # The first part has no objects when only the bucket had findings.
+    # If only the bucket had findings, the first part has no file of objects.
     there = {part.number for part in parts if part.kind == "objects" or part.number == 0}
     lost = next((number for number in range(first) if number not in there), None)
     if lost is not None:

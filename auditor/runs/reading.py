@@ -121,7 +121,7 @@ def open_run(
     """
     whole = str(place)
     if "://" not in whole:
-        with suppress(ValueError, RuntimeError):  # a NUL; a home that is unknown
+        with suppress(ValueError, RuntimeError):  # for a NUL, or an unknown home directory
             whole = str(Path(whole).expanduser().resolve())
     match = _RUN_FOLDER.fullmatch(whole.rstrip("/"))
     if match is None or "\0" in whole:
@@ -142,7 +142,7 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
     try:
         summary = RunReader(store, bucket, parse_object(found or b"")["runs"][name]).summary
     except (JsonError, KeyError, TypeError, OutputError, UsageError):
-        return None  # the number only serves an estimate
+        return None  # the number is only used for an estimate, so no error ends the run
     return None if summary is None else summary.coverage.listed
 
 

@@ -100,7 +100,7 @@ def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | F
     if failure.code == "InvalidObjectState":
         return Unhashable(task, "archived")
     if failure.code == "InvalidRequest" and failure.status == 400:
-        # S3 asks for the customer's key this way, without a code of its own.
+        # S3 answers so if the customer's key is missing; it has no code of its own for that.
         return Unhashable(task, "SSE-C")
     doomed = doom(failure, "")
     if doomed is not None and not isinstance(doomed, BucketError):

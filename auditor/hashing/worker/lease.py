@@ -59,8 +59,8 @@ class LeasedHasher:
         self._claims = itertools.count(1)
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
-        """Hash the object under its lease. If the result is Paused, the ledger has the checkpoint and the lease is
-        free.
+        """Hash the object under its lease. If the result is Paused, the ledger has its checkpoint, if there is one, and
+        the lease is free.
 
         If another worker has the lease or takes it over, return Waiting: that worker records the digest. Raise
         LedgerError and the errors of `read`; the lease is then free, or expires.
@@ -88,7 +88,7 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
     """Hash the object and record its digest, if the lease is still ours."""
     result = await read(hold.lease.checkpoint, hold.save)
     if isinstance(result, Hashed):
-        await hold.renew(None)  # the lease is still ours, so that we may record
+        await hold.renew(None)  # raises LeaseLostError if the lease is no longer ours: then nothing is recorded
         return await keep(result)
     if isinstance(result, Paused) and result.checkpoint is not None:
         await hold.renew(result.checkpoint)

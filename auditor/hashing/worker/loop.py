@@ -153,7 +153,7 @@ class Worker:
                 await leave(self._queue, received, self._pace.visibility)
 
     async def _finish(self, received: Received, processed: Processed) -> None:
-        # Start the idle timer only when the re-sent messages can be received: this worker should take them.
+        # The idle time begins when the re-sent messages can be received, because this worker should take them.
         self._idle_since = max(self._idle_since, self._clock() + processed.due)
         if processed.retry_after is not None:
             await leave(self._queue, received, processed.retry_after)

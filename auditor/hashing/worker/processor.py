@@ -68,7 +68,7 @@ class Processor:
         """
         try:
             return await self._process(received, Stop() if stop is None else stop)
-        except AuditorError as error:  # of the ledger, the credentials or the settings: every message would meet it
+        except AuditorError as error:  # the ledger, the credentials or the settings fail: every message would meet it
             log.error("message %s is left on the queue: %s", received.id, error)
             return Processed(Counts(messages=1), retry_after=self.backoff(received.receive_count), doom=error)
         except Exception:
@@ -127,8 +127,8 @@ class Processor:
         return Processed(counts, retry_after=self.backoff(received.receive_count))
 
     async def _send(self, received: Received, letters: Sequence[Outgoing], again: Sequence[Outgoing]) -> bool:
-        """Send dead letters and messages. Return True if the queues took all of them, so that the received message can
-        be deleted.
+        """Send dead letters and messages. Return True if the queues took all of them: the received message can then be
+        deleted.
         """
         if letters and self._dead_letters is None:
             return False

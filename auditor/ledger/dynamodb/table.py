@@ -104,7 +104,7 @@ class Table:
         return found
 
     async def probe(self) -> None:
-        """Read an absent item, so that a missing table or permission shows now and not in the middle of a run."""
+        """Read an absent item: a missing table or permission then shows now, not in the middle of a run."""
         await self.get(("-", "-"))
 
     async def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:

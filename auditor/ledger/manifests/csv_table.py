@@ -142,7 +142,7 @@ def _record(cells: Mapping[str, str], source: ManifestFile, line: int) -> Record
         algorithm,
         checked(digest, algorithm, source, line),
         _size(cells.get("size", "").strip(), source, line),
-        # Version and ETag: a key that was replaced in an unversioned bucket has two ETags.
+        # With the ETag: the versions of an overwritten object in an unversioned bucket differ in nothing else.
         f"{cells['version_id']}#{cells['etag']}" if ours else "",
     )
 

@@ -59,7 +59,7 @@ CREATE TABLE history (
     UNIQUE (bucket, key, line)
 )
 """,
-    # A line that is there stays as it is, even under INSERT OR REPLACE.
+    # A trigger, because INSERT OR REPLACE would otherwise replace a line that is there.
     """
 CREATE TRIGGER history_holds_each_line_once BEFORE INSERT ON history
 WHEN EXISTS (SELECT 1 FROM history WHERE place = NEW.place)

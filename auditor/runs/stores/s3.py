@@ -46,7 +46,7 @@ def connect(*, endpoint_url: str | None, profile: str | None, region: str | None
     """Return a client for the store's bucket, which may lie in another region than the audited bucket. The SDK
     retries.
     """
-    # The store names its bucket with every call.
+    # The connection names no bucket, because the store names it in every call.
     connection = Connection(bucket="", region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
     return make_client("s3", connection, endpoint_url=endpoint_url, attempts=5)
 
@@ -227,7 +227,9 @@ class S3Store:
         return self._put(path, body)
 
     def _placed(self, path: str, local: Path) -> bool | None:
-        """Return whether our file is in place; None if another process is writing or removing it now."""
+        """Try to write our file. True if it is in place, False if another file is; None if another process is changing
+        it now.
+        """
         with local.open("rb") as body:
             if self._put_where(path, body, None) is not None:
                 return True
