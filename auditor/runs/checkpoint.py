@@ -29,10 +29,10 @@ class Checkpoint:
     next_part: Size
     start_after: str | None
     """The last object key in the parts; None if there is none yet."""
-    hop: int
+    hop: Size
     tally: Mapping[str, Any]
     """The result of Tally.to_dict, unchecked."""
-    skipped_parts: Sequence[int] = field(default=(), metadata={"name": "void"})
+    skipped_parts: Sequence[Size] = field(default=(), metadata={"name": "void"})
     """Numbers below next_part whose parts are empty."""
     writer: str | None = None
     """The process that writes the run, in a store that has no locks; None if there is none."""
@@ -59,6 +59,8 @@ class Checkpoint:
         checkpoint = typed(cls, value)
         if value.keys() - member_names(cls):
             raise JsonError("has a member that is not known")
+        if any(number >= checkpoint.next_part for number in checkpoint.skipped_parts):
+            raise JsonError("has a part that is not behind", "void")
         if plain(checkpoint.target) != value["target"]:
             raise JsonError("has other members than a target", "target")
         return checkpoint

@@ -74,6 +74,9 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "a target without a key range": lambda state: state["target"].pop("start_after"),
     "a target that begins at a list": lambda state: state["target"].update(start_after=[1]),
     "a target nested beyond measure": lambda state: state.update(target=nested(450)),
+    "a negative hop": lambda state: state.update(hop=-1),
+    "a skipped part with a negative number": lambda state: state.update(void=[-1]),
+    "a skipped part that is not behind": lambda state: state.update(void=[state["next_part"]]),
     "a field of its own": lambda state: state.update(more=1),
 }
 
