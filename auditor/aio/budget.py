@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from auditor.aio.groups import task_group
+
+
+class Sized(Protocol):
+    """An object with its bytes."""
+
+    @property
+    def size(self) -> int: ...
+
+
+S = TypeVar("S", bound=Sized)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,26 @@ class InFlightBudget:
                 self._waiting.discard(turn)
         self._objects += 1
         self._bytes += size
+
+    async def for_each(
+        self, objects: Iterable[S], work: Callable[[S], Coroutine[Any, Any, None]], *, most: int
+    ) -> None:
+        """Do the work on each object as soon as it fits; each takes its size, or `most` bytes. The first error cancels
+        the rest, and is raised as it is.
+        """
+        async with task_group() as group:
+            for one in objects:
+                await self.start(group, min(one.size, most), partial(work, one))
+
+    async def start(
+        self, group: asyncio.TaskGroup, size: int, work: Callable[[], Coroutine[Any, Any, T]]
+    ) -> asyncio.Task[T]:
+        """Start the work on an object of so many bytes as soon as it fits; its end gives the bytes back."""
+        await self.take(size)
+        task = group.create_task(work())
+        # Not inside the task: one that is cancelled before its first step never runs.
+        task.add_done_callback(lambda _: self.give(size))
+        return task
 
     def give(self, size: int) -> None:
         self._objects -= 1

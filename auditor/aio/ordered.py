@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from auditor.aio.budget import InFlightBudget
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
 
@@ -22,8 +24,18 @@ T = TypeVar("T")
 Item = TypeVar("Item", bound=Keyed)
 R = TypeVar("R")
 
-Start: TypeAlias = Callable[[asyncio.TaskGroup, Item, bool], Awaitable[R | asyncio.Task[R] | None]]
-"""Starts the work on an item: waits for a permit, then returns the item's task, or its result if that needs no task.
+
+@dataclass(frozen=True, slots=True)
+class ItemWork(Generic[R]):
+    """Work that starts as soon as the budget has `size` bytes. make: makes its coroutine."""
+
+    budget: InFlightBudget
+    size: int
+    make: Callable[[], Coroutine[Any, Any, R]]
+
+
+Start: TypeAlias = Callable[[asyncio.TaskGroup, Item, bool], Awaitable[R | asyncio.Task[R] | ItemWork[R] | None]]
+"""Returns the work on an item, or its task once it has a permit, or its result if that needs no task.
 
 It returns None to stop before this item. The last argument is True if the item before has the same object key: then the
 work on this item must start too.
@@ -103,9 +115,13 @@ class _Pipeline(Generic[Item, R]):
         last: str | None = None
         while (page := await next_page(pages, self._stop, whole_keys)) is not None:
             for item in page:
+                if self._stop and item.key != last:
+                    return False
                 started = await self._start(group, item, item.key == last)
                 if started is None:
                     return False
+                if isinstance(started, ItemWork):
+                    started = await started.budget.start(group, started.size, started.make)
                 await self._started.put(started)
                 last = item.key
         return not self._stop

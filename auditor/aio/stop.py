@@ -54,28 +54,28 @@ POLL: Final = 0.5
 
 
 class CutOff:
-    """A runner of calls that a stop cancels; one task watches the stop for all calls. Made by cut_off_when()."""
+    """A runner of blocks that a stop cancels; one task watches the stop for all blocks. Made by cut_off_when()."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Timeout] = set()
 
-    async def of(self, work: Awaitable[T]) -> T | None:
-        """Return the result of the work; None if the stop cancelled it."""
+    @asynccontextmanager
+    async def block(self) -> AsyncIterator[asyncio.Timeout]:
+        """Run the block until the stop cancels it. The timeout has then expired, and the code after the block runs."""
         timeout = asyncio.timeout(None)
         try:
             async with timeout:
                 self._running.add(timeout)
                 try:
-                    return await work
+                    yield timeout
                 finally:
                     self._running.discard(timeout)
         except TimeoutError:
             if not timeout.expired():
                 raise
-            return None
 
     async def watch(self, stop: Stop) -> None:
-        """Cancel the running calls once the stop is set, and every later call too. Never returns."""
+        """Cancel the running blocks once the stop is set, and every later block too. Never returns."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(POLL)
@@ -86,7 +86,7 @@ class CutOff:
 
 @asynccontextmanager
 async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
-    """Yield a CutOff whose calls are cancelled once the stop is set. stop: None for calls that are never cancelled."""
+    """Yield a CutOff whose blocks are cancelled once the stop is set. stop: None if nothing cancels them."""
     cutoff = CutOff()
     watch = None if stop is None else asyncio.create_task(cutoff.watch(stop))
     try:

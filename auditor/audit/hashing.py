@@ -17,6 +17,7 @@ from auditor.model.target import Target
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
 from auditor.s3.engines.base import Engine
+from auditor.s3.paced_reads import PacedReads
 from auditor.s3.rate import RateLimit
 
 
@@ -39,10 +40,8 @@ def open_fixity(
     hasher: InProcessHasher | None = None
     if places.queue is None and settings.hash:
         executor = stack.enter_context(hash_threads())
-        options = HashOptions.of(
-            bucket, settings, executor=executor, concurrency=min(CONCURRENCY, concurrency), turn=rate.take
-        )
-        hasher = InProcessHasher(engine, places.ledger, settings.algorithms, options)
+        options = HashOptions.of(bucket, settings, executor=executor, concurrency=min(CONCURRENCY, concurrency))
+        hasher = InProcessHasher(PacedReads(engine, rate), places.ledger, settings.algorithms, options)
     routes = settings.batch_over is not None or settings.batch_manifest is not None
     return HashStatusFinder(
         bucket,

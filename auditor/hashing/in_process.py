@@ -15,7 +15,7 @@ from auditor.hashing.queue.message import HashTask
 from auditor.hashing.status import HashStatus
 from auditor.ledger.base import DigestStore
 from auditor.model.object import DigestSources, ObjectRef
-from auditor.s3.engines.base import Engine
+from auditor.s3.paced_reads import Reads
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class InProcessHasher:
     digest. Each of them stays pending.
     """
 
-    def __init__(self, engine: Engine, ledger: DigestStore, algorithms: Sequence[str], options: HashOptions) -> None:
+    def __init__(self, engine: Reads, ledger: DigestStore, algorithms: Sequence[str], options: HashOptions) -> None:
         self.failed = 0
         self._engine = engine
         self._ledger = ledger

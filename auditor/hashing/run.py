@@ -26,6 +26,7 @@ from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.tally import Tally
 from auditor.s3.listing import Listed, pages, within_limit
+from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 
 BATCH: Final = 200
@@ -76,10 +77,9 @@ class HashRun:
         opening = open_bucket(target.bucket, settings, concurrency=self._concurrency, connections=sockets)
         with hash_threads() as executor:
             async with opening as bucket:
-                options = HashOptions.of(
-                    target.bucket, settings, executor=executor, concurrency=self._concurrency, turn=bucket.rate.take
-                )
-                hasher = InProcessHasher(bucket.engine, self._ledger, settings.algorithms, options)
+                options = HashOptions.of(target.bucket, settings, executor=executor, concurrency=self._concurrency)
+                reads = PacedReads(bucket.engine, bucket.rate)
+                hasher = InProcessHasher(reads, self._ledger, settings.algorithms, options)
                 finder = HashStatusFinder(
                     target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost
                 )

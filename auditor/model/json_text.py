@@ -118,6 +118,11 @@ def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
     return default if name not in holder and default is not MISSING else _at(name, read, holder.get(name))
 
 
+def members(value: Any, fields: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """Read several members. fields: by the name of the result, the arguments of member() after the first."""
+    return {name: member(value, *arguments) for name, arguments in fields.items()}
+
+
 def items(value: Any, read: Reader[T]) -> tuple[T, ...]:
     """Read every entry of a list."""
     if not isinstance(value, list):

@@ -70,7 +70,7 @@ class _Starter:
         self, group: asyncio.TaskGroup, step: Listed, same_key: bool
     ) -> asyncio.Task[Gathered] | Gathered | None:
         if step.ref is None:
-            return None if self._stop and not same_key else Gathered(step, None)
+            return Gathered(step, None)
         await self._permits.acquire()
         if self._must_stop() and not same_key:
             self._permits.release()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 MAX_LENGTH: Final = 64
 
-_HEXADECIMAL: Final = re.compile(r"[0-9A-Fa-f]+\Z")
-
-
-def is_sequencer(text: str) -> bool:
-    """True if the text is 1 to 64 hexadecimal digits. S3's sequencers have 16 to 18."""
-    return len(text) <= MAX_LENGTH and _HEXADECIMAL.match(text) is not None
+SEQUENCER: Final = rf"[0-9A-Fa-f]{{1,{MAX_LENGTH}}}"
+"""A pattern: 1 to 64 hexadecimal digits. S3's sequencers have 16 to 18."""
 
 
 def sort_key(sequencer: str) -> str:

@@ -15,6 +15,9 @@ _CHARGED: Final = {
 """By storage class: why a read costs more. Restored archives are absent, because their retrieval is paid with the
 restore (S3 User Guide, "Understanding and managing Amazon S3 storage classes")."""
 
+CHARGED_CLASSES: Final = frozenset(_CHARGED)
+"""Storage classes for which charged() may have a reason."""
+
 _MONITORED: Final = 128 * 1024
 
 

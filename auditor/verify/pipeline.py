@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Final
 
 from auditor.aio.budget import InFlightBudget
-from auditor.aio.ordered import in_order
+from auditor.aio.ordered import ItemWork, in_order
 from auditor.aio.stop import Stop
 from auditor.hashing.digest.result import Paused
 from auditor.s3.listing import within_limit
-from auditor.s3.storage_class import charged
+from auditor.s3.storage_class import CHARGED_CLASSES, charged
 from auditor.verify.compare import Comparison, ReadRequest
 from auditor.verify.due import Due
 from auditor.verify.history import HistoryWriter
@@ -21,7 +22,6 @@ from auditor.verify.merge import Pair
 from auditor.verify.outcome import VerifyOutcome
 from auditor.verify.read import ReadResult
 
-R = TypeVar("R")
 WINDOW: Final = 10_000
 """Most outcomes that wait for the outcome of an earlier object, such as a large one that is still read."""
 
@@ -52,7 +52,8 @@ class ReadPolicy:
         ref = found.ref
         if not self.due.due(ref.key, ref.version_id, found.checked, self.now):
             return ReadResult(found.verified(found.unread))
-        if not self.accept_cost and charged(ref.storage_class, ref.size) is not None:
+        costs = ref.storage_class in CHARGED_CLASSES and charged(ref.storage_class, ref.size) is not None
+        if costs and not self.accept_cost:
             return ReadResult(found.verified(VerifyOutcome.LEFT_FOR_COST, storage_class=ref.storage_class))
         return found
 
@@ -122,34 +123,22 @@ class Walk:
 
     async def _start(
         self, group: asyncio.TaskGroup, pair: Pair, same_key: bool
-    ) -> asyncio.Task[Done | Paused] | Done | None:
-        if self._must_stop() and not same_key:
-            return None
+    ) -> ItemWork[Done | Paused] | Done | None:
+        if self._limit():
+            self._stop.set("the limit of --max-calls was reached")
+            if not same_key:
+                return None
         if pair.absent:
             if pair.version is None:
                 return await self._absent(pair)
-            await self._permits.take(0)
-            return self._task(group, self._absent(pair), 0)
+            return ItemWork(self._permits, 0, partial(self._absent, pair))
         if pair.ref is None:
             return Done(pair.key, None, pair.delete_markers)
         found = self._policy.look(pair)
         if isinstance(found, ReadResult):
             await self._notes.add(found.verified)
             return Done(pair.key, found, pair.delete_markers)
-        weight = self._weight(pair.ref.size)
-        await self._permits.take(weight)
-        return self._task(group, self._read(pair, found), weight)
-
-    def _must_stop(self) -> bool:
-        if self._limit():
-            self._stop.set("the limit of --max-calls was reached")
-        return bool(self._stop)
-
-    def _task(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, R], weight: int) -> asyncio.Task[R]:
-        task = group.create_task(work)
-        # A `finally` in the coroutine would not do: a task that is cancelled before it starts never enters it.
-        task.add_done_callback(lambda _: self._permits.give(weight))
-        return task
+        return ItemWork(self._permits, self._weight(pair.ref.size), partial(self._read, pair, found))
 
     async def _read(self, pair: Pair, request: ReadRequest) -> Done | Paused:
         answer = await self._ask(request)

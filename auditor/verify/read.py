@@ -61,7 +61,7 @@ class VerifyReader:
         ref = question.ref
         names = dict.fromkeys([claim.algorithm for claim in question.claims])
         algorithms = (*names, *(name for name in self._wanted if question.keep and name not in names))
-        result = await self._hash(HashTask.of(ref), algorithms)
+        result = await self._hash(HashTask(ref.key, ref.version_id, ref.etag, ref.size), algorithms)
         match result:
             case Hashed():
                 return await self._hashed(question, result)

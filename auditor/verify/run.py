@@ -30,9 +30,8 @@ from auditor.model.target import Target
 from auditor.progress import Snapshot
 from auditor.runs.paths import new_run_id
 from auditor.s3.calls import Caller
-from auditor.s3.engines.base import Engine
 from auditor.s3.listing import pages
-from auditor.s3.rate import RateLimit
+from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.compare import Comparison, ReadRequest
@@ -99,7 +98,6 @@ class Verification:
         self._due = due_of(settings.max_age, settings.percent, settings.every)
         self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []
-        self._gets = 0
         self.advanced = False
         """True if this invocation found the outcome of an object, or read a part of one."""
         self._started = time.monotonic()
@@ -149,10 +147,10 @@ class Verification:
                     memory=permits,
                     stop=self._stop.__bool__ if self._hop else None,
                     attempts=settings.retry_attempts,
-                    turn=partial(self._turn, bucket.rate),
                     sleep=_pause,
                 )
-                hash_one = partial(self._hash, engine, options)
+                reads = PacedReads(engine, bucket.rate)
+                hash_one = partial(self._hash, reads, options)
                 reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
                 notes = HistoryWriter(self._ledger, target.bucket)
                 subjects = self._ledger.subjects(target.bucket, target.prefix)
@@ -165,7 +163,7 @@ class Verification:
                     self._stop,
                     self._take,
                     weight=lambda size: min(size, BUFFER),
-                    limit=partial(self._used_up, caller),
+                    limit=partial(self._used_up, caller, reads),
                     whole_keys=target.versions,
                     window=self._hop.window if self._hop else WINDOW,
                 )
@@ -186,13 +184,9 @@ class Verification:
         )
         return ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
 
-    async def _turn(self, rate: RateLimit) -> None:
-        self._gets += 1
-        await rate.take()
-
-    async def _hash(self, engine: Engine, options: HashOptions, task: HashTask, algorithms: Sequence[str]) -> Result:
+    async def _hash(self, reads: PacedReads, options: HashOptions, task: HashTask, algorithms: Sequence[str]) -> Result:
         checkpoint = self._at.resumed.get((task.key, task.version_id))
-        return await hash_patiently(engine, task, algorithms, options, checkpoint)
+        return await hash_patiently(reads, task, algorithms, options, checkpoint)
 
     async def _ask(self, reader: VerifyReader, question: ReadRequest) -> ReadResult | Paused:
         answer = await reader.answer(question)
@@ -208,9 +202,9 @@ class Verification:
         history = await self._ledger.history(self._target.bucket, pair.key)
         return any(event.what == "deleted" and event.version_id == pair.version.version_id for event in history)
 
-    def _used_up(self, caller: Caller) -> bool:
+    def _used_up(self, caller: Caller, reads: PacedReads) -> bool:
         most = self._settings.max_calls
-        return most is not None and caller.counts["list"] + self._gets >= most
+        return most is not None and caller.counts["list"] + reads.calls >= most
 
     async def _take(self, done: Done) -> None:
         self._at.move(done, versions=self._target.versions)

@@ -19,9 +19,10 @@ from auditor.hashing.status import HashStatus, HashStatusFinder
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import Evidence, ObjectRef, Skipped
+from auditor.s3.paced_reads import PacedReads
 from auditor.s3.rate import RateLimit
 from tests.support.audit_runs import audit
-from tests.support.fakes.hashing import Store, etag_of
+from tests.support.fakes.hashing import CountedRate, Store, etag_of
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import Fault, latency
@@ -35,17 +36,6 @@ async def ledger() -> AsyncIterator[Ledger]:
         yield opened
 
 
-class CountedRate(RateLimit):
-    """No ceiling; counts its turns."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.turns = 0
-
-    async def take(self) -> None:
-        self.turns += 1
-
-
 def hasher_of(
     store: Store, ledger: Ledger, executor: ThreadPoolExecutor, rate: RateLimit | None = None, attempts: int = 3
 ) -> InProcessHasher:
@@ -55,9 +45,8 @@ def hasher_of(
         executor=executor,
         memory=InFlightBudget(2, BYTES_IN_FLIGHT),
         attempts=attempts,
-        turn=(rate or RateLimit(None)).take,
     )
-    return InProcessHasher(store, ledger, ("sha256", "sha1"), options)
+    return InProcessHasher(PacedReads(store, rate or RateLimit(None)), ledger, ("sha256", "sha1"), options)
 
 
 def evidence_of(store: Store, key: str) -> Evidence:

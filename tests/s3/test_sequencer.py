@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.s3.sequencer import is_sequencer, newer, sort_key
+from auditor.s3.sequencer import SEQUENCER, newer, sort_key
 
 sequencers = st.text("0123456789abcdefABCDEF", min_size=1, max_size=64)
 
@@ -44,9 +46,9 @@ def test_order_is_that_of_the_padded_numbers(one: str, other: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0055AED6DCD90281E5", "617f08299329d189", "f" * 64])
 def test_hexadecimal_is_a_sequencer(text: str) -> None:
-    assert is_sequencer(text)
+    assert re.fullmatch(SEQUENCER, text)
 
 
 @pytest.mark.parametrize("text", ["", "g", "0x1", "f" * 65, "1\n", " 1", "1_0", "-1", "\uff11", "\u0661"])
 def test_anything_else_is_none(text: str) -> None:
-    assert not is_sequencer(text)
+    assert not re.fullmatch(SEQUENCER, text)

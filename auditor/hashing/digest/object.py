@@ -4,16 +4,13 @@ memory.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import partial
 from typing import Any, Final
 
 from auditor.aio.backoff import backoff
 from auditor.aio.budget import InFlightBudget
-from auditor.aio.groups import task_group
 from auditor.hashing.digest.digester_thread import InlineExecutor
 from auditor.hashing.digest.one_pass import BUFFERS, ObjectDigester
 from auditor.hashing.digest.options import Checkpoint, HashOptions
@@ -21,7 +18,7 @@ from auditor.hashing.digest.result import Failed, Result
 from auditor.hashing.digest.streams import ONE_CORE, function_memory
 from auditor.hashing.limits import BUFFER
 from auditor.hashing.queue.message import HashTask
-from auditor.s3.engines.base import Engine
+from auditor.s3.paced_reads import Reads
 
 THREADS: Final = 64
 """Number of threads that hash, one for each large object. A thread that waits for bytes costs nothing."""
@@ -29,7 +26,7 @@ DEFAULT: Final = HashOptions()
 
 
 async def hash_object(
-    engine: Engine,
+    engine: Reads,
     task: HashTask,
     algorithms: Sequence[str],
     options: HashOptions = DEFAULT,
@@ -45,7 +42,7 @@ async def hash_object(
 
 
 async def hash_patiently(
-    engine: Engine,
+    engine: Reads,
     task: HashTask,
     algorithms: Sequence[str],
     options: HashOptions = DEFAULT,
@@ -71,13 +68,7 @@ async def hash_many(
     A permit is taken before an asyncio task is made, so memory does not grow with `tasks`. The first error of
     `hash_one` cancels the other calls and is raised unwrapped.
     """
-    async with task_group() as group:
-        for task in tasks:
-            weight = min(task.size, BUFFERS * buffer_size)
-            await permits.take(weight)
-            started = group.create_task(hash_one(task))
-            # Give the permit back outside the asyncio task: if it is cancelled before its first step, it never runs.
-            started.add_done_callback(partial(_give_back, permits, weight))
+    await permits.for_each(tasks, hash_one, most=BUFFERS * buffer_size)
 
 
 def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
@@ -90,7 +81,3 @@ def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
     if memory is not None and memory <= ONE_CORE:
         return InlineExecutor()
     return ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-hash")
-
-
-def _give_back(permits: InFlightBudget, weight: int, _: asyncio.Task[None]) -> None:
-    permits.give(weight)

@@ -31,7 +31,7 @@ from auditor.hashing.digest.reader import ObjectSource, ResumingReader
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, classify
 from auditor.hashing.digest.streams import MEMORY, Fixed, Tuner, core_share, layout, make_tuner
 from auditor.hashing.queue.message import HashTask
-from auditor.s3.engines.base import Engine
+from auditor.s3.paced_reads import Reads
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +46,12 @@ class _Stopping(Exception):  # noqa: N818 - it only leads out of the reading
 class ObjectDigester:
     """A reader and hasher of one object. Call run() once."""
 
-    def __init__(self, engine: Engine, task: HashTask, algorithms: Sequence[str], options: HashOptions) -> None:
+    def __init__(self, engine: Reads, task: HashTask, algorithms: Sequence[str], options: HashOptions) -> None:
         self._task = task
         self._algorithms = tuple(dict.fromkeys(algorithms))
         self._options = options
         self._binding = Binding(options.bucket, task, self._algorithms)
-        self._source = ObjectSource(engine, task, options.turn, options.sleep)
+        self._source = ObjectSource(engine, task, options.sleep)
         # A small object is hashed on the event loop, without pauses and checkpoints.
         self._small = task.size <= INLINE
         self._executor = None if self._small else options.executor

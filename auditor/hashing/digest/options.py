@@ -20,10 +20,6 @@ Save = Callable[[Checkpoint | None], Awaitable[None]]
 """Stores a checkpoint; None if this machine's libcrypto cannot give one. An error that it raises ends the hashing."""
 
 
-async def _no_wait() -> None:
-    """Let every call through at once."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashOptions:
     """The options of reading and hashing one object."""
@@ -45,20 +41,10 @@ class HashOptions:
     save_seconds: float = SAVE_SECONDS
     attempts: int = ATTEMPTS
     """Number of attempts to read the object, if its failures may be temporary."""
-    turn: Callable[[], Awaitable[None]] = _no_wait
-    """Awaited before each call."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @classmethod
-    def of(
-        cls,
-        bucket: str,
-        settings: Settings,
-        *,
-        executor: Executor,
-        concurrency: int,
-        turn: Callable[[], Awaitable[None]],
-    ) -> HashOptions:
+    def of(cls, bucket: str, settings: Settings, *, executor: Executor, concurrency: int) -> HashOptions:
         """Return the options of a run over one bucket. Its objects share one budget of memory."""
         return cls(
             bucket=bucket,
@@ -66,5 +52,4 @@ class HashOptions:
             executor=executor,
             memory=InFlightBudget(concurrency, BYTES_IN_FLIGHT),
             attempts=settings.retry_attempts,
-            turn=turn,
         )

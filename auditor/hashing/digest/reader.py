@@ -12,7 +12,8 @@ from auditor.aio.backoff import backoff
 from auditor.aws.failures import is_throttle, is_transient
 from auditor.errors import CallFailed
 from auditor.hashing.queue.message import HashTask
-from auditor.s3.engines.base import Body, Engine, Span
+from auditor.s3.engines.base import Body, Span
+from auditor.s3.paced_reads import Reads
 
 FRUITLESS: Final = 5
 """Number of calls in a row without a byte, after which a read fails."""
@@ -26,10 +27,8 @@ SHORT: Final = "ByteCount"
 class ObjectSource:
     """The object version to read, and the counts of all its readers."""
 
-    engine: Engine
+    engine: Reads
     task: HashTask
-    turn: Callable[[], Awaitable[None]]
-    """Awaited before each call."""
     sleep: Callable[[float], Awaitable[None]]
     stored: Mapping[str, str] = field(default_factory=dict)
     """S3's checksums, from its first answer."""
@@ -80,7 +79,6 @@ class ResumingReader:
     async def open(self) -> Body:
         """GET the bytes from the position on, in one attempt. Return the body."""
         source, task = self._source, self._source.task
-        await source.turn()
         opened = source.get(self.position, self._end)
         body = await opened.__aenter__()
         self._open, self._body, self._opened_at = opened, body, self.position

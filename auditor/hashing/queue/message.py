@@ -8,7 +8,6 @@ refuse the message.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from typing import Annotated, Any, Final
 from auditor.errors import MessageError
 from auditor.hashing.limits import LARGE, MIB
 from auditor.model.digest import ALGORITHMS
+from auditor.model.json_readers import matching
 from auditor.model.json_text import (
     JsonError,
     PlainText,
@@ -26,11 +26,10 @@ from auditor.model.json_text import (
     parse_object,
     plain_text,
     size,
-    text,
     typed,
 )
 from auditor.model.object import ObjectRef, ObjectVersion
-from auditor.s3.sequencer import MAX_LENGTH, is_sequencer
+from auditor.s3.sequencer import MAX_LENGTH, SEQUENCER
 
 VERSION: Final = 1
 MAX_OBJECTS: Final = 100
@@ -51,15 +50,8 @@ attributes."""
 MOST_HOPS_READ: Final = 10_000
 """Largest number of hops that a message may state: far more than any worker allows."""
 
-_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}\Z")
-
-
-def sequencer_text(value: object) -> str:
-    """Return the value if it is 1 to 64 hexadecimal digits. Raise JsonError."""
-    found = plain_text(value)
-    if not is_sequencer(found):
-        raise JsonError(f"is not hexadecimal of at most {MAX_LENGTH} digits")
-    return found
+bucket_name: Final = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", "is not a bucket's name")
+sequencer_text: Final = matching(SEQUENCER, f"is not hexadecimal of at most {MAX_LENGTH} digits", plain_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +82,7 @@ class HashMessage:
     """
 
     run: PlainText
-    bucket: Text
+    bucket: Annotated[str, bucket_name]
     algorithms: tuple[str, ...]
     tasks: tuple[HashTask, ...] = field(metadata={"name": "objects"})
 
@@ -111,8 +103,6 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
     if type(document.get("v")) is not int or document["v"] != VERSION:  # True and 1.0 are equal to 1
         raise JsonError(f"is not {VERSION}, the only version known", "field v")
     message = typed(HashMessage, document)
-    if not _BUCKET.match(message.bucket):
-        raise JsonError("is not a bucket's name", "bucket")
     if not message.algorithms or any(name not in ALGORITHMS for name in message.algorithms):
         raise JsonError(f"is empty or names an unknown one; known are {', '.join(ALGORITHMS)}", "algorithms")
     if not 0 < len(message.tasks) <= MAX_OBJECTS:
@@ -134,21 +124,6 @@ def parse(body: str) -> dict[str, Any]:
     twice.
     """
     return parse_object(body, "the body", unique=True)
-
-
-def bounded(entries: list[Any]) -> list[Any]:
-    """Return the entries of a list. Raise JsonError if there are more than one message may have."""
-    if len(entries) > MAX_OBJECTS:
-        raise JsonError(f"has {len(entries)} entries, more than {MAX_OBJECTS}")
-    return entries
-
-
-def bucket_name(value: object) -> str:
-    """Return the value if it is a bucket's name. Raise JsonError."""
-    name = text(value)
-    if not _BUCKET.match(name):
-        raise JsonError("is not a bucket's name")
-    return name
 
 
 def _json(value: object) -> str:

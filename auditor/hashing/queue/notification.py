@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from auditor.errors import MessageError
 from auditor.hashing.queue.message import HashMessage, HashTask, decode_document, pack, parse, reasons
@@ -15,6 +15,7 @@ from auditor.model.dates import seconds_in_utc
 from auditor.model.digest import ALGORITHMS
 from auditor.s3.sequencer import sort_key
 
+T = TypeVar("T", HashTask, ObjectEvent)
 EVENT_RUN: Final = "event"
 _DEFAULT: Final = ALGORITHMS[:1]
 
@@ -67,11 +68,10 @@ def decode_notification(
             document = _unwrap(document)
         if document.get("Event") == "s3:TestEvent":
             return Notification(test=True)
-        received = seconds_in_utc(now())
         if "detail-type" in document:
-            events = from_event_bridge(document, received)
-        elif isinstance(document.get("Records"), list):
-            events = from_records(document, received)
+            events = from_event_bridge(document, lambda: seconds_in_utc(now()))
+        elif isinstance(records := document.get("Records"), list):
+            events = from_records(records, lambda: seconds_in_utc(now()))
         else:
             raise MessageError("the body is neither a message of ours nor an S3 notification")
     return _notification(events, tuple(algorithms))
@@ -85,10 +85,16 @@ def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
     and so do tasks that have no sequencer. The order of the input does not matter.
     """
     latest: dict[tuple[str | None, ...], HashTask] = {}
-    for task in sorted(tasks, key=_order):
+    for task in _in_order(tasks):
         in_place = task.version_id in (None, "null") and task.sequencer
         latest[(task.key,) if in_place else (task.key, task.version_id, task.etag)] = task
-    return sorted(latest.values(), key=_order)
+    return _in_order(latest.values())
+
+
+def _in_order(found: Iterable[T]) -> list[T]:
+    """Sort the events or tasks. S3 sends nearly every event alone: nothing is to be sorted then."""
+    entries = list(found)
+    return sorted(entries, key=_order) if len(entries) > 1 else entries
 
 
 def _order(task: HashTask | ObjectEvent) -> tuple[str, str, str, str, int]:
@@ -102,7 +108,7 @@ def _notification(events: Sequence[ObjectEvent], algorithms: tuple[str, ...]) ->
             task = HashTask(one.key, one.version_id, one.etag, one.size, sequencer=one.sequencer)
             by_bucket.setdefault(one.bucket, []).append(task)
     current = {bucket: newest(tasks) for bucket, tasks in by_bucket.items()}
-    in_order = sorted(events, key=_order)
+    in_order = _in_order(events)
     of_keys = [one for one in in_order if one.sequencer and not _removes_one_version(one)]
     others = [one for one in in_order if one.kind in ("hidden", "removed") and one not in of_keys]
     return Notification(

@@ -6,14 +6,13 @@ Sources: S3 User Guide, notification-content-structure, notification-how-to-even
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
-from urllib.parse import unquote_plus
 
-from auditor.hashing.queue.message import bounded, bucket_name, sequencer_text
-from auditor.model.dates import iso_date, seconds_in_utc
-from auditor.model.json_text import JsonError, as_object, items, member, plain_text, size, text
+from auditor.hashing.queue.message import MAX_OBJECTS, bucket_name, sequencer_text
+from auditor.model.json_readers import etag_text, form_text, text_or_none, time_text
+from auditor.model.json_text import JsonError, members, plain_text, size, text
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
@@ -38,6 +37,42 @@ _DELETIONS: Final[dict[str, Kind]] = {"Delete Marker Created": "hidden", "Perman
 _LOST: Final = "ReducedRedundancyLostObject"
 _SHOWN: Final = 100
 
+_Fields = Mapping[str, tuple[Any, ...]]
+"""Members to read, as members() takes them."""
+_RECORD: Final[_Fields] = {"version": ("eventVersion", plain_text, "2"), "event": ("eventName", text)}
+_TYPE: Final[_Fields] = {"event": ("detail-type", text)}
+_DETAIL: Final[_Fields] = {"version": ("detail.event-version", plain_text, "1")}
+_DELETED: Final[_Fields] = {**_DETAIL, "deletion": ("detail.deletion-type", text)}
+
+
+def _fields(place: str, at: str, etag: str, version: str, key: Callable[[Any], str]) -> dict[Kind | None, _Fields]:
+    """Return the members to read for each kind of event; None: for the loss of an object.
+
+    place: path of the bucket and the object. at: path of the time. etag, version: fields of the object. key: reader of
+    the object's key.
+    """
+    entry = f"{place}.object"
+    lost = {
+        "at": (at, time_text, ""),
+        "bucket": (f"{place}.bucket.name", bucket_name),
+        "key": (f"{entry}.key", key),
+    }
+    named = {**lost, "version_id": (f"{entry}.{version}", text_or_none)}
+    gone = {**named, "sequencer": (f"{entry}.sequencer", sequencer_text, "")}
+    content = {"etag": (f"{entry}.{etag}", etag_text), "size": (f"{entry}.size", size)}
+    return {
+        "created": {**gone, **content},
+        "restored": {**named, **content},
+        "hidden": gone,
+        "removed": gone,
+        None: lost,
+    }
+
+
+# S3's own form has its keys form-urlencoded (notification-content-structure).
+_IN_RECORDS: Final = _fields("s3", "eventTime", "eTag", "versionId", form_text)
+_IN_DETAILS: Final = _fields("detail", "time", "etag", "version-id", text)
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
@@ -48,120 +83,74 @@ class ObjectEvent:
     key: str
     version_id: str | None
     """None if the bucket has no versions."""
-    sequencer: str
-    """Orders the events of a key; "" if the event has none."""
     at: str
     """ISO 8601, UTC."""
+    sequencer: str = ""
+    """Orders the events of a key; "" if the event has none."""
     etag: str = ""
     """"" if the event leaves nothing to hash."""
     size: int = 0
     """Bytes; 0 if the event leaves nothing to hash."""
 
 
-def from_records(document: dict[str, Any], received: str) -> list[ObjectEvent]:
-    """Return the events of S3's own form. received: the time for events that have none. Raise JsonError."""
+def from_records(records: list[Any], received: Callable[[], str]) -> list[ObjectEvent]:
+    """Return the events of S3's own form. received: returns the time for events that have none. Raise JsonError."""
+    if len(records) > MAX_OBJECTS:
+        raise JsonError(f"has {len(records)} entries, more than {MAX_OBJECTS}", "Records")
+    events: list[ObjectEvent] = []
+    for index, record in enumerate(records):
+        try:
+            event = _of_record(record, received)
+        except JsonError as error:
+            raise error.below(f"Records[{index}]") from None
+        if event is not None:
+            events.append(event)
+    return events
 
-    def read(records: list[Any]) -> tuple[ObjectEvent | None, ...]:
-        return items(bounded(records), lambda record: _of_record(record, received))
 
-    return [event for event in member(document, "Records", read) if event is not None]
-
-
-def _of_record(record: Any, received: str) -> ObjectEvent | None:
-    if as_object(record).get("eventSource") != "aws:s3":
+def _of_record(record: Any, received: Callable[[], str]) -> ObjectEvent | None:
+    if not isinstance(record, dict):
+        raise JsonError("is not a JSON object")
+    if record.get("eventSource") != "aws:s3":
         raise JsonError("is not aws:s3", "eventSource")
-    _check_version(record, "eventVersion", "2")
-    event = member(record, "eventName", text).removeprefix("s3:")
+    head = members(record, _RECORD)
+    _check_version(head["version"], "eventVersion", "2")
+    event = head["event"].removeprefix("s3:")
     kind = _KINDS.get(event) or ("created" if event.startswith("ObjectCreated:") else None)
     if kind is None and event != _LOST:
         _ignore(event)
         return None
-    at = member(record, "eventTime", _time, received)
+    found = members(record, _IN_RECORDS[kind])
     if kind is not None:
-        return _event(kind, record, "s3", ("eTag", "versionId"), _unquoted, at)
-    bucket, key = member(record, "s3.bucket.name", bucket_name), member(record, "s3.object.key", _unquoted)
-    log.warning("S3 lost an object of reduced redundancy: %s in bucket %s", visible(key)[:_SHOWN], bucket)
+        return ObjectEvent(kind, **found | {"at": found["at"] or received()})
+    key = visible(found["key"])[:_SHOWN]
+    log.warning("S3 lost an object of reduced redundancy: %s in bucket %s", key, found["bucket"])
     return None
 
 
-def from_event_bridge(document: dict[str, Any], received: str) -> list[ObjectEvent]:
+def from_event_bridge(document: dict[str, Any], received: Callable[[], str]) -> list[ObjectEvent]:
     """Return the event of EventBridge's form, if it matters to us, as from_records() does."""
     if document.get("source") != "aws.s3":
         raise JsonError("is not aws.s3", "source")
-    event = member(document, "detail-type", text)
+    event = members(document, _TYPE)["event"]
     if event != "Object Deleted" and event not in _DETAIL_TYPES:
         _ignore(event)
         return []
-    _check_version(document, "detail.event-version", "1")
-    kind = _DETAIL_TYPES[event] if event in _DETAIL_TYPES else member(document, "detail.deletion-type", _deletion)
-    at = member(document, "time", _time, received)
-    return [_event(kind, document, "detail", ("etag", "version-id"), text, at)]
+    head = members(document, _DELETED if event == "Object Deleted" else _DETAIL)
+    _check_version(head["version"], "detail.event-version", "1")
+    kind = _DETAIL_TYPES.get(event) or _DELETIONS.get(head["deletion"])
+    if kind is None:
+        raise JsonError(f"is not known; known are {', '.join(_DELETIONS)}", "detail.deletion-type")
+    found = members(document, _IN_DETAILS[kind])
+    return [ObjectEvent(kind, **found | {"at": found["at"] or received()})]
 
 
-def _event(
-    kind: Kind, document: Any, place: str, names: tuple[str, str], read_key: Callable[[Any], str], at: str
-) -> ObjectEvent:
-    """Return the event. place: path of the bucket and the object in the document. names: fields of the object's ETag
-    and version.
-    """
-    etag, version = (f"{place}.object.{name}" for name in names)
-    hashable = kind in ("created", "restored")
-    return ObjectEvent(
-        kind=kind,
-        bucket=member(document, f"{place}.bucket.name", bucket_name),
-        key=member(document, f"{place}.object.key", read_key),
-        version_id=member(document, version, _version),
-        sequencer="" if kind == "restored" else member(document, f"{place}.object.sequencer", sequencer_text, ""),
-        at=at,
-        etag=member(document, etag, _etag) if hashable else "",
-        size=member(document, f"{place}.object.size", size) if hashable else 0,
-    )
-
-
-def _check_version(document: Any, path: str, major: str) -> None:
+def _check_version(version: str, path: str, major: str) -> None:
     """Refuse another major version of the form. A minor version only adds fields; a major one may change the meaning of
     names.
     """
-    if member(document, path, plain_text, major).partition(".")[0] != major:
+    if version.partition(".")[0] != major:
         raise JsonError(f"is not {major}.x, the only major version known", path)
-
-
-def _deletion(value: Any) -> Kind:
-    kind = _DELETIONS.get(text(value))
-    if kind is None:
-        raise JsonError(f"is not known; known are {', '.join(_DELETIONS)}")
-    return kind
-
-
-def _time(value: Any) -> str:
-    written = plain_text(value)
-    try:
-        return seconds_in_utc(iso_date(written))
-    except ValueError as error:
-        raise JsonError("is not a time") from error
-
-
-def _unquoted(value: Any) -> str:
-    """Decode a key of S3's own form. It is form-urlencoded: a space is "+" (notification-content-structure)."""
-    if not isinstance(value, str):
-        raise JsonError("is not a string with text")
-    try:
-        return text(unquote_plus(value, errors="strict"))
-    except UnicodeDecodeError as error:
-        raise JsonError("is not valid unicode") from error
-
-
-def _version(value: Any) -> str | None:
-    """Return the version ID. Return None if the bucket has no versions: the field is then missing, null or empty."""
-    return None if value in (None, "") else plain_text(value)
-
-
-def _etag(value: Any) -> str:
-    """Return the ETag without quotes. Refuse an empty one: no object has it, so the object would seem overwritten."""
-    etag = plain_text(value).strip('"')
-    if not etag:
-        raise JsonError("is not a string with text")
-    return etag
 
 
 def _ignore(event: str) -> None:

@@ -162,13 +162,14 @@ class MessageHasher:
         frequent tier, where reading it changes nothing.
         """
         try:
-            head = await cutoff.of(engine.head(task.key, task.version_id, checksum=False))
+            async with cutoff.block() as timeout:
+                head = await engine.head(task.key, task.version_id, checksum=False)
         except CallFailed as failure:
             if failure.status == 400:  # a customer's key encrypts it: GET then fails with that reason, at no cost
                 return True
             await self._count(result, classify(task, failure))
             return False
-        if head is None:
+        if timeout.expired():
             result.fail(task, OUT_OF_TIME)
             return False
         if head.storage_class == "INTELLIGENT_TIERING" or charged(head.storage_class) is None:
@@ -180,8 +181,9 @@ class MessageHasher:
         self, message: HashMessage, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
     ) -> Result:
         options = replace(self._hashing, bucket=message.bucket)
-        found = await cutoff.of(hash_patiently(engine, task, message.algorithms, options))
-        if found is None:  # the next attempt starts anew, so the attempts must be counted
+        async with cutoff.block() as timeout:
+            found = await hash_patiently(engine, task, message.algorithms, options)
+        if timeout.expired():  # the next attempt starts anew, so the attempts must be counted
             return Failed(task, OUT_OF_TIME, retryable=False)
         return await self._record(message.bucket, found) if isinstance(found, Hashed) else found
 

@@ -28,6 +28,8 @@ from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Supe
 from auditor.hashing.digest.streams import MEMORY, Tuner, layout
 from auditor.hashing.limits import MIB
 from auditor.s3.engines.base import Body, Span
+from auditor.s3.paced_reads import PacedReads
+from tests.support.fakes.hashing import CountedRate
 from tests.support.generated import PATTERN, Cut, Generated, digests_of, no_pause
 
 KNOWN = ("sha256", "sha1", "md5")
@@ -196,17 +198,12 @@ async def test_server_that_ignores_if_match_is_found_out_by_its_etag() -> None:
 
 
 async def test_every_call_takes_its_turn(threads: ThreadPoolExecutor) -> None:
-    turns = itertools.count()
-
-    async def turn() -> None:
-        next(turns)
-
+    rate = CountedRate()
     engine = Generated(32 * MIB, answers=[None, Cut(5), Cut(9)])
-    result = await hash_object(
-        engine, engine.task, ["md5"], HashOptions(executor=threads, streams=4, turn=turn, sleep=no_pause)
-    )
+    reads = PacedReads(engine, rate)
+    result = await hash_object(reads, engine.task, ["md5"], HashOptions(executor=threads, streams=4, sleep=no_pause))
     hashed(result, engine, "md5")
-    assert next(turns) == len(engine.calls) == 6
+    assert rate.turns == reads.calls == len(engine.calls) == 6
 
 
 # Pauses and checkpoints.

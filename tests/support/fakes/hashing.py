@@ -14,6 +14,7 @@ from auditor.errors import BucketError, CallFailed, QueueError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.model.object import Acl, Head
 from auditor.s3.engines.base import Body, Engine, ListQuery, Page, Position, Span
+from auditor.s3.rate import RateLimit
 from tests.conformance.memory import MemoryBody
 
 
@@ -204,6 +205,17 @@ class Buckets:
         if bucket not in self.stores:
             raise BucketError(f"there is no bucket named {bucket!r}")
         yield self.stores[bucket]
+
+
+class CountedRate(RateLimit):
+    """No ceiling; counts its turns."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.turns = 0
+
+    async def take(self) -> None:
+        self.turns += 1
 
 
 async def no_pause(_: float) -> None:

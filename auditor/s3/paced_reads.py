@@ -1,0 +1,36 @@
+"""The GetObject calls of a run, each in its turn, and their count."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+from auditor.s3.engines.base import Body, Span
+from auditor.s3.rate import RateLimit
+
+
+class Reads(Protocol):
+    """The part of an engine that reads objects."""
+
+    def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AbstractAsyncContextManager[Body]: ...
+
+
+class PacedReads:
+    """Reads objects by `engine`, each call in its turn of `rate`. calls: number of calls so far."""
+
+    def __init__(self, engine: Reads, rate: RateLimit) -> None:
+        self.calls = 0
+        self._engine = engine
+        self._rate = rate
+
+    @asynccontextmanager
+    async def get(
+        self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
+    ) -> AsyncIterator[Body]:
+        self.calls += 1
+        await self._rate.take()
+        async with self._engine.get(key, version_id, etag, span) as body:
+            yield body
