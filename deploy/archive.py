@@ -1,4 +1,4 @@
-"""Reproducible zips: sorted entries, one time, fixed modes and one level of compression."""
+"""Make reproducible zips: sorted entries, one date for all, fixed modes and one level of compression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNIX: Final = 3
 
 
 def pack(files: Files, time: Moment) -> bytes:
-    """The zip of the files. Equal for equal files, as long as zlib is the same."""
+    """Return the zip of the files. Equal files make equal zips if zlib is the same. time: the date of every entry."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for name in sorted(files):

@@ -1,4 +1,4 @@
-"""Limit the size of a package: every cold start loads it, and it grows unseen."""
+"""Limit the size of a package, because every cold start loads it, and nobody notices how it grows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def weigh(archives: Iterable[bytes]) -> Weight:
 
 
 def check(weight: Weight, budget: Budget) -> None:
-    """Raise BuildError, naming the largest packages, when the package is over its budget."""
+    """Raise BuildError, which names the largest packages, if the package is over its budget."""
     if weight.zipped <= budget.zipped and weight.unzipped <= budget.unzipped:
         return
     largest = ", ".join(f"{name} {size / MB:.1f} MB" for name, size in weight.by_package.most_common(3))

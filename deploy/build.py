@@ -20,11 +20,11 @@ from deploy.options import PLATFORMS, Options, read_options
 from deploy.sources import source_files
 
 Install = Callable[[Path, Options], None]
-"""Puts the requirements into a folder."""
+"""Installs the requirements into a folder."""
 
 
 def build(options: Options, *, installer: Install = install, limits: budget.Budget | None = None) -> list[str]:
-    """Make the package unless it is up to date; returns lines that say so. Raises BuildError."""
+    """Make the package if it is not up to date; return lines for the user that say which. Raises BuildError."""
     sources = source_files(options.root) | config_files(options.config)
     notes = [
         f"{options.config}: the deployment has a parameter for {name}, which wins over the file where it is not empty"
@@ -54,7 +54,7 @@ def _archives(options: Options, dependencies: Files, sources: Files) -> dict[Pat
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command's options."""
+    """Make the parser of the command's options."""
     made = argparse.ArgumentParser(prog="python -m deploy.build", description=__doc__)
     target = made.add_mutually_exclusive_group(required=True)
     target.add_argument("--architecture", choices=sorted(PLATFORMS), help="Lambda's architecture")
@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: built, or unchanged. 1: not built, with the reason on stderr. 2: wrong usage."""
+    """Run the command. Return 0 if the package is built or up to date, 1 if it is not built, 2 for wrong usage."""
     given = parser().parse_args(arguments)
     try:
         lines = build(read_options(given.architecture, layer=given.layer, output=given.output, config=given.config))

@@ -1,4 +1,4 @@
-"""Check the functions' auditor.toml when it is packed: a wrong one would fail every night."""
+"""Check the functions' auditor.toml when it is packed, because with a wrong one every run would fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VARIABLE: Final = re.compile(r"^ +AUDITOR_([A-Z_]+):", re.MULTILINE)
 
 
 def config_files(path: Path | None) -> Files:
-    """The file as the package has it. path: None: no file. Raises BuildError where the functions would refuse it."""
+    """Return the file as the package has it. path None: no file. Raises BuildError if the functions would refuse it."""
     if path is None:
         return {}
     try:
@@ -36,7 +36,7 @@ def config_files(path: Path | None) -> Files:
 
 
 def outvoted(path: Path | None, root: Path) -> list[str]:
-    """Settings of the file that parameters set too, as variables of the functions: variables win over the file."""
+    """Return the file's settings without effect: parameters set them too, as variables, which win over the file."""
     if path is None:
         return []
     variables = {

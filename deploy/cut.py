@@ -24,11 +24,11 @@ _FOLDERS: Final = frozenset({"__pycache__", "test", "tests", ".hash"})
 _LICENCE: Final = re.compile(r"(licen[cs]e|copying|notice|authors)", re.IGNORECASE)
 
 Files = dict[str, bytes]
-"""Names inside a zip, and contents."""
+"""The contents of files by their names inside a zip."""
 
 
 def installed_files(folder: Path, services: Collection[str], architecture: str) -> Files:
-    """The files to pack, with slimmed native modules. services: those whose API models stay."""
+    """Return the files to pack, with slimmed native modules. services: the AWS services whose API models are kept."""
     missing = sorted(name for name in services if not folder.joinpath(*DATA, name).is_dir())
     if missing:
         raise BuildError(f"botocore has no service {missing[0]!r}, which auditor/aws/session.py declares in SERVICES")
@@ -44,7 +44,7 @@ def installed_files(folder: Path, services: Collection[str], architecture: str) 
 
 
 def is_needed(path: PurePosixPath, services: Collection[str]) -> bool:
-    """Whether a function can read this installed file, or its licence must be shipped."""
+    """True if a function may read this installed file, or if it is a licence, which must be shipped."""
     if path.suffix in _BUILD_ONLY or _FOLDERS & set(path.parts):
         return False
     if any(path.is_relative_to(name) for name in NOT_LOADED):

@@ -1,4 +1,4 @@
-"""The locked requirements of another machine, put into a folder by uv."""
+"""Install the locked requirements, for another machine, into a folder with uv."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deploy.options import PYTHON, Options
 
 
 def install(folder: Path, options: Options) -> None:
-    """Wheels only, each checked against its hash in requirements.txt; uv's own messages go to stderr."""
+    """Install only wheels, and check each against its hash in requirements.txt. uv's messages go to stderr."""
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(folder)]
     command += ["--python", sys.executable, "--python-version", PYTHON, "--only-binary", ":all:", "--require-hashes"]
     command += ["--no-compile-bytecode", "--link-mode", "copy"]  # a link would be into uv's cache

@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, Any]:
-    """The event of a file, or of a bucket and prefix; raises BuildError."""
+    """Read the event from a file, or make it from a bucket and prefix. Raises BuildError."""
     if file is not None:
         try:
             event = json.loads(file.read_text())
@@ -80,7 +80,7 @@ def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, 
 
 
 def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Any:
-    """The handler's answer. Raises BuildError with the function's own error."""
+    """Invoke the function and return its answer. Raises BuildError with the function's own error."""
     local = stage == "local"
     endpoint = check_local(os.environ) if local or undeployed else ""
     if undeployed:
@@ -100,7 +100,7 @@ def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: b
 
 
 def check_local(environ: Mapping[str, str]) -> str:
-    """The server on this machine; raises BuildError where a service's endpoint leads elsewhere, as the deploy does."""
+    """Return the server on this machine. Raises BuildError if a service's endpoint is elsewhere, as the deploy does."""
     endpoint = environ.get("AWS_ENDPOINT_URL", "")
     if not _LOCAL.fullmatch(endpoint):
         raise BuildError("this needs a server on this machine: run make local-aws in another terminal")
@@ -113,13 +113,13 @@ def check_local(environ: Mapping[str, str]) -> str:
 
 
 def lambda_client() -> Any:
-    """A client in the region of the deployment. It waits as long as a function may take, and does not retry."""
+    """Make a client in the region of the deployment. It waits as long as a function may take, and does not retry."""
     config = Config(read_timeout=LONGEST + 30, retries={"total_max_attempts": 1})
     return boto3.Session().client("lambda", region_name=region(), config=config)
 
 
 def undeployed_settings(endpoint: str) -> dict[str, str]:
-    """The variables of a function without a deployment: the sample bucket and queue, and files of this project."""
+    """Return the variables of a function that is not deployed: the sample bucket and queue, files of this project."""
     return {
         "AUDITOR_BUCKETS": BUCKET,
         "AUDITOR_OUT": str(ROOT / "auditor-runs"),

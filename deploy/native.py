@@ -18,13 +18,13 @@ _NATIVE: Final = (".so", ".dylib")
 
 
 def is_native(name: str) -> bool:
-    """A module, or a library with its version at the end (libx.so.1)."""
+    """True for the name of a native module, or of a library with its version at the end (libx.so.1)."""
     last = name.rpartition("/")[2]
     return last.endswith(_NATIVE) or ".so." in last
 
 
 def slim(name: str, content: bytes, architecture: str) -> bytes:
-    """The library up to the end of its last segment: sections are for linkers and debuggers, and are not loaded.
+    """Cut the library after its last segment. The sections behind it are for linkers and debuggers, and are not loaded.
 
     A file of another format stays as it is. Raises BuildError for a library of another architecture.
     """

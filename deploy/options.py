@@ -1,4 +1,4 @@
-"""The options of a package: its architecture, its layer, its place."""
+"""The options of a package: its architecture, its layer, its path."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_options(
 
 
 def this_architecture(machine: str) -> str:
-    """Lambda's name of this machine's architecture; raises BuildError where Lambda has none like it."""
+    """Return Lambda's name of this machine's architecture. Raises BuildError if Lambda has no such architecture."""
     try:
         return _MACHINES[machine.lower()]
     except KeyError:
@@ -77,7 +77,7 @@ def this_architecture(machine: str) -> str:
 
 
 def entry_time(epoch: str | None) -> Moment:
-    """SOURCE_DATE_EPOCH (reproducible-builds.org) as a zip has it, from 1980 on and in steps of two seconds."""
+    """Return SOURCE_DATE_EPOCH (reproducible-builds.org) as a zip has it: from 1980 on, in steps of two seconds."""
     if not epoch:
         return _ZIP_EPOCH
     try:

@@ -13,7 +13,7 @@ _SHARED = ("PATH", "HOME", "SSL_CERT_FILE", "LANG")
 
 
 def find() -> Path | None:
-    """The interpreter of the functions' version; None where this machine has none that starts."""
+    """Return the interpreter of the functions' version; None if this machine has none that starts."""
     command = shutil.which(f"python{PYTHON}")
     if command is None:
         return None
@@ -25,7 +25,7 @@ def find() -> Path | None:
 
 
 def run(python: Path, search: str, code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run code that sees the standard library and `search` (as PYTHONPATH): no site-packages, no bytecode written."""
+    """Run code that can import only the standard library and `search` (its PYTHONPATH). No bytecode is written."""
     environ = {name: os.environ[name] for name in _SHARED if name in os.environ}
     environ |= {"PYTHONPATH": search, "AWS_EC2_METADATA_DISABLED": "true", "AWS_REGION": "us-east-1"}
     return subprocess.run(  # noqa: S603 - our own arguments

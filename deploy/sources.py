@@ -24,7 +24,7 @@ LEFT_OUT: Final = (
 
 
 def source_files(root: Path) -> Files:
-    """Names inside the zip and contents, and the licence."""
+    """Return the auditor's own files for the zip, and the licence."""
     files = {"auditor/LICENSE": (root / "LICENSE").read_bytes()}
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):

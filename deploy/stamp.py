@@ -12,7 +12,7 @@ from deploy.options import PYTHON, Options
 
 
 def input_digest(options: Options, sources: Files) -> str:
-    """SHA-256 of all inputs: the lock, our code, the builder and the options."""
+    """Return the SHA-256 of all inputs: the lock, the auditor's code, the builder and the options."""
     digest = hashlib.sha256()
     chosen = [options.architecture, options.platform, options.layer is not None, list(options.time), PYTHON]
     inputs = dict(sources)
@@ -25,7 +25,7 @@ def input_digest(options: Options, sources: Files) -> str:
 
 
 def is_current(options: Options, inputs: str) -> bool:
-    """Whether the outputs exist and were made from these inputs."""
+    """True if the outputs exist and were made from these inputs."""
     try:
         return _path(options).read_bytes() == _stamp(options, inputs)
     except FileNotFoundError:

@@ -27,7 +27,7 @@ _CODE: Final = {"AWS::Lambda::Function": ("Code", "CodeKey"), "AWS::Lambda::Laye
 
 
 def plain(template: dict[str, Any]) -> dict[str, Any]:
-    """osls' template -> one that needs no osls. Raises ValueError where a part of osls is left."""
+    """Turn osls' template into one that needs no osls. Raises ValueError if a part of osls is left."""
     resources = {name: _with_code(one) for name, one in template["Resources"].items() if not name.startswith(_BUCKET)}
     layered = any(one["Type"] == "AWS::Lambda::LayerVersion" for one in resources.values())
     made = {
@@ -64,7 +64,7 @@ def _text(template: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: written. 1: osls has made no template yet."""
+    """Run the command. Return 0 if the template is written, 1 if osls has made no template yet."""
     parser = argparse.ArgumentParser(prog="python -m deploy.template", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--made", type=Path, default=MADE, help="osls' template (default: %(default)s)")
     parser.add_argument("--output", type=Path, help="the file to write (default: stdout)")

@@ -36,7 +36,7 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The content of the bucket. size: bytes."""
+    """The number of objects in the demo's bucket, and their bytes together (size)."""
 
     objects: int
     size: int
@@ -52,7 +52,7 @@ class Upload:
 
 
 def keys_of(choice: Choice) -> list[str]:
-    """The keys of all objects that load() puts into the bucket."""
+    """Return the keys of all objects that load() puts into the bucket."""
     return [plant.key for plant in (*PLANTED, *DECOYS) if plant.key is not None] + [one.key for one in choice.sources]
 
 
@@ -86,7 +86,7 @@ def _of_file(source: DemoFile) -> Upload:
 
 
 def _put_all(s3: Any, uploads: Sequence[Upload], report: Report | None) -> int:
-    """Upload all, and give the number of bytes. Ctrl-C waits for the uploads in flight alone."""
+    """Upload all, and return the number of bytes. After Ctrl-C, only the uploads in flight are finished."""
     pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="demo-upload")
     size = 0
     try:

@@ -18,7 +18,7 @@ Pair = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class PlantedRow:
-    """One planted problem. missed: rules that did not flag it, and `verdict X` where the verdict is not X."""
+    """One planted problem. missed: the rules that did not flag it, and `verdict X` if the verdict is not X."""
 
     planted: Planted
     missed: tuple[str, ...]
@@ -26,9 +26,10 @@ class PlantedRow:
 
 @dataclass(frozen=True, slots=True)
 class PlantedComparison:
-    """rows: one for each planted problem. clean: number of objects without a problem.
+    """The result of comparing planted problems with findings. rows: one for each planted problem.
 
-    false_alarms: key and rule, or key and verdict, without a planted problem.
+    clean: number of objects without a planted problem. false_alarms: key and rule, or key and verdict, of each finding
+    that no planted problem explains.
     """
 
     rows: tuple[PlantedRow, ...]
@@ -42,20 +43,23 @@ class PlantedComparison:
 
     @property
     def differences(self) -> list[str]:
-        """Sentences; none where the findings are exactly the planted problems."""
+        """A sentence for each difference; none if the findings are exactly the planted problems."""
         missed = [f"{where(row.planted.key)}: {name} was missed" for row in self.rows for name in row.missed]
         return [*missed, *(f"{where(key)}: {name} is a false alarm" for key, name in self.false_alarms)]
 
 
 def where(key: str | None) -> str:
-    """The key, safe to print."""
+    """Return the object key, safe to print; `the bucket` for None."""
     return "the bucket" if key is None else visible(key)
 
 
 def compare(
     planted: Sequence[Planted], findings: Iterable[FindingLine], objects: Iterable[ObjectLine]
 ) -> PlantedComparison:
-    """findings, objects: the lines of one run. Every object that is not planted must be private and without finding."""
+    """Compare the planted problems with the lines of one run (findings, objects).
+
+    Every object without a planted problem must be private and have no finding.
+    """
     found: set[Pair] = {(line.key, line.rule) for line in findings}
     verdicts: dict[str, str] = {line.key: str(line.verdict) for line in objects}
     wanted: set[Pair] = {(plant.key, rule) for plant in planted for rule in plant.rules}
@@ -73,7 +77,7 @@ def _missed(plant: Planted, found: set[Pair], verdicts: Mapping[str, str]) -> tu
 
 
 def audit_differences(summary: Summary, objects: int) -> list[str]:
-    """The errors of one audit, in sentences. objects: how many were loaded."""
+    """Return the errors of one audit, in sentences. objects: number of loaded objects."""
     coverage = summary.coverage
     outcomes = coverage.audited + coverage.vanished + coverage.undecided
     checks = {
@@ -87,14 +91,14 @@ def audit_differences(summary: Summary, objects: int) -> list[str]:
 
 
 def hashing_of(summary: Summary) -> HashingSummary:
-    """The hashing of an audit with a ledger."""
+    """Return the hashing counts of an audit. Raises ValueError if it had no ledger."""
     if summary.hashing is None:
         raise ValueError("the audit had no ledger")
     return summary.hashing
 
 
 def hashing_differences(first: HashingSummary, work: Counts, second: HashingSummary) -> list[str]:
-    """first, second: of the audits before and after the worker."""
+    """Return the errors of the hashing, in sentences. first, second: counts of the audits before and after the work."""
     hashable = sum(second.counts.values()) - second.unhashable
     checks = {
         f"{first.queued:,} objects were queued and {work.hashed:,} hashed": first.queued != work.hashed,

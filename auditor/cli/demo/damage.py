@@ -17,7 +17,10 @@ Change = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """key: of a planted object. description: for people. change: makes new bytes of the same size; None: deletes it."""
+    """One damage of a planted object. key: its object key. description: for people.
+
+    change: makes new bytes of the same size; None: the object is deleted.
+    """
 
     key: str
     description: str
@@ -25,12 +28,12 @@ class Damage:
 
     @property
     def outcome(self) -> VerifyOutcome:
-        """The right outcome."""
+        """The outcome that `verify` must find."""
         return VerifyOutcome.MISSING if self.change is None else VerifyOutcome.MISMATCH
 
     @property
     def line(self) -> str:
-        """Its line in the combined report."""
+        """The object's line in the combined report."""
         return f"{SIGNS[self.outcome]} {visible(self.key)}"
 
 
@@ -49,18 +52,18 @@ DAMAGED: Final = (
     Damage(key="deploy/settings.yml", description="deleted without a notification"),
 )
 MOST_VERIFIED: Final = 300
-"""Objects, the first in key order: moto's DynamoDB is slow, and all damaged objects are among these."""
+"""Most objects that are verified, because moto's DynamoDB is slow: the first in key order, with all damaged ones."""
 
 
 def range_of(keys: Iterable[str]) -> Target:
-    """The part of the bucket that is verified. keys: of the whole bucket."""
+    """Return the part of the bucket that is verified. keys: the object keys of the whole bucket."""
     first = sorted(keys, key=str.encode)[:MOST_VERIFIED]
     return Target(BUCKET, stop_at=first[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedDamage:
-    """The result of `verify`. lines: of the combined report, without the matches."""
+    """The result of `verify`. lines: the lines of the combined report, except the matches."""
 
     summary: VerifySummary
     lines: frozenset[str]
@@ -69,7 +72,7 @@ class VerifiedDamage:
         return damage.line in self.lines
 
     def differences(self, objects: int) -> list[str]:
-        """The errors of the verification, in sentences. objects: how many were loaded."""
+        """Return the errors of the verification, in sentences. objects: number of loaded objects."""
         match, whole = self.summary.outcomes[VerifyOutcome.MATCH], min(objects, MOST_VERIFIED) - len(DAMAGED)
         checks = {
             f"the verification {self.summary.run} is not complete": not self.summary.complete,

@@ -17,7 +17,7 @@ MOST_FILES: Final = 1600
 ENOUGH_FILES: Final = 1500
 MOST_BYTES: Final = 64 * 1024 * 1024
 LARGEST: Final = 1024 * 1024
-"""Bytes of one file: moto holds all files in memory."""
+"""Most bytes of one file, because moto holds all files in memory."""
 
 PREFIX: Final = "files/"
 _LONGEST_KEY: Final = 1024
@@ -26,7 +26,7 @@ _SKIPPED_FOLDERS: Final = frozenset({"site-packages", "dist-packages", "__pycach
 
 @dataclass(frozen=True, slots=True)
 class DemoFile:
-    """A file and the key that it gets."""
+    """A file and the object key that it gets."""
 
     key: str
     path: Path
@@ -43,9 +43,9 @@ class Choice:
 
 
 def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice:
-    """Files below `folder`, or Python's own. Raises UsageError where there are none.
+    """Choose files below `folder`, or Python's own sources if it is None. Raises UsageError if there are none.
 
-    paths: of Python's own sources, as sysconfig.get_paths() gives them.
+    paths: the places of Python's own sources, as sysconfig.get_paths() returns them.
     """
     if folder is None:
         return _python(paths or sysconfig.get_paths())
@@ -60,7 +60,7 @@ def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice
 
 
 def _python(paths: Mapping[str, str]) -> Choice:
-    """The standard library; and the installed packages where the library comes without its tests."""
+    """Choose the standard library, and, if it has too few files (no tests), the installed packages too."""
     picker = _Picker()
     library = Path(paths["stdlib"])
     picker.pick(_python_sources(library), library, f"{PREFIX}stdlib/")
@@ -80,7 +80,7 @@ def _python_sources(root: Path) -> Iterator[Path]:
 
 
 def _walk(root: Path, skipped: frozenset[str]) -> Iterator[Path]:
-    """Every file below root, in the order of names; links to folders are not followed."""
+    """Yield every file below root, in the order of names. Links to folders are not followed."""
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in skipped)
         for name in sorted(names):
@@ -112,7 +112,7 @@ class _Picker:
 
 
 def _size(path: Path) -> int | None:
-    """Bytes of a regular file that can be read."""
+    """Return the bytes of a file; None if it is not a regular file that can be read."""
     try:
         status = path.stat()
     except OSError:
@@ -121,5 +121,5 @@ def _size(path: Path) -> int | None:
 
 
 def _plain(key: str) -> bool:
-    """K01 cannot flag the key: the right result for a loaded file is no finding."""
+    """True if K01 cannot flag the object key, because a loaded file must have no finding."""
     return key.isprintable() and "\\" not in key and len(key.encode()) <= _LONGEST_KEY

@@ -67,7 +67,7 @@ def first_audit(summary: Summary) -> str:
 
 
 def comparing(comparison: PlantedComparison) -> str:
-    """The table of the planted problems, and whether the audit found each."""
+    """Return the table of the planted problems, which says if the audit found each."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
         f"not planted: {', '.join(NOT_PLANTED)}; this AWS has no checksums, and one owner",
@@ -95,7 +95,7 @@ def _cells(row: PlantedRow) -> tuple[str, ...]:
 
 
 def _table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> str:
-    """columns: names and widths of all but the last, which is the key."""
+    """Return a table. columns: names and widths of all columns except the last, which is the object key."""
     lines = []
     for *cells, key in ((*columns, "key"), *rows):
         lines.append(("".join(f"{cell:<{size}}" for cell, size in zip(cells, columns.values(), strict=True)), key))
@@ -120,7 +120,7 @@ def second_audit(summary: Summary) -> str:
 
 
 def verifying(verified: VerifiedDamage) -> str:
-    """The table of the damaged objects, and whether `verify` named each."""
+    """Return the table of the damaged objects, which says if `verify` named each."""
     summary = verified.summary
     outcomes = ", ".join(f"{count:,} {name}" for name, count in summary.outcomes.items() if count)
     first = "the first " if sum(summary.outcomes.values()) == MOST_VERIFIED else ""
@@ -136,7 +136,7 @@ def verifying(verified: VerifiedDamage) -> str:
 
 
 def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
-    """The result, and the report of the second audit. right: nothing differs from the expected results."""
+    """Return the result, and the report of the second audit. right: True if the results are the expected ones."""
     folder = seen.second.out
     hashed = hashing_of(seen.second)
     left = hashed.pending + hashed.queued
@@ -156,13 +156,13 @@ def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
 
 
 def command() -> str:
-    """The command as the user can type it here: its name where the shell finds it, else its path below this folder."""
+    """Return the command as the user can type it here: its name if the shell finds it, else its path."""
     here = os.path.relpath(Path(sys.executable).parent / "auditor")
     return "auditor" if shutil.which("auditor") or here.startswith("..") else here
 
 
 def _columns() -> int:
-    """The terminal's width, within the limits of the summary's table."""
+    """Return the terminal's width, within the limits of the summary's table."""
     width = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
     return max(LEAST, min(COLUMNS, width))
 

@@ -43,12 +43,12 @@ from auditor.verify.run import Verification
 NAME: Final = "auditor-demo"
 """The name of the queue and of the ledger's table."""
 IN_HAND: Final = 16
-"""Objects that the worker hashes at once."""
+"""Most objects that the worker hashes at once."""
 QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
 
 
 def run_tour(source: str | None, engine: str, out: str, *, load_module: Import = importlib.import_module) -> list[str]:
-    """Run the demo, and give each difference from the expected results as a sentence.
+    """Run the demo, and return each difference from the expected results as a sentence.
 
     source: a directory of files to load; None: Python's own sources.
 
@@ -103,7 +103,7 @@ def _load(clients: Clients, choice: Choice) -> int:
 
 
 class _Tour:
-    """verified: the objects that are read again at the end. damage: damages some of them before."""
+    """The steps of the demo. verified: the objects that are read again at the end. damage: damages some of them."""
 
     def __init__(self, settings: Settings, verified: Target, damage: Callable[[], None]) -> None:
         self._settings = settings

@@ -26,7 +26,7 @@ from auditor.errors import UsageError
 HOST: Final = "127.0.0.1"
 REGION: Final = "us-east-1"
 UPLOADS: Final = 8
-"""Uploads at once, and the size of the clients' pools."""
+"""Most uploads at once, which is also the size of the clients' connection pools."""
 LAST_CALLS_SECONDS: Final = 5.0
 
 _CLEARED: Final = ("AWS_", "AUDITOR_", "MOTO_")
@@ -47,9 +47,9 @@ class Clients:
 
 @contextmanager
 def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iterator[Clients]:
-    """Start the server and point this process at it, both for the block alone. load_module: imports moto.
+    """Start the server and point this process at it, until the `with` block ends. load_module: imports moto.
 
-    Raises UsageError where moto is not installed.
+    Raises UsageError if moto is not installed.
     """
     with _quiet(), own_environment(), _server(load_module) as url:
         os.environ["AWS_ENDPOINT_URL"] = url
@@ -147,7 +147,7 @@ def _quiet() -> Iterator[None]:
 
 
 def make_queue(sqs: Any, name: str) -> str:
-    """Make a queue with a dead-letter queue, and give its URL."""
+    """Make a queue with a dead-letter queue, and return its URL."""
     dead = sqs.create_queue(QueueName=f"{name}-dead-letters")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
