@@ -20,7 +20,12 @@ CODE = "import importlib, sys; importlib.import_module(sys.argv[1]); import audi
 
 
 @pytest.mark.parametrize(
-    "module", [*USERS, "auditor.cli.main", "handlers.audit", "handlers.hashing", "handlers.verify"]
+    "module",
+    [
+        "auditor.cli.main",
+        "handlers.audit",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in (*USERS, "handlers.hashing", "handlers.verify")),
+    ],
 )
 def test_botocore_goes_without_awscrt(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BOTO_DISABLE_CRT")
