@@ -16,8 +16,10 @@ from typing import Final
 
 import pytest
 
+from tests.support.paths import ROOT
+
 HERE: Final = Path(__file__).parent
-JARS: Final = Path(os.environ.get("DYNAMODB_LOCAL_JARS") or HERE.parent.parent / ".build" / "dynamodb-local")
+JARS: Final = Path(os.environ.get("DYNAMODB_LOCAL_JARS") or ROOT / ".build" / "dynamodb-local")
 
 
 @dataclass(frozen=True, slots=True)
