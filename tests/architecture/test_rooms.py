@@ -14,8 +14,7 @@ from tests.support.paths import ROOT
 PACKAGE = ROOT / "auditor"
 MAP = (ROOT / "docs" / "architecture.md").read_text()
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-ENGINES = {"s3/engines", "s3/engines/suite"}
-LISTS_BY_NAME = {"", "aws", "ledger", "ledger/manifests", "rules", "runs/stores", *ENGINES}
+LISTS_BY_NAME = {"", "aws", "ledger", "ledger/manifests", "rules", "runs/stores", "s3/engines"}
 """The packages whose `__init__.py` is a list by name; that of aws sets a variable of botocore's; others are empty."""
 
 
