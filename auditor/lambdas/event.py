@@ -13,6 +13,8 @@ from auditor.model.target import Target, parse_target
 
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
+_SCHEDULES: Final = ("aws.events", "aws.scheduler")
+"""Sources of the envelopes of EventBridge rules with a schedule, and of EventBridge Scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Invocation:
 def read_event(
     event: Mapping[str, Any], environ: Mapping[str, str], function: str = "audit", needed: Sequence[str] = ()
 ) -> Invocation:
-    """Read an event. `{}` or an EventBridge envelope: every configured bucket. `{"bucket": ..}`: that one bucket.
+    """Read an event. `{}` or a schedule's envelope: every configured bucket. `{"bucket": ..}`: that one bucket.
 
     function: "audit" or "verify". needed: settings that must have a value. Raises UsageError.
     """
@@ -40,7 +42,7 @@ def read_event(
     if not isinstance(event, Mapping):
         raise UsageError('the event is not a JSON object: send {} or {"bucket": "my-bucket"}')
     if event.keys() >= _ENVELOPE:
-        event = {}
+        event = _of_schedule(event)
     if unknown := sorted(map(str, event.keys() - allowed - EVENT_TARGET)):
         raise UsageError(
             f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(EVENT_TARGET | allowed))}"
@@ -55,6 +57,17 @@ def read_event(
     if type(hop) is not int or hop < 0:
         raise UsageError("the event's hop is not a whole number from 0")
     return Invocation(targets, settings, given, run, hop)
+
+
+def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the event without fields that a schedule's envelope stands for. Raises UsageError for other envelopes."""
+    if event["source"] not in _SCHEDULES or event["detail-type"] != "Scheduled Event":
+        name = f"{event['detail-type']!s:.100} of {event['source']!s:.100}"
+        raise UsageError(
+            f"the event is {name!r}: of EventBridge's events only schedules (aws.events, aws.scheduler) start this"
+            ' function; take the function off that rule, or send {} or {"bucket": "my-bucket"}'
+        )
+    return {}
 
 
 def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]:

@@ -53,10 +53,31 @@ def environ(stub: StubServer, out: Path, **more: str) -> Mapping[str, str]:
     }
 
 
-@pytest.mark.parametrize("event", [{}, SCHEDULE])
+SCHEDULER = SCHEDULE | {"source": "aws.scheduler", "detail": "{}"}
+
+
+@pytest.mark.parametrize("event", [{}, SCHEDULE, SCHEDULER])
 def test_an_empty_event_and_a_schedule_mean_every_configured_bucket(event: dict[str, Any]) -> None:
     invocation = read_event(event, {"AUDITOR_BUCKETS": "one,s3://two/prefix/"})
     assert [target.uri for target in invocation.targets] == ["s3://one", "s3://two/prefix/"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"source": "aws.s3", "detail-type": "Object Created", "detail": {"bucket": {"name": "one"}}},
+        {"source": "aws.s3"},
+        {"source": "my.application"},
+        {"source": "aws.events\n"},
+        {"source": ["aws.events"]},
+        {"source": None},
+        {"detail-type": "AWS API Call via CloudTrail"},
+    ],
+)
+def test_only_a_schedules_envelope_starts_a_function(changed: dict[str, Any]) -> None:
+    for function in ("audit", "verify"):
+        with pytest.raises(UsageError, match=r"only schedules \(aws\.events, aws\.scheduler\)"):
+            read_event(SCHEDULE | changed, {"AUDITOR_BUCKETS": "one"}, function)
 
 
 def test_an_event_wins_over_the_environment() -> None:
