@@ -117,7 +117,8 @@ class Leases(Protocol):
         """Take a work that has no holder or an expired lease, with its last checkpoint. If several claim it at once,
         one wins.
 
-        An owner may claim again the work that it holds.
+        A lease that would last longer than `seconds` from now is of a holder whose clock runs ahead. It then ends after
+        `seconds`, unless its holder renews it. An owner may claim again the work that it holds.
         """
         ...
 

@@ -117,3 +117,5 @@ async def test_message_from_the_handler_to_the_ledger(body: Callable[[Store, str
     begun = next(place for place, call in enumerate(calls) if call[1].endswith(":Processor.process"))
     ended = next(place for place, call in enumerate(calls) if call[1].endswith(".record_many"))
     assert len(calls[begun : ended + 1]) <= 12, calls[begun : ended + 1]
+    task = next(place for place, call in enumerate(calls) if call[1].endswith("InFlightBudget.for_each"))
+    assert len(calls[task : ended + 1]) <= 6, calls[task : ended + 1]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from auditor.errors import LedgerError
 from auditor.ledger.base import Held, Lease, Work
 from auditor.ledger.dynamodb.changes import Change
-from auditor.ledger.dynamodb.items import CLAIM, Name, number, partition, text
+from auditor.ledger.dynamodb.items import CLAIM, Item, Name, number, partition, text
 from auditor.ledger.dynamodb.table import ConditionFailed, Table
 from auditor.ledger.leases import lost, read_checkpoint, work_name, write_checkpoint
 
@@ -26,6 +27,9 @@ async def claim(table: Table, work: Work, owner: str, clock: Callable[[], float]
         except ConditionFailed:
             found = await table.get(_name(work)) or {}
             if (holder := text(found, "owner")) is not None and (until := float(found["until"]["N"])) > now:
+                if until > now + seconds:
+                    until = now + seconds
+                    await _shorten(table, found, until)
                 return Held(holder, until)
             continue  # the holder released the lease in between
         return Lease(
@@ -62,6 +66,16 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
     except ConditionFailed:
         return False
     return True
+
+
+async def _shorten(table: Table, found: Item, until: float) -> None:
+    """Let a lease of a holder whose clock runs ahead end at `until`, unless the holder has renewed it meanwhile: if it
+    died, its lease would outlast its length.
+    """
+    change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
+    change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))
+    with suppress(ConditionFailed):
+        await table.update(change)
 
 
 def _held(lease: Lease) -> Change:

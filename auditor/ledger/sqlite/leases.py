@@ -23,6 +23,9 @@ def claim(
         ).fetchone()
         holder, until, fence, hops, checkpoint = row or (None, 0.0, 0, 0, None)
         if holder is not None and holder != owner and until > now:
+            if until > now + seconds:  # the holder's clock runs ahead: if it died, its lease would outlast its length
+                until = now + seconds
+                connection.execute("UPDATE leases SET until = ? WHERE work = ?", (until, name))
             return Held(holder, until)
         connection.execute(
             "INSERT INTO leases (work, bucket, key, owner, until, fence, hops) VALUES (?,?,?,?,?,?,?) "

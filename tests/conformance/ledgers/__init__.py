@@ -58,6 +58,8 @@ CHECKS: Final[tuple[LedgerCheck, ...]] = (
     notifications.deletion_of_one_of_several_versions_leaves_the_key,
     leases.first_claim_is_a_lease_and_the_second_ones_is_held,
     leases.lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holder_writes_nothing,
+    leases.lease_of_a_dead_holder_whose_clock_ran_ahead_lasts_no_longer_than_its_length,
+    leases.holder_whose_clock_runs_ahead_keeps_its_lease_while_it_renews_it,
     leases.lease_that_ran_out_and_that_nobody_took_is_renewed,
     leases.works_that_differ_in_one_field_are_two,
     leases.works_that_mean_the_same_are_one,

@@ -64,6 +64,34 @@ async def lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holde
         assert (await claimed(ledger, "three")).checkpoint == CHECKPOINT
 
 
+async def lease_of_a_dead_holder_whose_clock_ran_ahead_lasts_no_longer_than_its_length(opener: OpenLedger) -> None:
+    clock = _LeaseClock()
+    async with opener(clock) as ledger:
+        clock.now += 400
+        ahead = await ledger.renew(await claimed(ledger, "ahead"), 60.0, CHECKPOINT)
+        clock.now -= 400
+        assert await ledger.claim(WORK, "two", 60.0) == Held("ahead", clock.now + 60)
+        clock.now += 30
+        assert await ledger.claim(WORK, "three", 60.0) == Held("ahead", clock.now + 30)
+        clock.now += 30
+        new = await claimed(ledger, "two")
+        assert new.checkpoint == CHECKPOINT
+        with raises(LeaseLostError):
+            await ledger.renew(ahead, 60.0)
+
+
+async def holder_whose_clock_runs_ahead_keeps_its_lease_while_it_renews_it(opener: OpenLedger) -> None:
+    clock = _LeaseClock()
+    async with opener(clock) as ledger:
+        clock.now += 400
+        ahead = await claimed(ledger, "ahead")
+        for _ in range(3):
+            clock.now -= 400
+            assert isinstance(await ledger.claim(WORK, "two", 60.0), Held)
+            clock.now += 440
+            ahead = await ledger.renew(ahead, 60.0)
+
+
 async def lease_that_ran_out_and_that_nobody_took_is_renewed(opener: OpenLedger) -> None:
     clock = _LeaseClock()
     async with opener(clock) as ledger:
