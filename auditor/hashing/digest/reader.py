@@ -16,9 +16,12 @@ from auditor.s3.engines.base import Body, Span
 from auditor.s3.paced_reads import Reads
 
 FRUITLESS: Final = 5
-"""Number of calls in a row without a byte, after which a read fails."""
+"""Number of calls in a row without progress, after which a read fails."""
 HARDLY: Final = 64 * 1024
-"""Bytes. If a call times out after fewer, it counts as one without a byte: a very slow body would take days."""
+"""Bytes. A call that times out after fewer made no progress: a very slow body would take days."""
+SHARE: Final = 16
+"""A call that is cut made no progress if it brought fewer than HARDLY bytes and less than this share of what it asked
+for: at 50 bytes a call, 23 MB would take 465,000 calls."""
 SHORT: Final = "ByteCount"
 """Error code of a body that has fewer or more bytes than announced."""
 
@@ -54,7 +57,7 @@ class ResumingReader:
 
     position: position of the next byte. Raises CallFailed: PreconditionFailed for an overwritten object, SizeDiffers
     for another size, else the failure of GetObject. A failure is raised if another call cannot repair it, or if it is
-    the fifth in a row without a byte.
+    the fifth in a row without progress.
     """
 
     def __init__(self, source: ObjectSource, first: int, end: int) -> None:
@@ -96,7 +99,7 @@ class ResumingReader:
             try:
                 await self.open()
             except CallFailed as failure:
-                await self._recover(failure, advanced=False)
+                await self._recover(failure)
 
     async def fill(self, view: memoryview) -> None:
         """Read bytes until the view is full. If the body is cut, continue with another call."""
@@ -105,7 +108,7 @@ class ResumingReader:
             count, failure = await self._read(view[filled:])
             filled += count
             if failure is not None:
-                await self._recover(failure, advanced=count > 0)
+                await self._recover(failure)
 
     async def finish(self) -> None:
         """Check that no byte follows the last one."""
@@ -130,13 +133,13 @@ class ResumingReader:
         self._source.bytes_read += count
         return count, failure
 
-    async def _recover(self, failure: CallFailed, *, advanced: bool) -> None:
+    async def _recover(self, failure: CallFailed) -> None:
         """Wait before the next call. Raise the failure if no further call is worthwhile."""
         await self.__aexit__(None, None, None)
-        if failure.code == "Timeout":
-            advanced = self.position - self._opened_at >= HARDLY
+        share = max(1, (self._end - self._opened_at) // SHARE)
+        progress = HARDLY if failure.code == "Timeout" else min(HARDLY, share)
+        self._fruitless = 0 if self.position - self._opened_at >= progress else self._fruitless + 1
         self._opened_at = self.position
-        self._fruitless = 0 if advanced else self._fruitless + 1
         self._source.throttled += is_throttle(failure)
         if not (is_transient(failure) or failure.code == SHORT) or self._fruitless >= FRUITLESS:
             raise failure
