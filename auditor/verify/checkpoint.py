@@ -51,7 +51,7 @@ class VerifyCheckpoint:
         self.start_after = done.key
         self.tally.delete_markers += done.delete_markers
         if done.answer is not None:
-            self.tally.add(done.answer)
+            self.tally.add(done.answer, done.late)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the checkpoint as a JSON object. The last key is not counted if one of its versions is paused."""

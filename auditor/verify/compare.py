@@ -24,12 +24,14 @@ class ExpectedDigest:
     """A digest that the object's bytes must have.
 
     version: the ledger's version that has the digest; None for a digest of a manifest.
+    imported_at: time of the import, for a digest of a manifest.
     """
 
     algorithm: str
     digest: str
     origin: str
     version: Version | None = None
+    imported_at: str = ""
 
 
 @record(kw_only=True)
@@ -106,7 +108,9 @@ class Comparison:
         if versions and not claims:
             return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
         claims += [
-            ExpectedDigest(one.algorithm, one.digest, one.origin) for one in expected if one.algorithm in ALGORITHMS
+            ExpectedDigest(one.algorithm, one.digest, one.origin, imported_at=one.imported_at)
+            for one in expected
+            if one.algorithm in ALGORITHMS
         ]
         if expected and not claims:
             return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
@@ -126,7 +130,7 @@ class Comparison:
             claims=tuple(claims),
             checked=_checked(claims),
             keep=proven or (self.record and standing is not VerifyOutcome.MATCH),
-            unread=VerifyOutcome.NOT_DUE if standing is VerifyOutcome.MATCH else standing,
+            unread=VerifyOutcome.NOT_DUE if proven or standing is VerifyOutcome.MATCH else standing,
         )
 
     def absent(self, pair: Pair, deleted: bool) -> Verified:
@@ -191,11 +195,14 @@ def _versions_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:
-    """Return when the ledger's digests were last verified or recorded: the oldest of these times, or None."""
+    """Return when the ledger's digests were last verified or recorded: the oldest of these times.
+
+    Without such digests: when the first of the manifests' digests was imported; None if there are none either.
+    """
     times = [
         max(known.recorded_at, known.verified_at or "")
         for claim in claims
         if claim.version is not None
         for known in [claim.version.digests[claim.algorithm]]
     ]
-    return min(times, default=None)
+    return min(times or [claim.imported_at for claim in claims], default=None)

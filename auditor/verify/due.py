@@ -5,99 +5,78 @@ from __future__ import annotations
 import hashlib
 import math
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from auditor.model.record import record
 
 DAY: Final = 86_400.0
-
-
-class Due(Protocol):
-    """A schedule: it decides if the run that began at `now` reads an object.
-
-    checked: when the object's digest was last verified or recorded, ISO 8601, UTC; None if that is unknown.
-    """
-
-    def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool: ...
-
-    @property
-    def words(self) -> str:
-        """The schedule in words, for the summary."""
-        ...
+LONGEST_RUN: Final = 7 * DAY
+"""Seconds. A time that is later than this after the begin of a run comes from a wrong clock."""
+SPARE_RUNS: Final = 3
+"""Most runs by which an object's turn comes before its age limit. A fifth of the runs is spare, and at least one:
+after a missed night, a change of the clock or a long run the objects are still within the limit."""
 
 
 @record()
-class Everything:
-    """Schedule: every object is due in every run."""
+class Schedule:
+    """A schedule of reads. Each object has its turn once in `runs` runs; a hash of its key spreads the turns.
 
-    def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
-        return True
-
-    @property
-    def words(self) -> str:
-        return "everything"
-
-
-@record()
-class OlderThan:
-    """Schedule: each object is due once within `limit`, in the run that a hash of its key selects.
-
-    limit: seconds. An object that was not read for so long is due at once. every: seconds from one run to the next.
-    The time since 1970 is cut into intervals of `every`, which have the slots 0 to limit / every - 1 in turn. The hash
-    gives each object one slot. So each run reads about the same number of objects, even if one run recorded them all.
+    An object is due in the first run after its turn. The time of its last read decides if that run has come, so a
+    missed run skips nobody: the next run reads the objects of both. runs: 0: every object is due in every run.
+    every: seconds from one run to the next. limit: seconds; an object that is older when it is read was read too late.
+    words: for the summary.
     """
 
-    limit: float
+    words: str
+    runs: int = 0
     every: float = DAY
+    limit: float = math.inf
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
-        if _is_in_slot(key, version_id, max(1, math.floor(self.limit / self.every)), self.every, now):
+        """True if the run that began at `now` reads the object.
+
+        checked: when the object's digest was last verified or recorded, ISO 8601, UTC; None if that is unknown.
+        """
+        age, period = age_of(checked, now), self.runs * self.every
+        if age is None or not self.runs or age >= period:
             return True
-        if checked is None:
-            return False
-        try:
-            then = datetime.fromisoformat(checked)
-        except ValueError:  # the ledger was edited by hand
-            return True
-        return (now - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds() >= self.limit
+        since = (now.timestamp() - _number(key, version_id) % self.runs * self.every) % period
+        return age > since
 
-    @property
-    def words(self) -> str:
-        return f"not looked at for {_days(self.limit)}, with a run every {_days(self.every, one='day')}"
+    def late(self, checked: str | None, at: datetime) -> float:
+        """Return by how many seconds the object is older than the limit; 0 if it is not, or its age is unknown."""
+        return max(0.0, (age_of(checked, at) or 0.0) - self.limit)
 
 
-@record()
-class Share:
-    """Schedule: each run reads another `percent` of the objects; each object is due once in ceil(100 / percent) runs.
-
-    every: seconds from one run to the next.
-    """
-
-    percent: float
-    every: float = DAY
-
-    def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
-        return _is_in_slot(key, version_id, math.ceil(100 / self.percent), self.every, now)
-
-    @property
-    def words(self) -> str:
-        return f"{self.percent:g} percent, with a run every {_days(self.every, one='day')}"
-
-
-def due_of(max_age: float | None, percent: float | None, every: float) -> Due:
-    """Return the schedule that the settings max_age, percent and every describe."""
+def due_of(max_age: float | None, percent: float | None, every: float) -> Schedule:
+    """Return the schedule that the settings max_age, percent and every describe. every: seconds between two runs."""
     if max_age is not None:
-        return OlderThan(max_age, every)
+        runs = math.floor(max_age / every)
+        runs -= max(1, min(SPARE_RUNS, runs // 5))
+        words = f"not looked at for {days(max_age)}, with a run every {days(every, one='day')}"
+        return Schedule(words, max(0, runs), every, max_age)
     if percent is not None:
-        return Share(percent, every)
-    return Everything()
+        runs = math.ceil(100 / percent)
+        words = f"{percent:g} percent, with a run every {days(every, one='day')}"
+        return Schedule(words, 0 if runs == 1 else runs, every, (runs + 1) * every)
+    return Schedule("everything")
 
 
-def _days(seconds: float, one: str = "1 day") -> str:
+def age_of(checked: str | None, now: datetime) -> float | None:
+    """Return the seconds since `checked`; None if it is None, is no time, or lies far in the future."""
+    try:
+        then = datetime.fromisoformat(checked or "")
+    except ValueError:  # the ledger was edited by hand
+        return None
+    age = (now - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds()
+    return age if age >= -LONGEST_RUN else None
+
+
+def days(seconds: float, one: str = "1 day") -> str:
     return one if seconds == DAY else f"{seconds / DAY:g} days"
 
 
-def _is_in_slot(key: str, version_id: str | None, slots: int, every: float, now: datetime) -> bool:
-    """True if the object's slot is the slot of `now`. SHA-256 gives the same slot in every process; hash() does not."""
+def _number(key: str, version_id: str | None) -> int:
+    """Return the object's number. SHA-256 gives the same one in every process; hash() does not."""
     digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
-    return int.from_bytes(digest[:8]) % slots == math.floor(now.timestamp() / every) % slots
+    return int.from_bytes(digest[:8])

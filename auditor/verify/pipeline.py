@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -16,7 +17,7 @@ from auditor.hashing.digest.result import Paused
 from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import CHARGED_CLASSES, charged
 from auditor.verify.compare import Comparison, ReadRequest
-from auditor.verify.due import Due
+from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import VerifyOutcome
@@ -38,9 +39,13 @@ class ReadPolicy:
     """
 
     judge: Comparison
-    due: Due
+    due: Schedule
     now: datetime
     accept_cost: bool = False
+
+    def late(self, request: ReadRequest) -> int:
+        """Return by how many seconds the object is older than the schedule's limit at this moment."""
+        return math.ceil(self.due.late(request.checked, datetime.now(UTC)))
 
     def look(self, pair: Pair) -> ReadResult | ReadRequest:
         """Return the outcome of a listed object, or the request to read it."""
@@ -60,11 +65,15 @@ class ReadPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of one pair. answer: None if the pair only counts delete markers."""
+    """The result of one pair. answer: None if the pair only counts delete markers.
+
+    late: by how many seconds the object was older than the schedule's limit when it was read.
+    """
 
     key: str
     answer: ReadResult | None
     delete_markers: int = 0
+    late: int = 0
 
 
 class Walk:
@@ -145,7 +154,7 @@ class Walk:
         if isinstance(answer, Paused):
             return answer
         await self._notes.add(answer.verified, request.claims)
-        return Done(pair.key, answer, pair.delete_markers)
+        return Done(pair.key, answer, pair.delete_markers, self._policy.late(request))
 
     async def _absent(self, pair: Pair) -> Done:
         verified = self._policy.judge.absent(pair, await self._gone(pair))

@@ -35,7 +35,7 @@ from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.compare import Comparison, ReadRequest
-from auditor.verify.due import due_of
+from auditor.verify.due import LONGEST_RUN, due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair, merged
@@ -46,8 +46,6 @@ from auditor.verify.summary import LineSink, VerifySummary, summarize
 
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
-_LONGEST_RUN: Final = 7 * 86_400.0
-"""Seconds. An object that was written later than this after the begin of the run has its time from a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +176,7 @@ class Verification:
         began = self._now.timestamp()
         judge = Comparison(
             in_flight_from=_written(max(0.0, began - settings.grace)),
-            in_flight_to=_written(began + _LONGEST_RUN),
+            in_flight_to=_written(began + LONGEST_RUN),
             algorithms=self._compared,
             record=settings.record,
         )

@@ -11,6 +11,7 @@ from auditor.model.json_text import plain
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
 from auditor.text import counted, harmless, visible
+from auditor.verify.due import DAY
 from auditor.verify.outcome import FINDINGS, SIGNS, VerifyOutcome
 from auditor.verify.tally import VerifyTally
 
@@ -37,6 +38,14 @@ class UnreadableCount:
 
     code: str
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LateReads:
+    """A number of objects that were read too late. seconds: the most by which one of them was."""
+
+    objects: int
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +75,8 @@ class VerifySummary:
     read: Amount
     recorded: int
     """Number of objects whose digests were newly recorded in the ledger."""
+    late: LateReads
+    """The objects that were older than the schedule's limit when they were read."""
     seconds: float
     resume: Resume | None
     """None if the verification is complete."""
@@ -104,6 +115,7 @@ def summarize(
         left_for_cost={name: Amount(*left) for name, left in sorted(tally.left.items())},
         read=Amount(tally.read_objects, tally.read_bytes),
         recorded=tally.recorded,
+        late=LateReads(tally.late_objects, tally.late_seconds),
         seconds=round(seconds, 3),
         resume=resume,
     )
@@ -133,6 +145,11 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
         yield f"nothing was compared: {_why_nothing(sum(outcomes.values()))}"
     if summary.recorded:
         yield f"recorded as new evidence: {counted(summary.recorded, 'object')}"
+    if summary.late.objects:
+        yield (
+            f"read later than the schedule says: {counted(summary.late.objects, 'object')}, at most"
+            f" {summary.late.seconds / DAY:.1f} days; run more often, or give --every the time from one run to the next"
+        )
     if summary.resume is not None:
         yield f"complete: NO ({harmless(summary.resume.reason or '')}); the rest was not looked at"
     yield f"report: {harmless(summary.out)}"

@@ -14,6 +14,7 @@ from auditor.verify.read import ReadResult
 class VerifyTally(Counters):
     """The counts of a verification so far."""
 
+    LATER = frozenset({"late_objects", "late_seconds"})
     PAIRS = frozenset({"left"})
 
     listed: int = 0
@@ -31,8 +32,13 @@ class VerifyTally(Counters):
     read_bytes: int = 0
     recorded: int = 0
     """Number of objects whose digests were newly recorded in the ledger."""
+    late_objects: int = 0
+    """Number of objects that were older than the schedule's limit when they were read."""
+    late_seconds: int = 0
+    """The most seconds by which one of them was older."""
 
-    def add(self, answer: ReadResult) -> None:
+    def add(self, answer: ReadResult, late: int = 0) -> None:
+        """Count the outcome of one object. late: as in Done."""
         verified = answer.verified
         self.outcomes[verified.outcome.value] += 1
         if verified.listed:
@@ -49,6 +55,8 @@ class VerifyTally(Counters):
             self.read_objects += 1
             self.read_bytes += answer.bytes_read
         self.recorded += answer.recorded
+        self.late_objects += late > 0
+        self.late_seconds = max(self.late_seconds, late)
 
     def check(self) -> None:
         """Raise ValueError if a name in `outcomes` is not the name of an outcome."""

@@ -15,7 +15,7 @@ from tests.lambdas.test_handover import Account
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import latency
-from tests.support.verification import make_bench, read_documents
+from tests.support.verification import LONG_AGO, days_ago, make_bench, read_documents
 
 OBJECTS = 60
 Service = Callable[..., VerifyFunction]
@@ -38,9 +38,10 @@ def service(stub: StubServer, tmp_path: Path) -> Service:
     return make
 
 
-async def fill(stub: StubServer, folder: Path) -> None:
+async def fill(stub: StubServer, folder: Path, hashed_at: str = LONG_AGO) -> None:
     async with make_bench(stub, folder) as bench:
-        await bench.recorded(*(bench.put(f"{number:03}", b"x" * (number + 1)) for number in range(OBJECTS)))
+        items = [bench.put(f"{number:03}", b"x" * (number + 1)) for number in range(OBJECTS)]
+        await bench.recorded(*items, hashed_at=hashed_at)
 
 
 async def test_hops_are_one_verification_with_one_alert(service: Service, stub: StubServer, tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ async def test_event_cannot_say_what_the_deployment_says(service: Service, event
 
 
 async def test_deployment_says_what_is_due(service: Service, stub: StubServer, tmp_path: Path) -> None:
-    await fill(stub, tmp_path)
+    await fill(stub, tmp_path, days_ago(1))
     (summary,) = (await service(AUDITOR_PERCENT="10").handle({}, Account(60).around()))["runs"]
     assert summary["due"].startswith("10 percent")
     assert 0 < summary["outcomes"]["match"] < OBJECTS / 2

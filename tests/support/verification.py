@@ -33,7 +33,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def entry(item: StubObject, *algorithms: str, bucket: str = BUCKET) -> Entry:
+def entry(item: StubObject, *algorithms: str, bucket: str = BUCKET, hashed_at: str = LONG_AGO) -> Entry:
     """The digest that an earlier hashing would have recorded, by hashlib."""
     data = item.read()
     return Entry(
@@ -43,7 +43,7 @@ def entry(item: StubObject, *algorithms: str, bucket: str = BUCKET) -> Entry:
         etag=item.etag,
         size=len(data),
         digests={name: hashlib.new(name, data).hexdigest() for name in algorithms or ("sha256",)},
-        hashed_at=LONG_AGO,
+        hashed_at=hashed_at,
         bytes_read=len(data),
     )
 
@@ -90,8 +90,11 @@ class Bench:
     def put(self, key: str, body: bytes = b"data", **fields: Any) -> StubObject:
         return self.stub.put(BUCKET, key, body, **fields)
 
-    async def recorded(self, *items: StubObject, algorithms: Sequence[str] = ("sha256",)) -> None:
-        assert all(written is True for written in await self.ledger.record_many([entry(i, *algorithms) for i in items]))
+    async def recorded(
+        self, *items: StubObject, algorithms: Sequence[str] = ("sha256",), hashed_at: str = LONG_AGO
+    ) -> None:
+        entries = [entry(item, *algorithms, hashed_at=hashed_at) for item in items]
+        assert all(written is True for written in await self.ledger.record_many(entries))
 
     async def deleted(self, key: str, version_id: str | None = None) -> None:
         """S3 said so."""

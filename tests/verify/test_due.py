@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import math
+import random
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from auditor.verify.due import DAY, Due, Everything, OlderThan, Share, due_of
+from auditor.verify.due import DAY, Schedule, due_of
 from tests.support.odd_keys import ODD_KEYS
 
 DAYS = timedelta(days=1)
 START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 KEYS = [f"folder/{number}" for number in range(3000)] + list(ODD_KEYS.values())
+NIGHTS = 400
 
 
 def written(moment: datetime) -> str:
@@ -27,96 +33,155 @@ def spread(counts: Counter[int], nights: int) -> float:
     return max(abs(counts[night] - mean) / mean for night in range(nights))
 
 
+def nightly() -> Iterator[datetime]:
+    return (START + night * DAYS for night in range(NIGHTS))
+
+
+def weekly() -> Iterator[datetime]:
+    return (START + night * DAYS for night in range(0, NIGHTS, 7))
+
+
+def missed() -> Iterator[datetime]:
+    """One night in ten is missed, by chance: two in a row now and then."""
+    chance = random.Random(14)
+    return (moment for moment in nightly() if chance.random() >= 0.1)
+
+
+def summer_time() -> Iterator[datetime]:
+    """At one o'clock in Berlin, which is on both sides of UTC's midnight in turn."""
+    local = datetime(2026, 3, 1, 1, 0, tzinfo=ZoneInfo("Europe/Berlin"))
+    return ((local + night * DAYS).astimezone(UTC) for night in range(NIGHTS))
+
+
+def late_starts() -> Iterator[datetime]:
+    """The scheduler begins up to six hours late."""
+    chance = random.Random(15)
+    return (moment + timedelta(hours=6 * chance.random()) for moment in nightly())
+
+
+@dataclass
+class Nights:
+    """The reads of a simulation. oldest: largest age of an object at its read, or at the end."""
+
+    oldest: timedelta
+    read: Counter[int]
+    late: float
+
+
+def simulate(schedule: Schedule, runs: list[datetime], *, hours: float = 0.0, objects: int = 100) -> Nights:
+    """Read the due objects in each run, in key order, over `hours`. All were recorded half a day before the first."""
+    keys = KEYS[:objects]
+    checked = dict.fromkeys(keys, (runs[0] - DAYS / 2).isoformat())
+    found = Nights(timedelta(), Counter(), 0.0)
+    for number, run in enumerate(runs):
+        for place, key in enumerate(keys):
+            moment = run + timedelta(hours=hours * place / objects)
+            if schedule.due(key, None, checked[key], run):
+                found.oldest = max(found.oldest, moment - datetime.fromisoformat(checked[key]))
+                found.late = max(found.late, schedule.late(checked[key], moment))
+                checked[key] = moment.isoformat()
+                found.read[number] += 1
+    found.oldest = max(found.oldest, runs[-1] - datetime.fromisoformat(min(checked.values())))
+    return found
+
+
+def longest_gap(runs: list[datetime]) -> timedelta:
+    return max(later - earlier for earlier, later in pairwise(runs))
+
+
+@pytest.mark.parametrize("hours", [0.0, 20.0], ids=["short", "long"])
+@pytest.mark.parametrize("nights", [nightly, weekly, missed, summer_time, late_starts])
+@pytest.mark.parametrize("percent", [5.0, 7.5])
+def test_share_reads_every_object_within_its_period_and_the_longest_gap_between_runs(
+    nights: Callable[[], Iterator[datetime]], percent: float, hours: float
+) -> None:
+    """The weekly runs lack --every 7d."""
+    runs = list(nights())
+    found = simulate(due_of(None, percent, DAY), runs, hours=hours)
+    irregular = longest_gap(runs) + timedelta(hours=hours)
+    assert found.oldest <= math.ceil(100 / percent) * DAYS + irregular
+    assert found.late <= (irregular - DAYS).total_seconds()
+
+
+@pytest.mark.parametrize("hours", [0.0, 20.0], ids=["short", "long"])
+@pytest.mark.parametrize("nights", [nightly, weekly, missed, summer_time, late_starts])
+@pytest.mark.parametrize("limit", [90, 10, 2])
+def test_no_object_grows_older_than_the_limit_or_the_schedule_says_by_how_much(
+    nights: Callable[[], Iterator[datetime]], limit: int, hours: float
+) -> None:
+    runs = list(nights())
+    schedule = due_of(limit * DAY, None, DAY)
+    found = simulate(schedule, runs, hours=hours)
+    excess = (found.oldest - limit * DAYS).total_seconds()
+    assert found.late == pytest.approx(max(0.0, excess))
+    spare = limit * DAY - schedule.runs * DAY
+    assert found.late <= max(0.0, longest_gap(runs).total_seconds() + hours * 3600 - spare)
+    if limit > 2 and nights is not weekly and (limit > 10 or nights is not missed):
+        assert found.late == 0
+
+
+def test_weekly_runs_within_a_limit_and_without_every_say_by_how_much_they_are_late() -> None:
+    late = simulate(due_of(28 * DAY, None, DAY), list(weekly()))
+    assert late.oldest == 28 * DAYS + timedelta(seconds=late.late)
+    assert 0 < late.late <= 7 * DAY
+    assert simulate(due_of(28 * DAY, None, 7 * DAY), list(weekly())).late == 0
+
+
+@pytest.mark.parametrize(("limit", "every"), [(13, 1), (28, 7), (10, 3)])
+def test_no_night_has_them_all_though_all_were_recorded_in_one(limit: int, every: int) -> None:
+    runs = [START + every * night * DAYS for night in range(3 * limit // every)]
+    schedule = due_of(limit * DAY, None, every * DAY)
+    found = simulate(schedule, runs, objects=len(KEYS))
+    period = schedule.runs
+    second = Counter({run - period: found.read[run] for run in range(period, 2 * period)})
+    assert sum(second.values()) == len(KEYS)
+    assert spread(second, period) < 0.2
+
+
 @pytest.mark.parametrize("percent", [100, 50, 33, 30, 10, 7.5])
 def test_share_reads_each_object_once_in_its_period(percent: float) -> None:
     nights = math.ceil(100 / percent)
-    due = Share(percent)
-    read = Counter(
-        (key, version)
-        for night in range(nights)
-        for key in KEYS
-        for version in (None, "v1")
-        if due.due(key, version, None, START + night * DAYS)
-    )
-    assert set(read.values()) == {1}
-    assert len(read) == 2 * len(KEYS)
+    found = simulate(due_of(None, percent, DAY), [START + night * DAYS for night in range(2 * nights)], objects=1000)
+    assert sum(found.read[night] for night in range(nights, 2 * nights)) == 1000
+    assert spread(Counter({night: found.read[nights + night] for night in range(nights)}), nights) < 0.4
 
 
-def test_shares_are_alike_within_a_fifth() -> None:
-    due = Share(10)
-    counts = Counter(night for night in range(10) for key in KEYS if due.due(key, None, None, START + night * DAYS))
-    assert spread(counts, 10) < 0.2
+def test_versions_of_a_key_have_turns_of_their_own() -> None:
+    due = due_of(None, 1.0, DAY)
+    first = [
+        next(n for n in range(1, 101) if due.due("key", version, written(START), START + n * DAYS))
+        for version in (None, *map(str, range(9)))
+    ]
+    assert len(set(first)) > 5
 
 
-def test_weekly_runs_starve_nobody() -> None:
-    """With a period of seven runs, a week apart, counting days would read the same slice each time."""
-    due = Share(100 / 7, every=7 * DAY)
-    read = {key for week in range(8) for key in KEYS if due.due(key, None, None, START + 7 * week * DAYS)}
-    assert read == set(KEYS)
+@pytest.mark.parametrize("checked", [None, "last Tuesday", "", "2999-01-01T00:00:00Z"])
+def test_time_that_is_none_is_no_look_at_the_object(checked: str | None) -> None:
+    schedule = due_of(90 * DAY, None, DAY)
+    assert all(schedule.due("key", None, checked, START + night * DAYS) for night in range(90))
+    assert schedule.late(checked, START) == 0
 
 
-@pytest.mark.parametrize(("limit", "every"), [(12, 1), (28, 7), (10, 3), (1, 1)])
-def test_nothing_grows_older_than_the_limit_and_no_night_has_it_all(limit: int, every: int) -> None:
-    due = OlderThan(limit * DAY, every * DAY)
-    checked = dict.fromkeys(KEYS, START - DAYS / 2)  # all were recorded in one night
-    counts: Counter[int] = Counter()
-    runs = limit // every
-    for run in range(3 * runs):
-        night = START + run * every * DAYS
-        for key in KEYS:
-            if due.due(key, None, written(checked[key]), night):
-                checked[key] = night
-                counts[run] += 1
-            assert night - checked[key] <= limit * DAYS
-    second = Counter({run - runs: counts[run] for run in range(runs, 2 * runs)})
-    assert sum(second.values()) == len(KEYS)
-    assert spread(second, runs) < 0.2
-
-
-def test_missed_night_is_made_up_for() -> None:
-    """The function did not run in an object's night: its age makes it due in the next."""
-    due = OlderThan(10 * DAY)
-    (slot,) = (night for night in range(10) if due.due("key", None, written(START), START + night * DAYS))
-    checked = written(START + (slot - 10) * DAYS)
-    assert due.due("key", None, checked, START + (slot + 1) * DAYS)
-    assert not due.due("key", None, written(START + slot * DAYS), START + (slot + 1) * DAYS)
-
-
-def test_fresh_object_waits_for_its_night() -> None:
-    due = OlderThan(90 * DAY)
-    nights = [night for night in range(90) if due.due("key", None, written(START), START + night * DAYS)]
-    assert len(nights) == 1
-
-
-def test_time_that_nobody_can_read_is_no_look_at_it() -> None:
-    night = (
-        START + next(n for n in range(90) if not OlderThan(90 * DAY).due("key", None, None, START + n * DAYS)) * DAYS
-    )
-    assert OlderThan(90 * DAY).due("key", None, "last Tuesday", night)
+def test_time_without_a_zone_is_utc() -> None:
+    assert due_of(9 * DAY, None, DAY).late("2026-03-01T00:00:00", START + 9 * DAYS) == 2 * 3600
 
 
 def test_settings_choose() -> None:
-    assert due_of(None, None, DAY) == Everything()
-    assert due_of(5 * DAY, None, DAY) == OlderThan(5 * DAY, DAY)
-    assert due_of(None, 5.0, 7 * DAY) == Share(5.0, 7 * DAY)
-    assert Everything().due("key", None, written(START), START)
+    assert due_of(None, None, DAY) == Schedule("everything")
+    words = "not looked at for 5 days, with a run every day"
+    assert due_of(5 * DAY, None, DAY) == Schedule(words, runs=4, limit=5 * DAY)
+    assert due_of(90 * DAY, None, DAY / 2).runs == 177
+    words = "5 percent, with a run every 7 days"
+    assert due_of(None, 5.0, 7 * DAY) == Schedule(words, runs=20, every=7 * DAY, limit=147 * DAY)
+    assert due_of(DAY, None, DAY / 2).words == "not looked at for 1 day, with a run every 0.5 days"
+    assert Schedule("everything").due("key", None, written(START + DAYS), START)
 
 
-@pytest.mark.parametrize(
-    ("due", "words"),
-    [
-        (OlderThan(90 * DAY), "not looked at for 90 days, with a run every day"),
-        (OlderThan(DAY, DAY / 2), "not looked at for 1 day, with a run every 0.5 days"),
-        (Share(5, 7 * DAY), "5 percent, with a run every 7 days"),
-    ],
-)
-def test_summary_says_what_is_due(due: Due, words: str) -> None:
-    assert due.words == words
-
-
-def test_slots_never_change() -> None:
-    """Another release or process must go on with the same slices."""
+def test_turns_never_change() -> None:
+    """Another release or process must go on with the same turns."""
     for key in ("a", "b", "key with spaces", "caf\u00e9"):
-        slot = int(hashlib.sha256(f"{key}\0v1".encode()).hexdigest()[:16], 16) % 10
-        nights = [datetime.fromtimestamp(night * DAY, UTC) for night in range(10)]
-        assert [Share(10).due(key, "v1", None, night) for night in nights].index(True) == slot
+        turn = int(hashlib.sha256(f"{key}\0v1".encode()).hexdigest()[:16], 16) % 10 * DAY
+        begin = datetime.fromtimestamp(0, UTC) + 500 * DAYS
+        before, after = (begin + timedelta(seconds=turn + more) for more in (-1, 1))
+        assert not due_of(None, 10, DAY).due(key, "v1", written(begin + timedelta(seconds=1)), before)
+        assert due_of(None, 10, DAY).due(key, "v1", written(before), after)

@@ -12,12 +12,13 @@ import pytest
 from auditor.ledger.base import Entry
 from auditor.model.target import Target
 from auditor.text import visible
+from auditor.verify.due import DAY
 from tests.support.odd_keys import ODD_KEYS
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import SLOW_DOWN, TRUNCATED, Fault, error, on_keys
 from tests.support.servers.world import StubBucket, StubObject
-from tests.support.verification import LONG_AGO, Bench, entry, expectation, now
+from tests.support.verification import LONG_AGO, Bench, days_ago, entry, expectation, now
 
 SHA256_OF_DATA: Final = hashlib.sha256(b"data").hexdigest()
 
@@ -354,7 +355,7 @@ class TestWhatIsDue:
         self, bench: Bench, bucket: StubBucket, stub: StubServer
     ) -> None:
         items = [bench.put(f"k{number:03}") for number in range(200)]
-        await bench.recorded(*items)
+        await bench.recorded(*items, hashed_at=days_ago(1))
         bench.put("k000", b"changed")
         bucket.objects.remove("k001")
         bench.put("l")
@@ -369,6 +370,27 @@ class TestWhatIsDue:
         await bench.recorded(*(bench.put(f"k{number}") for number in range(20)))
         assert (await bench.verify(max_age=86_400.0 * 30)).outcomes == {"match": 20}
         assert (await bench.verify(max_age=86_400.0 * 30)).outcomes.get("not_due", 0) > 10
+
+    @pytest.mark.parametrize("limit", [{"max_age": 30 * DAY}, {"percent": 5.0}])
+    async def test_objects_that_were_read_too_late_are_counted_and_the_longest_delay_is_said(
+        self, bench: Bench, limit: dict[str, Any]
+    ) -> None:
+        for number, days in enumerate((33, 32, 0)):
+            await bench.recorded(bench.put(f"k{number}"), hashed_at=days_ago(days))
+        late = (await bench.verify(**limit)).summary["late"]
+        assert late["objects"] == 2
+        assert late["seconds"] // DAY == (3 if "max_age" in limit else 12)
+
+    async def test_objects_that_a_manifest_names_have_their_turns_from_the_import_on(self, bench: Bench) -> None:
+        bodies = {f"k{number:02}": b"%d" % number for number in range(50)}
+        for key, body in bodies.items():
+            bench.put(key, body)
+        await bench.expected(
+            *(replace(expectation(key, body), imported_at=days_ago(1)) for key, body in bodies.items())
+        )
+        found = (await bench.verify(percent=10.0)).outcomes
+        assert 0 < found["match"] < 20
+        assert found["match"] + found["not_due"] == 50
 
 
 class TestBounds:
