@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e check docs rule format lock bench bench-memory clean \
-	deploy remove invoke invoke-local logs local-aws package template check-template elasticmq dynamodb-local
+	deploy remove invoke invoke-local event logs local-aws package template check-template elasticmq dynamodb-local
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -78,6 +78,10 @@ lock: install ## write requirements*.txt anew from pyproject.toml
 		-o requirements.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml \
 		--extra demo --group dev -c requirements.txt -o requirements-dev.txt
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-deploy.in \
+		-c requirements-dev.txt -o requirements-deploy.txt
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-check.in \
+		-o requirements-check.txt
 
 # Deploying. STAGE=local deploys to `make local-aws`, and to nothing else.
 STAGE ?= prod
@@ -90,6 +94,9 @@ given = $(if $(BUCKETS),--param buckets=$(BUCKETS)) $(if $(LEVEL),--param level=
 local = AWS_ENDPOINT_URL="$${AWS_ENDPOINT_URL:-$$(cat .build/local-aws.url 2>/dev/null)}" AWS_ACCESS_KEY_ID=testing \
 	AWS_SECRET_ACCESS_KEY=testing AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 NO_PROXY=127.0.0.1
 aws = $(if $(filter local,$(STAGE)),$(local))
+named = $(if $(FUNCTION),--function $(FUNCTION)) $(if $(EVENT),--event "$(EVENT)")
+# These commands need a bucket's name, and do nothing to it.
+any = --param buckets=$(or $(BUCKETS),any-bucket) --param level=$(or $(LEVEL),fixity)
 ifdef REGION
 export AWS_REGION = $(REGION)
 endif
@@ -106,9 +113,16 @@ node_modules/.installed: package-lock.json
 	@npm ci --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-.venv-deploy/.installed: requirements-deploy.txt
+.venv-deploy/.installed: requirements-deploy.txt | install
+	@echo "Setting up .venv-deploy, an AWS on this machine: once, half a minute or more"
 	@$(PYTHON) -m venv --clear .venv-deploy
-	@.venv-deploy/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-deploy.txt
+	@$(BIN)/uv pip install --python .venv-deploy/bin/python --require-hashes -r requirements-deploy.txt
+	@touch $@
+
+.venv-check/.installed: requirements-check.txt | install
+	@echo "Setting up .venv-check, with checkov: once, a minute or more"
+	@$(PYTHON) -m venv --clear .venv-check
+	@$(BIN)/uv pip install --python .venv-check/bin/python --require-hashes -r requirements-check.txt
 	@touch $@
 
 deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=exposure|metadata|fixity] [STAGE=local]
@@ -118,16 +132,19 @@ deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=expo
 remove: node_modules/.installed ## remove what was deployed, but for the ledger and the reports
 	@$(aws) $(SLS) remove --stage $(STAGE) $(if $(BUCKETS),--param buckets=$(BUCKETS),--param buckets=any-bucket)
 
-invoke: install ## audit now; BUCKET=my-bucket [PREFIX=photos/] [STAGE=local]
-	@$(aws) $(BIN)/python -m deploy.invoke --stage $(STAGE) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
+invoke: install ## audit now; BUCKET=my-bucket [PREFIX=photos/] [FUNCTION=verify] [STAGE=local]; or EVENT=event.json
+	@$(aws) $(BIN)/python -m deploy.invoke --stage $(STAGE) $(named) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
 
 invoke-local: STAGE = local
-invoke-local: install ## run a handler here on make local-aws, nothing deployed; EVENT=events/schedule.json
+invoke-local: install ## run a handler here on make local-aws, nothing deployed; EVENT=events/schedule.json [FUNCTION=verify]
 	@$(BIN)/python -m deploy.build --local
-	@$(local) $(BIN)/python -m deploy.invoke --stage local --undeployed --event "$(EVENT)"
+	@$(local) $(BIN)/python -m deploy.invoke --stage local --undeployed $(named) --bucket "$(BUCKET)" --prefix "$(PREFIX)"
 
-logs: node_modules/.installed ## the audit function's log
-	@$(SLS) logs --function audit --stage $(STAGE) $(if $(BUCKETS),--param buckets=$(BUCKETS),--param buckets=any-bucket)
+event: install ## print an event of a kind in events/ for your object; KIND=s3-notification BUCKET=.. KEY=.. [STAGE=local]
+	@$(aws) $(BIN)/python -m deploy.events --kind "$(KIND)" --bucket "$(BUCKET)" --key "$(KEY)" --prefix "$(PREFIX)" --run "$(RUN)"
+
+logs: node_modules/.installed ## a function's log; [FUNCTION=hashing] [STAGE=local]
+	@$(aws) $(SLS) logs --function $(or $(FUNCTION),audit) --stage $(STAGE) $(any)
 
 local-aws: install .venv-deploy/.installed ## an AWS on this machine to deploy to, until Ctrl-C
 	@.venv-deploy/bin/python -m deploy.local_aws
@@ -159,13 +176,13 @@ dynamodb-local: .build/dynamodb-local/.fetched ## fetch DynamoDB Local, on which
 	@mvn -B -q -C -f tests/system/real/dynamodb-local.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.build/dynamodb-local
 	@touch $@
 
-check-template: install node_modules/.installed .venv-deploy/.installed ## the template under cfn-lint and checkov, at each level
+check-template: install node_modules/.installed .venv-deploy/.installed .venv-check/.installed ## the template under cfn-lint and checkov, at each level
 	@for level in exposure metadata fixity; do \
 		out=.build/template-$$level; \
 		$(SLS) package --stage prod --param buckets=photos --param level=$$level --package $$out >/dev/null && \
 		.venv-deploy/bin/cfn-lint --non-zero-exit-code informational -r us-east-1 cn-north-1 us-gov-west-1 \
 			-t $$out/cloudformation-template-*-stack.json && \
-		.venv-deploy/bin/checkov --quiet --compact --config-file deploy/checkov.yml \
+		.venv-check/bin/checkov --quiet --compact --config-file deploy/checkov.yml \
 			-f $$out/cloudformation-template-update-stack.json && echo "$$level: clean" || exit 1; \
 	done
 

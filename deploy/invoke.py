@@ -1,4 +1,4 @@
-"""Invoke the deployed audit for a bucket or prefix and print its summaries (`make invoke`).
+"""Invoke a deployed function for a bucket, a prefix or an event, and print its answer (`make invoke`).
 
 At stage local the function's own package runs here, on its own Python, with the environment that was deployed.
 """
@@ -12,10 +12,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import boto3
 from botocore.config import Config
@@ -25,6 +28,7 @@ from deploy import python
 from deploy.errors import BuildError
 from deploy.local_aws import BUCKET, QUEUE
 from deploy.options import ROOT
+from deploy.outcome import failures, ledger_after, log_lines, without_digest
 from deploy.region import region
 
 SERVICE: Final = "s3-auditor"
@@ -46,9 +50,24 @@ print(json.dumps(answer))
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Invoked:
+    """The answer of a function, and its log with the error that ended it, where it ran here."""
+
+    answer: Any
+    log: str = ""
+    error: str = ""
+    ledger: str = ""
+    """URI of its ledger, where this machine may read it."""
+    hands_on: bool = False
+    """True if the function goes on by itself after its deadline."""
+
+
 def main(arguments: list[str] | None = None) -> int:
+    """Run the command. Return 0 if the function did all that the event asked for, else 1."""
     parser = argparse.ArgumentParser(prog="python -m deploy.invoke", description=__doc__)
     parser.add_argument("--stage", default="prod")
+    parser.add_argument("--function", choices=("audit", "hashing", "verify"), help="left out: what the event is for")
     parser.add_argument("--bucket")
     parser.add_argument("--prefix", default="")
     parser.add_argument("--event", type=Path, help="a file with the whole event instead")
@@ -56,12 +75,21 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         event = read_event(options.event, options.bucket, options.prefix)
-        answer = invoke(f"{SERVICE}-{options.stage}-audit", event, options.stage, undeployed=options.undeployed)
+        name = options.function or ("hashing" if "Records" in event else "audit")
+        done = invoke(name, event, options.stage, undeployed=options.undeployed)
+        for line in log_lines(done.log):
+            sys.stderr.write(f"{line}\n")
+        if done.error:
+            raise BuildError(done.error)
+        ledger = ledger_after(event, done.ledger) if done.ledger and "Records" in event else []
     except (BuildError, ClientError, BotoCoreError) as error:
         sys.stderr.write(f"invoke: {error}\n")
         return 1
-    sys.stdout.write(json.dumps(answer, indent=1) + "\n")
-    return 0
+    sys.stdout.write(json.dumps({**done.answer, **({"ledger": ledger} if ledger else {})}, indent=1) + "\n")
+    wrong = [] if done.hands_on else [*failures(done.answer, done.log), *without_digest(ledger)]
+    for sentence in wrong:
+        sys.stderr.write(f"invoke: {sentence}\n")
+    return 1 if wrong else 0
 
 
 def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, Any]:
@@ -79,24 +107,38 @@ def read_event(file: Path | None, bucket: str | None, prefix: str) -> dict[str, 
     return {"bucket": bucket, "prefix": prefix}
 
 
-def invoke(function: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Any:
-    """Invoke the function and return its answer. Raises BuildError with the function's own error."""
+def invoke(name: str, event: Mapping[str, Any], stage: str, *, undeployed: bool) -> Invoked:
+    """Invoke a function: "audit", "hashing" or "verify". Raises BuildError with the function's own error."""
+    function = f"{SERVICE}-{stage}-{name}"
     local = stage == "local"
     endpoint = check_local(os.environ) if local or undeployed else ""
     if undeployed:
-        handler = "handlers.hashing.handler" if "Records" in event else "handlers.audit.handler"
-        return run_here(handler, event, {**undeployed_settings(endpoint), **os.environ}, LONGEST, f"local:{function}")
+        environ = {**undeployed_settings(endpoint), **os.environ}
+        return run_here(f"handlers.{name}.handler", event, environ, LONGEST, f"local:{function}")
     client = lambda_client()
     if local:
         deployed = client.get_function_configuration(FunctionName=function)
         variables = {**deployed["Environment"]["Variables"], "AUDITOR_HANDS_ON": "false", "AUDITOR_TOPIC": ""}
         environ = {**os.environ, **variables}
-        return run_here(deployed["Handler"], event, environ, deployed["Timeout"], deployed["FunctionArn"])
+        done = run_here(deployed["Handler"], event, environ, deployed["Timeout"], deployed["FunctionArn"])
+        keep_log(function, done.log)
+        return done
     answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
     payload = json.loads(answer["Payload"].read())
     if "FunctionError" in answer:
         raise BuildError(f"{function} failed: {payload.get('errorMessage', payload)}")
-    return payload
+    return Invoked(payload, hands_on=True)
+
+
+def keep_log(function: str, log: str) -> None:
+    """Put the log where Lambda would have put it, on the server of this machine, so that `make logs` finds it."""
+    logs = boto3.Session().client("logs", region_name=region())
+    group, stream = f"/aws/lambda/{function}", f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid4().hex}"
+    now = int(time.time() * 1000)
+    logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    events = [{"timestamp": now, "message": line} for line in log.splitlines() if line]
+    if events:
+        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
 
 def check_local(environ: Mapping[str, str]) -> str:
@@ -128,7 +170,7 @@ def undeployed_settings(endpoint: str) -> dict[str, str]:
     }
 
 
-def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str], timeout: int, arn: str) -> Any:
+def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str], timeout: int, arn: str) -> Invoked:
     """Run the package's handler in a process of its own, on python3.13 with the package alone on its path."""
     interpreter = python.find()
     if interpreter is None:
@@ -148,9 +190,14 @@ def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str],
             timeout=timeout + 10,
             check=False,
         )
+    printed = done.stdout.splitlines()
+    ledger = environ.get("AUDITOR_LEDGER", "")
     if done.returncode != 0:
-        raise BuildError(f"the function failed: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout.splitlines()[-1])
+        *before, last = done.stderr.strip().splitlines() or ["it ended without a word"]
+        if (sentence := last.removeprefix("auditor.errors.")) != last:  # where it was raised says nothing more
+            last, before = sentence.partition(": ")[2], [line for line in before if line.startswith("{")]
+        return Invoked({}, "\n".join([*printed, *before]), error=f"the function failed: {last}")
+    return Invoked(json.loads(printed[-1]), "\n".join([*printed[:-1], done.stderr]), ledger=ledger)
 
 
 if __name__ == "__main__":

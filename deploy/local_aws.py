@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import signal
@@ -20,6 +21,19 @@ ADDRESS_FILE: Final = ROOT / ".build" / "local-aws.url"
 
 _SAMPLES: Final = {"public/index.html": "public-read", "shared/plan.md": "authenticated-read"}
 _PRIVATE: Final = 40
+OF_EVENTS: Final = {
+    "photos/summer 2026/café 100%+.jpg": 204_800,
+    "invoices/2026/0001.pdf": 48_213,
+    "invoices/2026/Übersicht 100%+.csv": 911,
+    "backups/full.tar": 1_048_576,
+}
+"""The objects that the samples in events/ name, with their sizes in bytes."""
+
+
+def content(key: str) -> bytes:
+    """Return the bytes of an object of OF_EVENTS. They never change, because the samples have their ETags."""
+    line, size = f"{key}\n".encode(), OF_EVENTS[key]
+    return (line * (size // len(line) + 1))[:size]
 
 
 def main() -> int:
@@ -31,6 +45,7 @@ def main() -> int:
         take_over(os.environ["AWS_ENDPOINT_URL"])
         return 0
     port = options.port
+    tell("the server starts")
     # moto cannot run the functions without a Docker engine, but would still receive the queues' messages for them.
     os.environ["DOCKER_HOST"] = "unix:///nonexistent.sock"
     os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
@@ -41,6 +56,7 @@ def main() -> int:
     server.start()
     host, port = server.get_host_and_port()
     url = f"http://{host}:{port}"
+    tell(f"the bucket {BUCKET} is filled")
     load(url)
     ADDRESS_FILE.parent.mkdir(exist_ok=True)
     ADDRESS_FILE.write_text(f"{url}\n")
@@ -59,8 +75,13 @@ def main() -> int:
     return 0
 
 
+def tell(what: str) -> None:
+    """Say what is under way: the import of moto alone takes seconds."""
+    sys.stderr.write(f"local AWS: {what} ..\n")
+
+
 def load(url: str) -> None:
-    """The sample bucket: a few dozen private objects, one that the world can read, one that any account can."""
+    """Make the sample bucket: a few dozen private objects, one that the world can read, one that any account can."""
     import boto3
 
     s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1")
@@ -69,9 +90,14 @@ def load(url: str) -> None:
         s3.put_object(Bucket=BUCKET, Key=f"files/{number:03}.txt", Body=f"file {number}\n".encode())
     for key, acl in _SAMPLES.items():
         s3.put_object(Bucket=BUCKET, Key=key, Body=Path(__file__).read_bytes()[:100], ACL=acl)
+    for key in OF_EVENTS:
+        s3.put_object(Bucket=BUCKET, Key=key, Body=content(key))
     s3.close()
     sqs = boto3.client("sqs", endpoint_url=url, region_name="us-east-1")
-    sqs.create_queue(QueueName=QUEUE)
+    letters = sqs.create_queue(QueueName=f"{QUEUE}-dead-letters")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=letters, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+    sqs.create_queue(QueueName=QUEUE, Attributes={"RedrivePolicy": redrive})
     sqs.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,16 @@ from auditor.hashing.queue.message import HashMessage, encode
 from auditor.hashing.queue.notification import decode_notification
 from auditor.lambdas.event import read_event
 from deploy.errors import BuildError
+from deploy.events import Subject, about, kinds, sample, written
+from deploy.events import main as make_event
 from deploy.invoke import check_local, main
+from deploy.local_aws import BUCKET, OF_EVENTS, content
 from deploy.options import ROOT
 
 EVENTS = ROOT / "events"
-ENVIRONMENT = {"AUDITOR_BUCKETS": "sample-bucket,other-bucket", "AUDITOR_OUT": "s3://reports/audits"}
+ENVIRONMENT = {"AUDITOR_BUCKETS": "one-bucket,other-bucket", "AUDITOR_OUT": "s3://reports/audits"}
 FOR_THE_AUDIT = {"schedule", "rule-schedule", "manual-prefix", "hand-over"}
+FOR_VERIFYING = {"verify"}
 NEW = [
     "s3-notification",
     "s3-notification-sns",
@@ -30,6 +35,7 @@ NEW = [
 DELETED = ["s3-notification-deleted", "s3-eventbridge-deleted"]
 FOR_HASHING = {"sqs-batch", "s3-test-event", *NEW, *DELETED}
 NEW_OBJECT = "photos/summer 2026/café 100%+.jpg"
+GONE = "photos/summer 2026/gone 100%+.jpg"
 
 
 def event(name: str) -> dict[str, Any]:
@@ -37,18 +43,23 @@ def event(name: str) -> dict[str, Any]:
     return loaded
 
 
+def etag(key: str) -> str:
+    """The ETag that the object has on `make local-aws`."""
+    return hashlib.md5(content(key)).hexdigest()
+
+
 def bodies(name: str) -> list[str]:
     return [record["body"] for record in event(name)["Records"]]
 
 
 def test_every_sample_is_tried_here() -> None:
-    assert {path.stem for path in EVENTS.iterdir()} == FOR_THE_AUDIT | FOR_HASHING
+    assert {path.stem for path in EVENTS.iterdir()} == FOR_THE_AUDIT | FOR_HASHING | FOR_VERIFYING
 
 
 @pytest.mark.parametrize("name", ["schedule", "rule-schedule"])
 def test_a_schedule_audits_every_configured_bucket(name: str) -> None:
     invocation = read_event(event(name), ENVIRONMENT)
-    assert [target.uri for target in invocation.targets] == ["s3://sample-bucket", "s3://other-bucket"]
+    assert [target.uri for target in invocation.targets] == ["s3://one-bucket", "s3://other-bucket"]
     assert (invocation.run, invocation.hop) == (None, 0)
 
 
@@ -59,7 +70,7 @@ def test_a_manual_invocation_audits_its_prefix_alone() -> None:
 
 def test_a_hand_over_goes_on_with_its_run() -> None:
     invocation = read_event(event("hand-over"), ENVIRONMENT)
-    assert [target.uri for target in invocation.targets] == ["s3://sample-bucket/invoices/"]
+    assert [target.uri for target in invocation.targets] == [f"s3://{BUCKET}/invoices/"]
     assert (invocation.run, invocation.hop) == ("20260102T030405Z-a1b2c3", 1)
 
 
@@ -79,13 +90,21 @@ def test_a_batch_of_ours_is_written_as_we_write_it() -> None:
         assert encode(message) == body
 
 
+def test_the_objects_of_our_messages_are_those_that_local_aws_has() -> None:
+    for body in bodies("sqs-batch"):
+        (message,) = decoded(body)
+        assert message.bucket == BUCKET
+        for task in message.tasks:
+            assert (task.etag, task.size, task.version_id) == (etag(task.key), OF_EVENTS[task.key], None)
+
+
 @pytest.mark.parametrize("name", NEW)
 def test_a_new_object_has_the_same_key_in_every_form(name: str) -> None:
     (body,) = bodies(name)
     (message,) = decoded(body)
     (task,) = message.tasks
-    assert (message.bucket, message.run, task.key, task.size) == ("sample-bucket", "event", NEW_OBJECT, 204800)
-    assert (len(task.etag), task.version_id) == (32, "096fKKXTRTtl3on89fVO.nfljtsv6qko")
+    assert (message.bucket, message.run, task.key, task.size) == (BUCKET, "event", NEW_OBJECT, 204800)
+    assert (task.etag, task.version_id) == (etag(NEW_OBJECT), None)
 
 
 @pytest.mark.parametrize("name", DELETED)
@@ -94,10 +113,10 @@ def test_an_object_a_marker_and_a_version_are_told_apart_in_every_form(name: str
     assert (unversioned.messages, hidden.messages, of_version.messages) == ((), (), ())
     for found, version in ((unversioned, None), (hidden, "8hQ2kGfAaVbW1cXsPzYkN5rTq0mEoJdU")):
         (noticed,) = found.notices
-        assert (noticed.bucket, noticed.notice.key, noticed.notice.deleted) == ("sample-bucket", NEW_OBJECT, True)
+        assert (noticed.bucket, noticed.notice.key, noticed.notice.deleted) == (BUCKET, GONE, True)
         assert (noticed.notice.version_id, noticed.notice.at) == (version, "2026-01-02T03:04:06Z")
     (removed,) = of_version.removals
-    assert (removed.event.key, removed.event.version_id) == (NEW_OBJECT, "096fKKXTRTtl3on89fVO.nfljtsv6qko")
+    assert (removed.event.key, removed.event.version_id) == (GONE, "096fKKXTRTtl3on89fVO.nfljtsv6qko")
     assert of_version.notices == ()
 
 
@@ -120,6 +139,82 @@ def test_a_file_that_holds_no_event_is_refused_by_name(
         file.write_bytes(content)
     assert main(["--stage", "local", "--undeployed", "--event", str(file)]) == 1
     assert f"{file} is no event: " in capsys.readouterr().err
+
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", sorted({*NEW, "s3-test-event"}))
+def test_a_sample_is_what_the_maker_makes_of_its_own_object(kind: str) -> None:
+    one = Subject(bucket=BUCKET, key=NEW_OBJECT, etag=etag(NEW_OBJECT), size=OF_EVENTS[NEW_OBJECT], moment=MOMENT)
+    assert (EVENTS / f"{kind}.json").read_text() == written(about(sample(kind), one))
+
+
+KEY = "a b/ü+%25 &=.txt"
+
+
+@pytest.mark.parametrize("name", [*NEW, "sqs-batch"])
+@pytest.mark.parametrize("version", [None, "v.1"])
+def test_an_event_is_made_for_an_object_of_ones_own(name: str, version: str | None) -> None:
+    own = Subject(bucket="mine", key=KEY, etag="e" * 32, size=7, version_id=version, moment=MOMENT)
+    made = about(sample(name), own)
+    (record,) = made["Records"]
+    assert record["md5OfBody"] == hashlib.md5(record["body"].encode()).hexdigest()
+    (message,) = decoded(record["body"])
+    (task,) = message.tasks
+    assert (message.bucket, task.key, task.etag, task.size, task.version_id) == ("mine", KEY, "e" * 32, 7, version)
+
+
+@pytest.mark.parametrize("name", DELETED)
+def test_an_event_is_made_for_ones_own_object_that_is_gone(name: str) -> None:
+    made = about(sample(name), Subject(bucket="mine", key=KEY, moment=MOMENT))
+    found = [decode_notification(record["body"]) for record in made["Records"]]
+    keys = [(one.bucket, one.notice.key) for each in found for one in each.notices]
+    keys += [(one.bucket, one.event.key) for each in found for one in each.removals]
+    assert keys == [("mine", KEY)] * 3
+
+
+def test_a_later_event_of_the_same_object_comes_after_the_first() -> None:
+    first, second = (
+        Subject(bucket="mine", key=KEY, moment=MOMENT.replace(second=5 + seconds, microsecond=microsecond))
+        for seconds, microsecond in ((0, 999_999), (1, 0))
+    )
+    assert first.sequencer(2) < second.sequencer(0)
+    assert len(first.sequencer(2)) == len(second.sequencer(0)) == 18
+
+
+def test_an_event_for_an_audit_is_made_of_bucket_and_prefix() -> None:
+    own = Subject(bucket="mine", prefix="p/", key=KEY, run="RUN", moment=MOMENT)
+    assert about(sample("manual-prefix"), own) == about(sample("verify"), own) == {"bucket": "mine", "prefix": "p/"}
+    assert about(sample("schedule"), own) == {}
+    assert about(sample("hand-over"), own) == {
+        "bucket": "mine",
+        "prefix": "p/",
+        "versions": False,
+        "hop": 1,
+        "run": "RUN",
+        "start_after": KEY,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ([], "KIND is ''"),
+        (["--kind", "../README"], "KIND is '../README': give hand-over"),
+        (["--kind", "schedule"], "no bucket is named"),
+        (["--kind", "s3-notification", "--bucket", "mine"], "no key is named"),
+    ],
+)
+def test_an_event_that_cannot_be_made_is_refused(
+    capsys: pytest.CaptureFixture[str], given: list[str], word: str
+) -> None:
+    assert make_event(given) == 1
+    assert word in capsys.readouterr().err
+
+
+def test_every_sample_is_a_kind() -> None:
+    assert set(kinds()) == FOR_THE_AUDIT | FOR_HASHING | FOR_VERIFYING
 
 
 HERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}
