@@ -137,7 +137,17 @@ class Leases(Protocol):
 
 
 What = Literal[
-    "recorded", "verified", "mismatch", "conflict", "changed", "missing", "unreadable", "created", "deleted", "imported"
+    "recorded",
+    "verified",
+    "mismatch",
+    "conflict",
+    "changed",
+    "missing",
+    "unreadable",
+    "created",
+    "deleted",
+    "listed",
+    "imported",
 ]
 
 
@@ -187,6 +197,8 @@ class Version:
     """Time of its first digest."""
     sequencer: str = ""
     """Sequencer of the notification of this version; "" if there was none."""
+    removed_at: str | None = None
+    """Time of the deletion of this version for good; None if no notification told it, or a later read belies it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,17 +216,19 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """The present state of one key that has a digest, an expectation or a notification.
-
-    versions: the versions with digests, the newest last. Their notifications give the order, else the order in which
-    they were recorded. deleted_at: time of the deletion; None if a newer notification or a much later read shows the
-    object again. A deletion that names one of several recorded versions concerns that version alone.
-    """
+    """The present state of one key that has a digest, an expectation or a notification."""
 
     key: str
     versions: tuple[Version, ...]
+    """The versions with digests, the newest last. Sequencers give the order, else the order of recording."""
     expectations: tuple[Expectation, ...] = ()
     deleted_at: str | None = None
+    """Time at which a delete marker or a deletion took the key away, or its last version was deleted for good. None if
+    a newer notification, the removal of the marker, or a much later listing or read shows the object again."""
+    noticed_at: str | None = None
+    """Time of the newest notification; None if there was none."""
+    unrecorded: bool = False
+    """True if a notification told of content newer than the last of `versions`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +244,7 @@ class Notice:
     at: str
     """ISO 8601, UTC."""
     version_id: str | None = None
+    """Of a deletion: the version of the delete marker."""
     etag: str | None = None
     size: int | None = None
 
@@ -238,10 +253,11 @@ class KeyHistory(Protocol):
     """The history of keys. Lines are only added. Raises errors.LedgerError."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        """Append events to the history. A "verified" event also sets verified_at of the digest that its detail's
-        algorithm names.
+        """Append events to the history. Some of them also change the key's record, which never goes back in time.
 
-        Such an event has the version_id and the etag of the ledger's Version. verified_at never goes back.
+        "verified" sets verified_at of the digest that its detail's algorithm names. Such an event has the version_id
+        and the etag of the ledger's Version. "deleted" with a version_id tells that this version or delete marker was
+        deleted for good. "listed" tells that the key had a current object, whatever earlier notifications said.
         """
         ...
 

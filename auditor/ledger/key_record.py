@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
-from auditor.ledger.base import AUDITOR, S3, Expectation, KeyRecord, Known, Notice, Source, Version
+from auditor.ledger.base import AUDITOR, S3, Event, Expectation, KeyRecord, Known, Notice, Source, Version
 from auditor.ledger.matching import NULL
 from auditor.s3.sequencer import newer, sort_key
 
 SLACK: Final = timedelta(minutes=15)
 """Duration after a deletion in which a read does not prove that the object exists: the read may have begun before the
-deletion, and two clocks may differ."""
+deletion, and two clocks may differ. AWS refuses requests of clocks that differ by more."""
+
+
+class Mark(StrEnum):
+    """A word in the place of an ETag: such a row of the ledger tells of a version, or of the key, as a whole."""
+
+    MARKER = "-marker"
+    """The version is a delete marker."""
+    REMOVED = "-removed"
+    """The version or delete marker was deleted for good."""
+    LISTED = "-listed"
+    """The key had a current object. The version is NULL."""
+
+
+MARKS: Final = frozenset(Mark)
 
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
     """The notification that named a version. place: grows with each write of the ledger; 0 if the notification came too
-    late.
+    late. at: time of a Mark; "" in other rows.
     """
 
     sequencer: str
     place: int
+    at: str = ""
+
+    def replaced_by(self, sequencer: str, place: int) -> bool:
+        """True if a notification with this sequencer is newer. If one has no sequencer, the places are compared."""
+        if self.sequencer and sequencer:
+            return newer(sequencer, self.sequencer)
+        return place > self.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +61,7 @@ class Latest:
 @dataclass(slots=True)
 class KeyRows:
     """The ledger's rows of one key. versions: each with its place, as in NoticedVersion. noticed: by version_id and
-    etag.
+    etag or Mark.
     """
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
@@ -49,46 +71,154 @@ class KeyRows:
 
 
 def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
-    """Return the key's record. Versions are in the order of their notifications, or else in the order of their
-    recording.
-    """
-    placed = []
-    for version, place in rows.versions:
-        notice = rows.noticed.get((version.version_id, version.etag), NoticedVersion("", place))
-        order = (notice.place, sort_key(notice.sequencer), version.first_seen, version.version_id, version.etag)
-        placed.append((order, replace(version, sequencer=notice.sequencer)))
-    placed.sort(key=lambda one: one[0])
+    """Return the key's record."""
+    state = _State(rows)
     return KeyRecord(
         key=key,
-        versions=tuple(version for _, version in placed),
+        versions=tuple(state.versions()),
         expectations=tuple(sorted(rows.expectations, key=lambda one: (one.algorithm, one.origin))),
-        deleted_at=_deleted_at(rows),
+        deleted_at=state.deleted_at(),
+        noticed_at=rows.latest.at if rows.latest else None,
+        unrecorded=state.is_unrecorded(),
     )
 
 
-def _deleted_at(rows: KeyRows) -> str | None:
-    """Return the time of the key's deletion; None if the key exists.
-
-    The deletion of one of several recorded versions leaves the key. If the current object was read long after the
-    deletion, a newer notification was lost, and the key exists.
-    """
-    latest = rows.latest
-    if latest is None or not latest.deleted or _seen_after(rows, latest.at):
-        return None
-    known = {version.version_id for version, _ in rows.versions}
-    return None if latest.version_id in known - {NULL} and len(known) > 1 else latest.at
+def mark_of(event: Event) -> tuple[str, Mark] | None:
+    """Return the version_id and the Mark of the row that an event of the history sets; None if it sets none."""
+    if event.what == "deleted" and event.version_id:
+        return event.version_id, Mark.REMOVED
+    return (NULL, Mark.LISTED) if event.what == "listed" else None
 
 
-def _seen_after(rows: KeyRows, at: str) -> bool:
-    """True if the object without a version was read more than SLACK after the time `at`."""
-    reads = [
-        max(known.recorded_at, known.verified_at or "")
-        for version, _ in rows.versions
-        if version.version_id == NULL  # an older version can be read by its version_id after the deletion
-        for known in version.digests.values()
-    ]
+_Name = tuple[str, str]
+"""version_id and etag, or version_id and Mark."""
+
+
+class _State:
+    """The state of a key that its rows prove."""
+
+    def __init__(self, rows: KeyRows) -> None:
+        self._rows = rows
+        self._recorded = {version.version_id for version, _ in rows.versions} - {NULL}
+        self._removed = self._removals()
+        self._order = self._ranks()
+
+    def _removals(self) -> dict[str, NoticedVersion]:
+        """Return the versions and delete markers that were deleted for good, unless a much later read belies that."""
+        latest = self._rows.latest
+        found = {name: notice for (name, etag), notice in self._rows.noticed.items() if etag == Mark.REMOVED}
+        if latest is not None and latest.version_id is not None and self._deletes_version(latest):
+            found[latest.version_id] = NoticedVersion(latest.sequencer, 0, latest.at)
+        for version, _ in self._rows.versions:
+            notice = found.get(version.version_id)
+            if notice is not None and is_seen_after(version, notice.at):
+                del found[version.version_id]
+        return found
+
+    def _deletes_version(self, latest: Latest) -> bool:
+        """True if the deletion names a recorded version, not a delete marker."""
+        return latest.deleted and latest.version_id in self._recorded
+
+    def _ranks(self) -> dict[_Name, tuple[int, str]]:
+        """Return the rank of each version that is recorded, or whose creation was told.
+
+        Sequencers decide between two versions that notifications named, because the places of one key may come from
+        clocks that differ. A version without a notification stands by its place.
+        """
+        ranks = {(version.version_id, version.etag): (place, "") for version, place in self._rows.versions}
+        created = [(name, notice) for name, notice in self._rows.noticed.items() if name[1] not in MARKS]
+        place = 0
+        for name, notice in sorted(created, key=lambda one: (sort_key(one[1].sequencer), one[1].place)):
+            place = max(place, notice.place)
+            ranks[name] = place, sort_key(notice.sequencer)
+        return ranks
+
+    def _sequencer(self, name: _Name) -> str:
+        notice = self._rows.noticed.get(name)
+        return notice.sequencer if notice else ""
+
+    def _is_removed(self, name: _Name) -> bool:
+        """True if the version was deleted for good."""
+        return self._was_removed(name[0], self._sequencer(name))
+
+    def _was_removed(self, version_id: str | None, sequencer: str) -> bool:
+        """True if the version with this sequencer was deleted for good. Only NULL can be written again afterwards."""
+        notice = None if version_id is None else self._removed.get(version_id)
+        return notice is not None and (version_id != NULL or not newer(sequencer, notice.sequencer))
+
+    def versions(self) -> Iterator[Version]:
+        """Yield the recorded versions, the newest last."""
+        placed = []
+        for version, _ in self._rows.versions:
+            name = version.version_id, version.etag
+            at = self._removed[name[0]].at if self._is_removed(name) else None
+            rank = (*self._order[name], version.first_seen, *name)
+            placed.append((rank, replace(version, sequencer=self._sequencer(name), removed_at=at)))
+        return (version for _, version in sorted(placed, key=lambda one: one[0]))
+
+    def is_unrecorded(self) -> bool:
+        """True if the newest version that is left has no digests, neither by its version_id nor without one."""
+        left = [name for name in self._order if not self._is_removed(name)]
+        if not left:
+            return False
+        version_id, etag = max(left, key=lambda name: self._order[name])
+        recorded = {(version.version_id, version.etag) for version, _ in self._rows.versions}
+        return not recorded & {(version_id, etag), (NULL, etag)}
+
+    def deleted_at(self) -> str | None:
+        """Return the time of the key's deletion; None if the key exists.
+
+        If the current object was listed or read long afterwards, a newer notification was lost, and the key exists.
+        """
+        at = self._told_at()
+        listed = self._rows.noticed.get((NULL, Mark.LISTED))
+        if at is None or (listed is not None and is_after(listed.at, at)):
+            return None
+        # An older version can be read by its version_id after the deletion.
+        unversioned = [version for version, _ in self._rows.versions if version.version_id == NULL]
+        return None if any(is_seen_after(version, at) for version in unversioned) else at
+
+    def _told_at(self) -> str | None:
+        """Return the time of the deletion that was told.
+
+        The newest version or delete marker that is left decides. If none is left, the key is deleted when each of its
+        recorded versions was deleted for good.
+        """
+        latest = self._rows.latest
+        if latest is not None and self._stands(latest):
+            return latest.at if latest.deleted else None
+        left = [
+            (sort_key(notice.sequencer), name[1] == Mark.MARKER, notice.at)
+            for name, notice in self._rows.noticed.items()
+            if self._creates(name) and not self._is_removed(name)
+        ]
+        if left:
+            _, hides, at = max(left)
+            return at if hides else None
+        recorded = [(version.version_id, version.etag) for version, _ in self._rows.versions]
+        if not self._removed or not all(map(self._is_removed, recorded)):
+            return None
+        return max(notice.at for notice in self._removed.values())
+
+    def _stands(self, latest: Latest) -> bool:
+        return not self._deletes_version(latest) and not self._was_removed(latest.version_id, latest.sequencer)
+
+    def _creates(self, name: _Name) -> bool:
+        """True if the row tells of the creation of a version or of a delete marker."""
+        if name[1] == Mark.MARKER:
+            return name[0] not in self._recorded
+        return name[1] not in MARKS
+
+
+def is_seen_after(version: Version, at: str) -> bool:
+    """True if the version was read more than SLACK after the time `at`."""
+    return any(is_after(max(known.recorded_at, known.verified_at or ""), at) for known in version.digests.values())
+
+
+def is_after(one: str, other: str) -> bool:
+    """True if the first time is more than SLACK after the second one."""
     try:
-        return bool(reads) and (datetime.fromisoformat(max(reads)) - datetime.fromisoformat(at)) > SLACK
+        return datetime.fromisoformat(one) - datetime.fromisoformat(other) > SLACK
     except (ValueError, TypeError):  # no auditor writes such a time, so it proves nothing
         return False
 

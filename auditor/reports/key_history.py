@@ -43,6 +43,8 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
             f"version {visible(version.version_id)}, ETag {visible(version.etag)}, {counted(version.size, 'byte')},"
             f" first seen {visible(version.first_seen)}"
         )
+        if version.removed_at is not None:
+            yield f"  deleted for good, a notification said at {visible(version.removed_at)}"
         for algorithm, known in sorted(version.digests.items()):
             yield f"  {visible(algorithm):9} {visible(known.digest)}"
             yield f"            {_how(known)}"

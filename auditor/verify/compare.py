@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from auditor.ledger.base import S3, KeyRecord, Version
+from auditor.ledger.base import S3, Event, KeyRecord, Version
+from auditor.ledger.key_record import is_after, is_seen_after
 from auditor.ledger.matching import NULL
 from auditor.model.digest import ALGORITHMS
 from auditor.model.object import ObjectRef
@@ -75,14 +76,14 @@ class ReadRequest:
 class Comparison:
     """Compares listing entries with ledger records, without I/O.
 
-    in_flight_from, in_flight_to: ISO 8601, UTC. An object that was written between the two is in flight: the ledger may
-    not have it yet. A time after in_flight_to comes from a wrong clock, and such an object is not in flight.
+    in_flight_from: ISO 8601, UTC. An object that was written since then is in flight: the ledger may not have it yet.
+    in_flight_to: returns the last such time at present. A later time comes from a wrong clock, and excuses nothing.
     algorithms: the digests to compare; if it is None, or the ledger has none of them, all are compared.
     record: True: read new and changed objects too.
     """
 
     in_flight_from: str
-    in_flight_to: str = "9999"
+    in_flight_to: Callable[[], str] = lambda: "9999"
     algorithms: Collection[str] | None = field(default=None, hash=False)
     record: bool = False
 
@@ -146,7 +147,7 @@ class Comparison:
         outcome = VerifyOutcome.MISSING
         if deleted:
             outcome = VerifyOutcome.DELETED
-        elif (last is not None and self._in_flight(last.first_seen)) or not (recorded or subject.expectations):
+        elif self._in_flight(last.first_seen if last is not None else subject.noticed_at or ""):
             outcome = VerifyOutcome.IN_FLIGHT
         if last is None:
             return Verified(key=pair.key, outcome=outcome, listed=False)
@@ -154,13 +155,57 @@ class Comparison:
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
 
     def _in_flight(self, written: str) -> bool:
-        return self.in_flight_from <= written < self.in_flight_to
+        return self.in_flight_from <= written <= self.in_flight_to()
 
     def _claims(self, version: Version) -> Iterator[ExpectedDigest]:
         computable = {name: known for name, known in version.digests.items() if name in ALGORITHMS}
         chosen = {name: known for name, known in computable.items() if name in (self.algorithms or ())}
         for name, known in (chosen or computable).items():
             yield ExpectedDigest(name, known.digest, S3 if known.source == S3 else LEDGER, version)
+
+
+def listed_again(pair: Pair) -> Event | None:
+    """Return the "listed" event of a key whose current object was listed long after its deletion; else None."""
+    ref, at = pair.ref, pair.subject.deleted_at if pair.subject is not None else None
+    if ref is None or not ref.is_latest or at is None or not is_after(pair.listed_at, at):
+        return None
+    return Event(
+        key=pair.key,
+        at=pair.listed_at,
+        what="listed",
+        version_id=ref.version_id,
+        etag=ref.etag,
+        size=ref.size,
+        detail={"deleted": at},
+    )
+
+
+def is_told(pair: Pair) -> bool:
+    """True if the ledger's record says that the object was deleted."""
+    if pair.version is not None:
+        return pair.version.removed_at is not None
+    return pair.subject is not None and pair.subject.deleted_at is not None
+
+
+def in_question(pair: Pair) -> list[Version]:
+    """Return the versions whose deletion only the history may tell, because an earlier auditor was told of it.
+
+    These are the version of the pair, or else all versions of the key that the record does not call deleted.
+    """
+    if pair.version is not None:
+        return [pair.version]
+    if pair.subject is None or pair.subject.unrecorded:
+        return []
+    return [one for one in pair.subject.versions if one.digests and one.removed_at is None]
+
+
+def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool:
+    """True if the history says of each version that it was deleted for good, and no later read belies that."""
+    told = {event.version_id: event.at for event in history if event.what == "deleted"}
+    return all(
+        one.version_id != NULL and one.version_id in told and not is_seen_after(one, told[one.version_id])
+        for one in versions
+    )
 
 
 def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:

@@ -66,6 +66,12 @@ class HistoryWriter:
         if len(self._waiting) >= TOGETHER:
             await self.flush()
 
+    async def note(self, event: Event) -> None:
+        """Add an event that is always new."""
+        self._waiting.append(event)
+        if len(self._waiting) >= TOGETHER:
+            await self.flush()
+
     async def flush(self) -> None:
         async with self._writing:
             events, self._waiting = self._waiting, []
@@ -80,7 +86,7 @@ class HistoryWriter:
 
     async def _is_new(self, event: Event) -> bool:
         """True if the last state of this version in the history is another one. A verified match is always new."""
-        if event.what == "verified":
+        if event.what in ("verified", "listed"):
             return True
         for past in reversed(await self._keeper.history(self._bucket, event.key)):
             if past.what in _STATES and _same_version(past, event):

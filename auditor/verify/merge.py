@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from auditor.errors import LedgerError
 from auditor.ledger.base import KeyRecord, Version
 from auditor.ledger.matching import NULL
+from auditor.model.dates import now_in_utc
 from auditor.model.object import ObjectRef
 from auditor.model.record import record
 from auditor.model.target import Target
@@ -34,19 +35,25 @@ class Pair:
     version: Version | None = None
     delete_markers: int = 0
     """Number of delete markers that this step of the listing counts."""
+    listed_at: str = ""
+    """ISO 8601, UTC: the time before the page was asked for; "" if the object is not listed."""
 
 
 async def merged(
-    pages: AsyncGenerator[list[Listed], None], subjects: AsyncGenerator[KeyRecord, None], target: Target
+    pages: AsyncGenerator[list[Listed], None],
+    subjects: AsyncGenerator[KeyRecord, None],
+    target: Target,
+    now: Callable[[], str] = now_in_utc,
 ) -> AsyncGenerator[list[Pair], None]:
     """Yield the pairs in key order, about a page of the listing at a time.
 
     The objects that only the ledger has come at their places in this order. Raises the errors of the listing and of the
-    ledger.
+    ledger. now: returns the time, ISO 8601, UTC.
     """
     async with aclosing(pages), aclosing(subjects):
         ledger = _LedgerRecords(subjects, target)
         key = _ListedKey("", None)
+        asked_at = now()
         async for page in pages:
             pairs: list[Pair] = []
             for step in page:
@@ -58,8 +65,9 @@ async def merged(
                             yield pairs
                             pairs = []
                     key = _ListedKey(step.key, await ledger.at(step.key))
-                pairs.append(key.step(step))
+                pairs.append(key.step(step, asked_at))
             yield pairs
+            asked_at = now()
         pairs = list(key.end(target.versions))
         while (subject := await ledger.before(None)) is not None:
             pairs += _absent(subject, target.versions)
@@ -79,13 +87,19 @@ class _ListedKey:
         self._listed = False
         self._current = False
 
-    def step(self, step: Listed) -> Pair:
+    def step(self, step: Listed, asked_at: str) -> Pair:
         ref = step.ref
         if ref is not None:
             self._listed = True
             self._current = self._current or ref.is_latest
             self._awaited.pop(ref.version_id or NULL, None)
-        return Pair(step.key, ref, self._subject, delete_markers=step.delete_markers)
+        return Pair(
+            step.key,
+            ref,
+            self._subject,
+            delete_markers=step.delete_markers,
+            listed_at=asked_at if ref is not None else "",
+        )
 
     def end(self, versions: bool) -> Iterator[Pair]:
         """Yield pairs for the ledger's versions that the listing lacks. Call it after the last version of the key."""

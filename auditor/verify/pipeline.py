@@ -16,7 +16,7 @@ from auditor.aio.stop import Stop
 from auditor.hashing.digest.result import Paused
 from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import CHARGED_CLASSES, charged
-from auditor.verify.compare import Comparison, ReadRequest
+from auditor.verify.compare import Comparison, ReadRequest, listed_again
 from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair
@@ -143,6 +143,8 @@ class Walk:
             return ItemWork(self._permits, 0, partial(self._absent, pair))
         if pair.ref is None:
             return Done(pair.key, None, pair.delete_markers)
+        if (again := listed_again(pair)) is not None:
+            await self._notes.note(again)
         found = self._policy.look(pair)
         if isinstance(found, ReadResult):
             await self._notes.add(found.verified)

@@ -34,8 +34,8 @@ from auditor.s3.listing import pages
 from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
-from auditor.verify.compare import Comparison, ReadRequest
-from auditor.verify.due import LONGEST_RUN, due_of
+from auditor.verify.compare import Comparison, ReadRequest, in_question, is_in_history, is_told
+from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair, merged
@@ -46,6 +46,7 @@ from auditor.verify.summary import LineSink, VerifySummary, summarize
 
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
+_LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,7 @@ class Verification:
         began = self._now.timestamp()
         judge = Comparison(
             in_flight_from=_written(max(0.0, began - settings.grace)),
-            in_flight_to=_written(began + LONGEST_RUN),
+            in_flight_to=lambda: _written(min(time.time() + settings.grace, _LAST)),
             algorithms=self._compared,
             record=settings.record,
         )
@@ -195,10 +196,10 @@ class Verification:
         return answer
 
     async def _gone(self, pair: Pair) -> bool:
-        if pair.version is None:
-            return pair.subject is not None and pair.subject.deleted_at is not None
-        history = await self._ledger.history(self._target.bucket, pair.key)
-        return any(event.what == "deleted" and event.version_id == pair.version.version_id for event in history)
+        if is_told(pair):
+            return True
+        versions = in_question(pair)
+        return bool(versions) and is_in_history(versions, await self._ledger.history(self._target.bucket, pair.key))
 
     def _used_up(self, caller: Caller, reads: PacedReads) -> bool:
         most = self._settings.max_calls

@@ -246,6 +246,7 @@ def test_evidence_as_json_has_every_field(run: Run) -> None:
             },
             "first_seen": THEN,
             "sequencer": "",
+            "removed_at": None,
         }
     ]
     assert [(event["what"], event["version_id"], event["size"]) for event in document["history"]] == [

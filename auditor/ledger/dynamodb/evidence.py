@@ -28,9 +28,8 @@ from auditor.ledger.dynamodb.items import (
 )
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import fingerprint, imported, noticed
-from auditor.ledger.key_record import KeyRows, NoticedVersion, is_older, is_same, key_record_of
+from auditor.ledger.key_record import KeyRows, Mark, NoticedVersion, is_older, is_same, key_record_of, mark_of
 from auditor.ledger.matching import NULL
-from auditor.s3.sequencer import newer
 
 _TRIES: Final = 10
 
@@ -41,16 +40,28 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write the line of an event, then verified_at. If it is interrupted in between, the digest counts as not
-    verified.
+    """Write the line of an event, then verified_at or its mark. If it is interrupted in between, the digest counts as
+    not verified, and a deletion as not told.
     """
-    await table.update(line(bucket, event, table.place()))
+    place = table.place()
+    await table.update(line(bucket, event, place))
+    if (mark := mark_of(event)) is not None:
+        change = _mark(bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
+        with suppress(ConditionFailed):  # a newer one is there
+            await table.update(change)
     if event.what == "verified" and event.etag and (algorithm := event.detail.get("algorithm")):
         change = Change((partition(bucket, event.key), identity(event.version_id, event.etag)))
         verified = f"{algorithm}_verified_at"
         change.put(verified, event.at).when_there(algorithm).when_any((verified, "=", None), (verified, "<", event.at))
         with suppress(ConditionFailed):  # the digest is absent, or was verified later
             await table.update(change)
+
+
+def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
+    """Return the change that keeps a mark of a version, if no newer one is there."""
+    change = Change((partition(bucket, key), NOTICED + identity(*mark)))
+    change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
+    return change.put("sequencer", sequencer).put("place", place).when_any(("at", "=", None), ("at", "<", at))
 
 
 async def history(table: Table, bucket: str, key: str) -> list[Event]:
@@ -86,6 +97,10 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
             return True
         older = is_older(notice, newest)
         place = table.place()
+        if notice.deleted and notice.version_id:
+            mark = notice.version_id, Mark.MARKER
+            with suppress(ConditionFailed):  # it is there
+                await table.update(_mark(bucket, notice.key, mark, notice.at, notice.sequencer, place))
         changes = [line(bucket, noticed(notice), place)]  # written first, so the newest notice always has its line
         if not notice.deleted and notice.etag is not None:
             changes += _notice_version(
@@ -106,9 +121,10 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
     """Return the change that keeps the notification with its version; none if a newer one is there."""
-    if present and (place < present.place or newer(present.sequencer, notice.sequencer)):
+    if present and not present.replaced_by(notice.sequencer, place):
         return []
-    change.when("place", present.place if present else None).put("place", place).put("sequencer", notice.sequencer)
+    change.when("place", present.place if present else None).put("sequencer", notice.sequencer)
+    change.put("place", max(place, present.place) if present else place)
     return [change.put("version_id", notice.version_id or NULL).put("etag", notice.etag)]
 
 

@@ -155,7 +155,9 @@ def latest(item: Item | None) -> Latest | None:
 
 
 def noticed_version(item: Item | None) -> NoticedVersion | None:
-    return None if item is None else NoticedVersion(text(item, "sequencer") or "", number(item, "place") or 0)
+    if item is None:
+        return None
+    return NoticedVersion(text(item, "sequencer") or "", number(item, "place") or 0, text(item, "at") or "")
 
 
 def expectation(key: str, item: Item) -> Expectation:

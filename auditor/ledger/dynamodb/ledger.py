@@ -32,7 +32,7 @@ class DynamoLedger:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Clock = time.time,
     ) -> None:
-        self._table = Table(table, client, sleep)
+        self._table = Table(table, client, sleep, clock)
         self._clock = clock
 
     async def probe(self) -> None:

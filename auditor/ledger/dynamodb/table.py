@@ -34,16 +34,23 @@ class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold
 class Table:
     """A DynamoDB table. At most THREADS calls run at once."""
 
-    def __init__(self, name: str, client: ThreadedClient, sleep: Callable[[float], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        client: ThreadedClient,
+        sleep: Callable[[float], Awaitable[None]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.name = name
         self._client = client
         self._sleep = sleep
         self._permits = asyncio.Semaphore(THREADS)
+        self._clock = clock
         self._place = 0
 
     def place(self) -> int:
         """Return microseconds since the epoch, larger at each call. They give the order of one process's writes."""
-        self._place = max(self._place + 1, time.time_ns() // 1000)
+        self._place = max(self._place + 1, int(self._clock() * 1_000_000))
         return self._place
 
     async def get(self, name: Name) -> Item | None:

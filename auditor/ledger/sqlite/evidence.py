@@ -10,19 +10,21 @@ from typing import Final
 from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Notice
 from auditor.ledger.history import imported, noticed, read_detail
 from auditor.ledger.key_record import (
+    MARKS,
     KeyRows,
     Latest,
+    Mark,
     NoticedVersion,
     is_older,
     is_same,
     key_record_of,
+    mark_of,
     source_of,
     version_of,
 )
 from auditor.ledger.matching import NULL
 from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.digests import add_lines
-from auditor.s3.sequencer import newer
 
 PAGE: Final = 200
 """Number of keys of one read."""
@@ -32,7 +34,10 @@ _AFTER_ALL: Final = b"\xff"
 
 def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -> None:
     with writing(connection):
-        add_lines(connection, bucket, events)
+        place = add_lines(connection, bucket, events)
+        for one in events:
+            if (mark := mark_of(one)) is not None:
+                _mark(connection, bucket, one.key, mark, one.at, one.detail.get("sequencer", ""), place)
         connection.executemany(
             "UPDATE digests SET verified_at = max(coalesce(verified_at, ''), ?) "
             "WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ? AND algorithm = ?",
@@ -65,6 +70,9 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
         if is_same(notice, latest):
             return True
         place = add_lines(connection, bucket, [noticed(notice)])
+        if notice.deleted and notice.version_id:
+            mark = notice.version_id, Mark.MARKER
+            _mark(connection, bucket, notice.key, mark, notice.at, notice.sequencer, place)
         older = is_older(notice, latest)
         _notice_version(connection, bucket, notice, 0 if older else place)
         if not older:
@@ -73,6 +81,24 @@ def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool
                 (bucket, blob(notice.key), notice.sequencer, notice.deleted, notice.at, notice.version_id),
             )
     return not older
+
+
+def _mark(
+    connection: sqlite3.Connection,
+    bucket: str,
+    key: str,
+    mark: tuple[str, Mark],
+    at: str,
+    sequencer: str,
+    place: int,
+) -> None:
+    """Keep a mark of a version, if no newer one is there."""
+    connection.execute(
+        "INSERT INTO versions (bucket, key, etag, version_id, first_seen, told_place, sequencer) VALUES (?,?,?,?,?,?,?)"
+        " ON CONFLICT DO UPDATE SET first_seen = excluded.first_seen, told_place = excluded.told_place,"
+        " sequencer = excluded.sequencer WHERE excluded.first_seen > first_seen",
+        (bucket, blob(key), mark[1], mark[0], at, place, sequencer),
+    )
 
 
 def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
@@ -84,8 +110,10 @@ def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice,
         "SELECT sequencer, told_place FROM versions WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",
         identity,
     ).fetchone()
-    if row and row[1] is not None and (place < row[1] or newer(row[0], notice.sequencer)):
-        return
+    if row and row[1] is not None:
+        if not NoticedVersion(*row).replaced_by(notice.sequencer, place):
+            return
+        place = max(place, row[1])
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, told_place, sequencer) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT DO UPDATE SET told_place = excluded.told_place, sequencer = excluded.sequencer",
@@ -161,7 +189,8 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
     ):
         seen[key, etag, version] = (first_seen, recorded_place)
         if told_place is not None:
-            found[key].noticed[version, etag] = NoticedVersion(sequencer, told_place)
+            at = first_seen if etag in MARKS else ""
+            found[key].noticed[version, etag] = NoticedVersion(sequencer, told_place, at)
     for (key, etag, version, size), digests in known.items():
         first_seen, place = seen.get((key, etag, version), (None, None))
         found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))

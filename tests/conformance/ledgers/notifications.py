@@ -9,8 +9,10 @@ from typing import Final
 
 from auditor.ledger.base import Event, Ledger, Notice
 
-from .base import ENTRY, KEY, NOTICE, lines, opened, subject
+from .base import ENTRY, KEY, NOTICE, OpenLedger, lines, opened, subject
 
+MARKER: Final = Notice(key=KEY, sequencer="10", deleted=True, at="2026-01-10T00:00:00Z", version_id="marker")
+"""A delete marker that hides the versions of KEY."""
 _LOOKS: Final = [(None, 20, False), (None, 10, True), ("v1", 20, True)]
 """The version that was read, the minutes after the deletion, and whether the deletion stands: the first was read long
 after, the second was being read, the third is an older version."""
@@ -123,3 +125,122 @@ async def deletion_of_one_of_several_versions_leaves_the_key(ledger: Ledger) -> 
     marker = replace(NOTICE, deleted=True, version_id="marker", etag=None, sequencer="01", at="then")
     await ledger.arrived("bucket", marker)
     assert (await subject(ledger)).deleted_at == "then"
+
+
+async def removal(ledger: Ledger, version_id: str, sequencer: str, at: str = "2026-01-11T00:00:00Z") -> None:
+    """Tell the ledger that a version or a delete marker was deleted for good."""
+    event = Event(key=KEY, at=at, what="deleted", version_id=version_id, detail={"sequencer": sequencer})
+    await ledger.note("bucket", [event, event])
+
+
+@opened
+async def removal_of_a_delete_marker_brings_the_key_back(ledger: Ledger) -> None:
+    await ledger.record(replace(ENTRY, version_id="v1"))
+    await ledger.arrived("bucket", replace(NOTICE, version_id="v1"))
+    second = replace(MARKER, sequencer="12", version_id="second", at="2026-01-12T00:00:00Z")
+    for notice in (MARKER, second, MARKER):
+        await ledger.arrived("bucket", notice)
+    assert (await subject(ledger)).deleted_at == second.at
+    await removal(ledger, "second", "13")
+    assert (await subject(ledger)).deleted_at == MARKER.at
+    await removal(ledger, "marker", "14")
+    for notice in (MARKER, second):
+        await ledger.arrived("bucket", notice)
+        assert (await subject(ledger)).deleted_at is None
+    await ledger.arrived("bucket", replace(MARKER, sequencer="15", version_id="third", at="then"))
+    assert (await subject(ledger)).deleted_at == "then"
+
+
+@opened
+async def removal_of_a_delete_marker_that_is_told_first_counts_too(ledger: Ledger) -> None:
+    await ledger.record(replace(ENTRY, version_id="v1"))
+    await removal(ledger, "marker", "14")
+    assert (await subject(ledger)).deleted_at is None
+    await ledger.arrived("bucket", MARKER)
+    assert (await subject(ledger)).deleted_at is None
+
+
+@opened
+async def key_is_deleted_when_each_version_was_deleted_for_good(ledger: Ledger) -> None:
+    for version in ("v1", "v2"):
+        await ledger.record(replace(ENTRY, version_id=version))
+        await ledger.arrived("bucket", replace(NOTICE, version_id=version))
+    await removal(ledger, "v2", "14")
+    found = await subject(ledger)
+    assert (found.deleted_at, [one.removed_at for one in found.versions]) == (None, [None, "2026-01-11T00:00:00Z"])
+    await removal(ledger, "v1", "15", "2026-01-12T00:00:00Z")
+    found = await subject(ledger)
+    assert found.deleted_at == "2026-01-12T00:00:00Z"
+    assert None not in [one.removed_at for one in found.versions]
+    again = Event(
+        key=KEY,
+        at="2026-02-01T00:00:00Z",
+        what="verified",
+        version_id="v1",
+        etag="etag",
+        detail={"algorithm": "sha256"},
+    )
+    await ledger.note("bucket", [again])  # whatever was told, it was read
+    found = await subject(ledger)
+    assert (found.deleted_at, found.versions[0].removed_at) == (None, None)
+
+
+@opened
+async def version_that_nobody_recorded_and_that_is_left_keeps_the_key(ledger: Ledger) -> None:
+    await ledger.record(replace(ENTRY, version_id="v1"))
+    await ledger.arrived("bucket", replace(NOTICE, version_id="v1"))
+    await ledger.arrived("bucket", replace(NOTICE, version_id="v2", etag="other", sequencer="02"))
+    assert (await subject(ledger)).unrecorded is True
+    await removal(ledger, "v1", "14")
+    assert (await subject(ledger)).deleted_at is None
+    await removal(ledger, "v2", "15")
+    found = await subject(ledger)
+    assert (found.deleted_at, found.unrecorded) == ("2026-01-11T00:00:00Z", False)
+
+
+@opened
+async def null_version_can_be_written_again_after_it_was_deleted_for_good(ledger: Ledger) -> None:
+    await ledger.record(replace(ENTRY, hashed_at="2026-01-10T23:59:00Z"))
+    await ledger.arrived("bucket", replace(NOTICE, version_id="null"))
+    await removal(ledger, "null", "14")
+    assert (await subject(ledger)).deleted_at == "2026-01-11T00:00:00Z"
+    await ledger.arrived("bucket", replace(NOTICE, version_id="null", sequencer="15", at="2026-01-11T00:01:00Z"))
+    found = await subject(ledger)
+    assert (found.deleted_at, found.versions[0].removed_at) == (None, None)
+
+
+@opened
+async def listing_long_after_a_deletion_overrules_it(ledger: Ledger) -> None:
+    await ledger.record(replace(ENTRY, version_id="v1"))
+    await ledger.arrived("bucket", MARKER)
+    listed = Event(key=KEY, at="2026-01-10T00:14:00Z", what="listed", version_id="v1", etag="etag", size=5)
+    await ledger.note("bucket", [listed])  # two clocks may differ by so much
+    assert (await subject(ledger)).deleted_at == MARKER.at
+    await ledger.note("bucket", [replace(listed, at="2026-01-10T00:16:00Z"), listed])
+    assert (await subject(ledger)).deleted_at is None
+    await ledger.arrived("bucket", MARKER)
+    assert (await subject(ledger)).deleted_at is None
+    newer = replace(MARKER, sequencer="11", version_id="other", at="2026-01-10T00:20:00Z")
+    await ledger.arrived("bucket", newer)
+    assert (await subject(ledger)).deleted_at == newer.at
+    assert [what for what, _, _ in await lines(ledger)].count("listed") == 2
+
+
+async def sequencers_order_versions_though_two_writers_clocks_differ(opener: OpenLedger) -> None:
+    def fast() -> float:
+        return 1_800_000_600.0
+
+    def slow() -> float:
+        return 1_800_000_000.0
+
+    writers = (("a", fast), ("b", slow), ("c", fast), ("b", slow))
+    for number, (etag, clock) in enumerate(writers, start=1):
+        async with opener(clock=clock) as ledger:
+            await ledger.arrived("bucket", replace(NOTICE, etag=etag, sequencer=f"0{number}"))
+            await ledger.record(replace(ENTRY, etag=etag))
+    async with opener() as ledger:
+        assert [(one.etag, one.sequencer) for one in (await subject(ledger)).versions] == [
+            ("a", "01"),
+            ("c", "03"),
+            ("b", "04"),
+        ]

@@ -1,0 +1,174 @@
+"""Verifying after deletions that S3 told of: a loss is never called deleted, and a deletion is never called a loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from auditor.hashing.queue.notification import decode_notification
+from auditor.hashing.queue.superseded import drop_superseded
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Event, KeyRecord, Known, Notice, Version
+from auditor.ledger.dynamodb.ledger import create_table
+from auditor.verify.compare import in_question, is_in_history
+from auditor.verify.merge import Pair
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.servers.world import StubBucket, StubObject
+from tests.support.verification import LONG_AGO, Bench, entry, now
+
+
+@pytest.fixture(params=["sqlite", "dynamodb"])
+async def bench(request: pytest.FixtureRequest, stub: StubServer, tmp_path: Path) -> AsyncIterator[Bench]:
+    uri, url = f"sqlite:{tmp_path / 'digests.db'}", None
+    if request.param == "dynamodb":
+        url, table = request.getfixturevalue("moto_url"), f"ledger-{uuid4().hex}"
+        await create_table(table, endpoint_url=url)
+        uri = f"dynamodb:{table}"
+    async with open_ledger(uri, endpoint_url=url) as ledger:
+        yield Bench(stub, ledger, tmp_path / "out")
+
+
+async def told(bench: Bench, event: str, version_id: str | None, sequencer: str, at: str = LONG_AGO) -> None:
+    """Take an event of S3's about `key`, as the worker does."""
+    item = {"key": "key", "sequencer": sequencer} | ({} if version_id is None else {"versionId": version_id})
+    record = {
+        "eventVersion": "2.1",
+        "eventSource": "aws:s3",
+        "eventTime": at,
+        "eventName": event,
+        "s3": {"bucket": {"name": BUCKET}, "object": item},
+    }
+    await drop_superseded(bench.ledger, decode_notification(json.dumps({"Records": [record]})))
+
+
+@pytest.fixture
+async def item(bench: Bench, bucket: StubBucket) -> StubObject:
+    """The only version of `key`, recorded, in a bucket that has versions."""
+    bucket.versioning = "Enabled"
+    put = bench.put("key")
+    await bench.recorded(put)
+    return put
+
+
+@pytest.mark.parametrize("versions", [False, True])
+@pytest.mark.parametrize("verified", [False, True])
+async def test_loss_after_an_undelete_is_missing(
+    bench: Bench, bucket: StubBucket, item: StubObject, versions: bool, verified: bool
+) -> None:
+    await told(bench, "ObjectRemoved:DeleteMarkerCreated", "marker", "01")
+    await told(bench, "ObjectRemoved:Delete", "marker", "02")
+    if verified:
+        assert (await bench.verify(versions=versions)).outcomes == {"match": 1}
+    bucket.objects.remove("key")
+    found = await bench.verify(versions=versions)
+    assert (found.outcomes, found.code) == ({"missing": 1}, 3)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+@pytest.mark.parametrize("percent", [None, 0.0001])
+async def test_loss_after_an_undelete_that_only_a_listing_showed(
+    bench: Bench, bucket: StubBucket, item: StubObject, versions: bool, percent: float | None
+) -> None:
+    await told(bench, "ObjectRemoved:DeleteMarkerCreated", "marker", "01")
+    for _ in range(2):
+        await bench.verify(versions=versions, percent=percent)
+    listed = [event for event in await bench.ledger.history(BUCKET, "key") if event.what == "listed"]
+    assert [(event.etag, event.detail) for event in listed] == [(item.etag, {"deleted": LONG_AGO})]
+    bucket.objects.remove("key")
+    found = await bench.verify(versions=versions)
+    assert (found.outcomes, found.code) == ({"missing": 1}, 3)
+
+
+async def test_listing_at_the_time_of_a_deletion_proves_nothing(bench: Bench, bucket: StubBucket) -> None:
+    await bench.recorded(bench.put("key"))
+    at = (now() - timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%S.123Z")
+    await told(bench, "ObjectRemoved:Delete", None, "01", at)
+    assert (await bench.verify(percent=0.0001)).lines[0][2:] == "key"
+    bucket.objects.remove("key")
+    assert (await bench.verify()).outcomes == {"deleted": 1}
+
+
+async def test_key_that_stays_deleted_is_deleted(bench: Bench, bucket: StubBucket, item: StubObject) -> None:
+    marker = bucket.delete("key")
+    assert marker is not None
+    await told(bench, "ObjectRemoved:DeleteMarkerCreated", marker.version_id, "01")
+    for _ in range(2):
+        found = await bench.verify()
+        assert (found.outcomes, found.code) == ({"deleted": 1}, 0)
+    assert (await bench.verify(versions=True)).outcomes == {"match": 1}
+    assert not [event for event in await bench.ledger.history(BUCKET, "key") if event.what == "listed"]
+
+
+@pytest.mark.parametrize("versions", [False, True])
+async def test_version_deleted_for_good_is_deleted(
+    bench: Bench, bucket: StubBucket, item: StubObject, versions: bool
+) -> None:
+    bucket.objects.remove("key")
+    assert (await bench.verify(versions=versions)).outcomes == {"missing": 1}
+    await told(bench, "ObjectRemoved:Delete", item.version_id, "01", now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+    found = await bench.verify(versions=versions)
+    assert (found.outcomes, found.code) == ({"deleted": 1}, 0)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+async def test_of_two_lost_versions_only_one_was_told(
+    bench: Bench, bucket: StubBucket, item: StubObject, versions: bool
+) -> None:
+    newer = bench.put("key", b"newer")
+    await bench.recorded(newer)
+    bucket.objects.remove("key")
+    await told(bench, "ObjectRemoved:Delete", newer.version_id, "01")
+    found = await bench.verify(versions=versions)
+    assert (found.outcomes, found.code) == ({"missing": 1} | ({"deleted": 1} if versions else {}), 3)
+
+
+@pytest.mark.parametrize(
+    ("version_id", "unrecorded", "read_at", "expected"),
+    [
+        ("v1", False, LONG_AGO, True),
+        ("other", False, LONG_AGO, False),
+        ("v1", True, LONG_AGO, False),
+        ("v1", False, "2026-01-04T00:16:00Z", False),
+        ("null", False, LONG_AGO, False),
+    ],
+)
+@pytest.mark.parametrize("versions", [False, True])
+def test_history_of_an_earlier_auditor_tells_of_versions_deleted_for_good(
+    version_id: str, unrecorded: bool, read_at: str, expected: bool, versions: bool
+) -> None:
+    digest = Known(digest="aa", source="auditor", recorded_at=read_at, verified_at=None, bytes_read=1)
+    version = Version(
+        version_id="null" if version_id == "null" else "v1",
+        etag="e",
+        size=1,
+        digests={"sha256": digest},
+        first_seen=LONG_AGO,
+    )
+    record = KeyRecord(key="key", versions=(version,), unrecorded=unrecorded)
+    pair = Pair("key", None, record, absent=True, version=version if versions else None)
+    removal = Event(key="key", at="2026-01-04T00:00:00Z", what="deleted", version_id=version_id)
+    question = in_question(pair)
+    told = bool(question) and is_in_history(question, [removal])
+    assert told is (expected or (versions and unrecorded))
+
+
+async def test_key_with_a_notification_alone_is_in_flight_for_the_grace_period(bench: Bench) -> None:
+    for key, minutes in (("young", 5), ("old", 20), ("ahead", -60)):
+        at = (now() - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        await bench.ledger.arrived(BUCKET, Notice(key=key, sequencer="01", deleted=False, at=at, etag="e", size=4))
+    found = await bench.verify()
+    assert (found.lines, found.code) == (["- ahead", "- old", "> young"], 3)
+
+
+async def test_worker_whose_clock_runs_ahead_excuses_nothing(bench: Bench, bucket: StubBucket) -> None:
+    at = (now() + timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    await bench.ledger.record(replace(entry(bench.put("gone")), hashed_at=at))
+    bucket.objects.remove("gone")
+    assert (await bench.verify()).lines == ["- gone"]
