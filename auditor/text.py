@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from typing import Final
 
 _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
@@ -57,6 +58,12 @@ def _columns(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me"}:
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+def tallied(counts: Mapping[str, int]) -> str:
+    """Return `2 archived, 1 SSE-C`, the largest number first. The words may come from a server."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count:,} {visible(word)}" for word, count in ordered)
 
 
 def counted(number: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from auditor.aio.budget import InFlightBudget
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.object import hash_many, hash_patiently
 from auditor.hashing.digest.options import HashOptions
-from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Unhashable
+from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Superseded, Unhashable
 from auditor.hashing.limits import BYTES_IN_FLIGHT, CONCURRENCY
 from auditor.hashing.queue.message import HashTask
 from auditor.hashing.status import HashStatus
@@ -51,7 +51,7 @@ class InProcessHasher:
         if isinstance(result, Hashed):
             return await self._record(result)
         if isinstance(result, Unhashable):
-            return HashStatus("unhashable")
+            return HashStatus("unhashable", code=result.code)
         if isinstance(result, Mismatch):
             self.failed += 1
             log.error(
@@ -59,9 +59,9 @@ class InProcessHasher:
                 *(task.key, self._options.bucket, result.algorithm, result.ours, result.stored),
             )
             read, stored = {result.algorithm: result.ours}, {result.algorithm: result.stored}
-            return HashStatus("pending", DigestSources(read=read, stored=stored))
+            return HashStatus("pending", DigestSources(read=read, stored=stored), code="ChecksumMismatch")
         self.failed += isinstance(result, Failed)
-        return HashStatus("pending")
+        return HashStatus("pending", code=result.code if isinstance(result, Failed | Superseded) else "")
 
     async def _record(self, hashed: Hashed) -> HashStatus:
         try:
@@ -69,5 +69,5 @@ class InProcessHasher:
         except DigestConflict as error:  # a conflict concerns this object alone, so the others go on
             log.error("%s", error)
             self.failed += 1
-            return HashStatus("pending", DigestSources(read=hashed.digests))
+            return HashStatus("pending", DigestSources(read=hashed.digests), code="DigestConflict")
         return HashStatus("hashed_now")

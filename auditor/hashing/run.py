@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -10,28 +12,34 @@ from typing import Any, Final
 
 from auditor.aio.ordered import next_page
 from auditor.aio.stop import Stop
-from auditor.config.resources import open_bucket
+from auditor.config.resources import OpenedBucket, open_bucket
 from auditor.config.settings import Settings
+from auditor.errors import CallFailed
 from auditor.hashing.digest.object import hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.streams import connections
 from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.limits import CONCURRENCY
-from auditor.hashing.status import HashStatusFinder
+from auditor.hashing.status import AskHead, HashStatus, HashStatusFinder
 from auditor.ledger.base import Ledger
 from auditor.model.json_text import plain
-from auditor.model.object import Evidence, Skipped
-from auditor.model.summary import HashingSummary
+from auditor.model.object import Ask, Evidence, ObjectRef, Skipped
+from auditor.model.summary import HashingSummary, UnreadCount
 from auditor.model.target import Target
 from auditor.progress import Snapshot
-from auditor.runs.tally import Tally
-from auditor.s3.listing import Listed, pages, within_limit
+from auditor.rules.exceptions import accepts_object
+from auditor.runs.tally import REASONS, Tally
+from auditor.s3.listing import Listed, listed_still, pages, within_limit
+from auditor.s3.object_reader import ObjectReader
 from auditor.s3.paced_reads import PacedReads
-from auditor.text import visible
+from auditor.text import counted, tallied, visible
 
 BATCH: Final = 200
 """Number of objects in one look-up in the ledger."""
 _NOT_READ: Final = Skipped("hashing reads neither ACL nor HEAD")
+_HASHED: Final = frozenset({"known", "hashed_now"})
+_WRONG: Final = frozenset({"ChecksumMismatch", "DigestConflict"})
+"""Codes of objects whose digests contradict each other. No configuration accepts that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +53,22 @@ class HashRunSummary:
     """Number of objects in each state."""
     failed: int
     """Number of objects whose hashing failed."""
+    replaced: int = 0
+    """Number of objects that were replaced after the listing, so that neither version was hashed."""
+    vanished: int = 0
+    """Number of objects that were deleted after the listing; they have no state."""
+    not_hashed: tuple[UnreadCount, ...] = ()
+    """The objects without a digest, by reason; the largest number first."""
+    accepted: int = 0
+    """Number of objects without a digest that the configuration accepts."""
+    holes: tuple[str, ...] = ()
+    """The holes that nobody accepted, in words."""
     seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """4 if the run has a hole that nobody accepted, else 0."""
+        return 4 if self.holes else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value that `auditor hash --format json` prints."""
@@ -68,6 +91,9 @@ class HashRun:
         self._stop = stop
         self._concurrency = settings.concurrency or CONCURRENCY
         self._tally = Tally()
+        self._open: Counter[str] = Counter()
+        self._accepted: Counter[str] = Counter()
+        self._vanished = 0
         self._started = time.monotonic()
 
     async def run(self) -> HashRunSummary:
@@ -81,19 +107,48 @@ class HashRun:
                 reads = PacedReads(bucket.engine, bucket.rate)
                 hasher = InProcessHasher(reads, self._ledger, settings.algorithms, options)
                 finder = HashStatusFinder(
-                    target.bucket, self._ledger, settings.algorithms, hasher, accept_cost=settings.accept_cost
+                    target.bucket,
+                    self._ledger,
+                    settings.algorithms,
+                    hasher,
+                    accept_cost=settings.accept_cost,
+                    ask_head=self._asker(bucket),
                 )
                 async with aclosing(within_limit(pages(bucket.engine, bucket.caller, target), self._stop)) as listing:
-                    ended = await self._hash_listed(listing, finder)
+                    ended = await self._hash_listed(listing, bucket, finder)
+        return self._summary(ended, hasher.failed)
+
+    def _asker(self, bucket: OpenedBucket) -> AskHead:
+        reader = ObjectReader(bucket.engine, bucket.caller, Ask(acl=_NOT_READ), self._settings.algorithms)
+        permits = asyncio.Semaphore(self._concurrency)
+
+        async def ask(ref: ObjectRef) -> Evidence:
+            async with permits:
+                return await reader.read(ref)
+
+        return ask
+
+    def _summary(self, ended: bool, failed: int) -> HashRunSummary:
+        codes = self._open + self._accepted
+        holes = [] if ended else ["the listing did not reach its end"]
+        if self._open:
+            holes.append(f"{counted(self._open.total(), 'object')} not hashed ({tallied(self._open)})")
         return HashRunSummary(
-            target=target,
+            target=self._target,
             complete=ended,
-            hashing=self._tally.hashing_summary(settings.algorithms),
-            failed=hasher.failed,
+            hashing=self._tally.hashing_summary(self._settings.algorithms),
+            failed=failed + codes["Vanished"],
+            replaced=codes["Overwritten"],
+            vanished=self._vanished,
+            not_hashed=tuple(UnreadCount("GetObject", code, count) for code, count in codes.most_common()),
+            accepted=self._accepted.total(),
+            holes=tuple(holes),
             seconds=round(time.monotonic() - self._started, 3),
         )
 
-    async def _hash_listed(self, listing: AsyncGenerator[list[Listed], None], finder: HashStatusFinder) -> bool:
+    async def _hash_listed(
+        self, listing: AsyncGenerator[list[Listed], None], bucket: OpenedBucket, finder: HashStatusFinder
+    ) -> bool:
         """Hash the listed objects. Return True if the listing reached its end. A stop takes effect between two keys,
         never between two versions of one key.
         """
@@ -102,24 +157,37 @@ class HashRun:
             batch: list[Evidence] = []
             for step in page:
                 if self._stop and step.key != last:
-                    await self._hash_batch(batch, finder)
+                    await self._hash_batch(batch, bucket, finder)
                     return False
                 last = step.key
                 if step.ref is not None:
                     batch.append(Evidence(step.ref, _NOT_READ, _NOT_READ))
                 if len(batch) == BATCH:
-                    await self._hash_batch(batch, finder)
+                    await self._hash_batch(batch, bucket, finder)
                     batch = []
-            await self._hash_batch(batch, finder)
+            await self._hash_batch(batch, bucket, finder)
         return not self._stop
 
-    async def _hash_batch(self, batch: list[Evidence], finder: HashStatusFinder) -> None:
+    async def _hash_batch(self, batch: list[Evidence], bucket: OpenedBucket, finder: HashStatusFinder) -> None:
         for evidence, status in zip(batch, await finder.find(batch), strict=True):
-            if status is None:
-                continue
-            self._tally.hash(status.state)
-            if status.left_for_cost:
-                self._tally.leave(evidence.ref.storage_class, evidence.ref.size)
+            if status is None or (status.code == "Vanished" and not await _still_there(bucket, evidence.ref)):
+                self._vanished += 1
+            else:
+                self._count(evidence.ref, status)
+
+    def _count(self, ref: ObjectRef, status: HashStatus) -> None:
+        self._tally.hash(status.state)
+        if status.left_for_cost:
+            self._tally.leave(ref.storage_class, ref.size)
+        if status.state in _HASHED:
+            return
+        code = status.code or "other"
+        if code not in self._open and len(self._open) >= REASONS:
+            code = "other"
+        accepted = code not in _WRONG and accepts_object(
+            self._settings.accept_undecided, ref.key, [("GetObject", code)]
+        )
+        (self._accepted if accepted else self._open)[code] += 1
 
     def snapshot(self) -> Snapshot:
         """Return the counts of this moment, for the progress line."""
@@ -130,3 +198,11 @@ class HashRun:
             seconds=time.monotonic() - self._started,
             detail=f"{counts['hashed_now']:,} hashed now, {counts['pending']:,} pending",
         )
+
+
+async def _still_there(bucket: OpenedBucket, ref: ObjectRef) -> bool:
+    """True if a new listing has the object unchanged, or fails: S3 then lists an object that it cannot read."""
+    try:
+        return await listed_still(bucket.engine, bucket.caller, ref)
+    except CallFailed:
+        return True

@@ -1,14 +1,15 @@
-"""Find out whether each object is hashed: the ledger has its digest, S3 has its checksum, we hash it now, or the worker
-hashes it later.
+"""Find out whether each object is hashed: the ledger has its digest, HEAD states S3's checksum, we hash it now, or the
+worker hashes it later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from auditor.aio.groups import together
 from auditor.errors import DigestConflict
 from auditor.hashing.digest.result import entry_of
 from auditor.ledger.base import S3, Entry, Ledger
@@ -21,6 +22,9 @@ State = Literal["known", "hashed_now", "queued", "unhashable", "pending"]
 
 _DENIED: Final = frozenset({"403", "AccessDenied", "SSE-C"})
 _NO_DIGESTS: Final = DigestSources()
+
+AskHead = Callable[[ObjectRef], Coroutine[Any, Any, Evidence]]
+"""Reads the HEAD of an object, with its checksums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,15 @@ class HashStatus:
 
     digests: its digests by source; `read` is set only if the bytes contradict S3 or the ledger. left_for_cost: True if
     the object stays pending because reading it is charged and the settings do not accept the cost. routed: True if S3
-    Batch Operations hashes it.
+    Batch Operations hashes it. code: why the object has no digest: `archived`, `SSE-C`, `left_for_cost`, `Overwritten`,
+    `Vanished`, `ChecksumMismatch`, `DigestConflict`, or S3's error code; "" if there is no reason yet.
     """
 
     state: State
     digests: DigestSources = _NO_DIGESTS
     left_for_cost: bool = False
     routed: bool = False
+    code: str = ""
 
     @property
     def wanted(self) -> bool:
@@ -68,7 +74,8 @@ class HashStatusFinder:
     """A finder of the hash status of objects, one for each run. Every object gets one of the five states of `State`.
 
     hasher: hashes the pending objects now; None: they stay pending. accept_cost: hash objects although reading them is
-    charged. routing: the objects for S3 Batch Operations; None: it hashes nothing.
+    charged. routing: the objects for S3 Batch Operations; None: it hashes nothing. ask_head: reads the HEADs of objects
+    whose checksum the listing names; None: the evidence comes with the HEADs that the run reads.
     """
 
     def __init__(
@@ -80,7 +87,9 @@ class HashStatusFinder:
         *,
         accept_cost: bool = False,
         routing: Routing | None = None,
+        ask_head: AskHead | None = None,
     ) -> None:
+        self._ask_head = ask_head
         self.algorithms = tuple(algorithms)
         self._bucket = bucket
         self._ledger = ledger
@@ -97,6 +106,8 @@ class HashStatusFinder:
         if not present:
             return [None] * len(batch)
         statuses = list(map(self._sort, present, await self._recorded(present)))
+        if self._ask_head is not None:
+            await self._ask(self._ask_head, present, statuses)
         wanted = [index for index, status in enumerate(statuses) if status.wanted]
         if self._hasher is not None and wanted:
             hashed = await self._hasher.hash([present[index].ref for index in wanted])
@@ -105,17 +116,35 @@ class HashStatusFinder:
         rest = iter(statuses)
         return [None if evidence.vanished else next(rest) for evidence in batch]
 
+    async def _ask(self, ask_head: AskHead, present: list[Evidence], statuses: list[HashStatus]) -> None:
+        """Read the HEADs of the objects whose digests the listing names and the ledger lacks; put the evidence and the
+        statuses that follow from them in place of the old ones.
+
+        The listing names a checksum without its value. That is no knowledge of the object.
+        """
+        places = [
+            index
+            for index, status in enumerate(statuses)
+            if status.state != "known" and promised(present[index].ref).issuperset(self.algorithms)
+        ]
+        asked = await together(ask_head(present[index].ref) for index in places)
+        there = {index: evidence for index, evidence in zip(places, asked, strict=True) if not evidence.vanished}
+        found = await self._recorded([*there.values()]) if there else []
+        for (index, evidence), digests in zip(there.items(), found, strict=True):
+            present[index], statuses[index] = evidence, self._sort(evidence, digests)
+
     def _sort(self, evidence: Evidence, digests: DigestSources) -> HashStatus:
         """Return the status of an object before its bytes are read."""
-        known = digests.recorded.keys() | digests.stored.keys() | promised(evidence.ref)
-        if known.issuperset(self.algorithms):
+        if (digests.recorded.keys() | digests.stored.keys()).issuperset(self.algorithms):
             return HashStatus("known", digests)
-        if unhashable(evidence):
-            return HashStatus("unhashable", digests, routed=self._routing is not None and archived(evidence))
+        if code := unhashable(evidence):
+            routed = self._routing is not None and archived(evidence)
+            return HashStatus("unhashable", digests, routed=routed, code=code)
         if self._routing is not None and self._routing.over is not None and evidence.ref.size > self._routing.over:
             return HashStatus("unhashable", digests, routed=True)
-        costs = charged(evidence.ref.storage_class, evidence.ref.size) is not None
-        return HashStatus("pending", digests, left_for_cost=costs and not self._accept_cost)
+        if charged(evidence.ref.storage_class, evidence.ref.size) is not None and not self._accept_cost:
+            return HashStatus("pending", digests, left_for_cost=True, code="left_for_cost")
+        return HashStatus("pending", digests)
 
     async def _recorded(self, batch: Sequence[Evidence]) -> list[DigestSources]:
         """Return the digests of each object. First add S3's checksums of the wanted algorithms to the ledger, if it has
@@ -148,11 +177,11 @@ class HashStatusFinder:
         """Return the status of an object after the hasher has read it. after: the hasher's status."""
         read, stored = after.digests.read, after.digests.stored
         if not read:
-            return replace(before, state=after.state)
+            return replace(before, state=after.state, code=after.code)
         (recorded,) = await self._ledger.known(self._bucket, [ref], tuple(read))
         await self._note(ref, read, "stored", stored)
         digests = DigestSources(stored={**before.digests.stored, **stored}, recorded=recorded, read=read)
-        return replace(before, state=after.state, digests=digests)
+        return replace(before, state=after.state, digests=digests, code=after.code)
 
     async def _note(
         self, ref: ObjectRef, found: Mapping[str, str], word: Literal["recorded", "stored"], other: Mapping[str, str]
@@ -173,14 +202,14 @@ class HashStatusFinder:
                 await self._ledger.note(self._bucket, [disagreed(version, detail)])
 
 
-def unhashable(evidence: Evidence) -> bool:
-    """True if the object's bytes cannot be read: it is archived, encrypted with the customer's key, or access is
-    denied.
-    """
+def unhashable(evidence: Evidence) -> str:
+    """Return why the object's bytes cannot be read: `archived`, `SSE-C`, or the code of a denied HEAD; else ""."""
     head = evidence.head
+    if archived(evidence):
+        return "archived"
     if isinstance(head, Unread):
-        return head.code in _DENIED or archived(evidence)
-    return archived(evidence) or bool(isinstance(head, Head) and head.sse_customer_algorithm)
+        return head.code if head.code in _DENIED else ""
+    return "SSE-C" if isinstance(head, Head) and head.sse_customer_algorithm else ""
 
 
 def archived(evidence: Evidence) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import pairwise
 from typing import Final, TypeVar
 
@@ -18,6 +19,8 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 T = TypeVar("T")
 EMPTY_PAGES: Final = 1000
 """Number of empty pages in a row after which the listing fails. S3 may send some if many objects were deleted."""
+_FEW: Final = 100
+"""Entries of a page that looks for one object: its versions, and the key after it."""
 
 
 @record()
@@ -57,6 +60,21 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
                 yield page
         except CallFailed as failure:
             stop.set(f"the limit of --max-calls was reached ({failure.code})")
+
+
+async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
+    """True if a new listing has the object unchanged. Raises CallFailed."""
+    query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_FEW)
+    action = "ListObjectVersions" if query.versions else "ListObjectsV2"
+    position: Position | None = None
+    while True:
+        page = await caller.call("list", action, partial(engine.list_page, query, position))
+        if any((one.key, one.version_id, one.etag) == (ref.key, ref.version_id, ref.etag) for one in page.refs):
+            return True
+        beyond = any(one.key != ref.key for one in page.refs)
+        if beyond or page.next is None or page.next == position:
+            return False
+        position = page.next
 
 
 class _Order:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from auditor.errors import CallFailed, DigestConflict
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Result, Superseded, Unhashable
 from auditor.hashing.queue.message import HashTask
 from auditor.ledger.base import S3, DigestStore
-from auditor.model.object import ObjectRef
 from auditor.s3.calls import Caller
-from auditor.s3.engines.base import Engine, ListQuery, Page, Position
+from auditor.s3.engines.base import Engine
+from auditor.s3.listing import listed_still
 from auditor.verify.compare import ExpectedDigest, ReadRequest
 from auditor.verify.outcome import Verified, VerifyOutcome
-
-_PAGE: Final = 100
 
 log = logging.getLogger(__name__)
 
@@ -95,27 +92,11 @@ class VerifyReader:
         Return UNREADABLE if a new listing still has it unchanged, or fails.
         """
         try:
-            if not await self._listed_still(question.ref):
+            if not await listed_still(self._engine, self._caller, question.ref):
                 return question.verified(VerifyOutcome.IN_FLIGHT)
         except CallFailed as failure:
             code = failure.code
         return question.verified(VerifyOutcome.UNREADABLE, code=code)
-
-    async def _listed_still(self, ref: ObjectRef) -> bool:
-        query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_PAGE)
-        position: Position | None = None
-        while True:
-            page = await self._page(query, position)
-            if any((one.key, one.version_id, one.etag) == (ref.key, ref.version_id, ref.etag) for one in page.refs):
-                return True
-            beyond = any(one.key != ref.key for one in page.refs)
-            if beyond or page.next is None or page.next == position:
-                return False
-            position = page.next
-
-    async def _page(self, query: ListQuery, position: Position | None) -> Page:
-        action = "ListObjectVersions" if query.versions else "ListObjectsV2"
-        return await self._caller.call("list", action, lambda: self._engine.list_page(query, position))
 
 
 def _failed(question: ReadRequest, code: str) -> Verified:

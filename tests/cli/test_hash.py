@@ -77,3 +77,22 @@ def test_what_is_missing_is_named_with_every_way_to_give_it(
 ) -> None:
     assert main(command) == 2
     assert named in capfd.readouterr().err
+
+
+def test_what_was_not_hashed_is_one_sentence_and_the_configuration_accepts_it(
+    stub: StubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stub.put(BUCKET, "deep", b"data", storage_class="DEEP_ARCHIVE")
+    command = ["hash", f"s3://{BUCKET}", "--ledger", "sqlite:digests.db", "--endpoint-url", stub.url]
+    assert main(command) == 4
+    out, _ = capfd.readouterr()
+    assert f"s3://{BUCKET}/: HOLE: 1 object not hashed (1 archived)\n" in out
+    (tmp_path / "auditor.toml").write_text('[[accept_undecided]]\ncode = "archived"\nreason = "tapes"\n')
+    assert main(command) == 0
+    out, _ = capfd.readouterr()
+    assert "HOLE" not in out
+    assert "accepted in the configuration: 1 object\n" in out
+    assert main([*command[:1], f"s3://{BUCKET}/nowhere", *command[2:]]) == 0
+    out, _ = capfd.readouterr()
+    assert "there is nothing; check the bucket and the prefix" in out

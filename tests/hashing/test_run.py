@@ -1,8 +1,12 @@
-"""`auditor hash` ends where --max-calls or a stop says, between two keys, and says that it is not complete."""
+"""`auditor hash` ends where --max-calls or a stop says, between two keys, and says what it did not hash."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +16,12 @@ from auditor.hashing.run import BATCH, HashRun, HashRunSummary
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Ledger
 from auditor.model.target import Target
+from auditor.rules.exceptions import Acceptance
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import error
+from tests.support.servers.world import StubObject
+from tests.support.verification import Bench
 
 
 @pytest.fixture
@@ -23,18 +31,34 @@ async def ledger() -> AsyncIterator[Ledger]:
 
 
 async def hash_all(
-    stub: StubServer, ledger: Ledger, stop: Stop, *, versions: bool = False, max_calls: int | None = None
+    stub: StubServer, ledger: Ledger, stop: Stop | None = None, *, versions: bool = False, **settings: Any
 ) -> HashRunSummary:
-    settings = Settings(endpoint_url=stub.url, max_rate=None, max_calls=max_calls)
-    return await HashRun(Target(BUCKET, versions=versions), settings, ledger, stop).run()
+    given = Settings(endpoint_url=stub.url, max_rate=None, **settings)
+    return await HashRun(Target(BUCKET, versions=versions), given, ledger, Stop() if stop is None else stop).run()
+
+
+def promised(stub: StubServer, key: str, body: bytes, **fields: Any) -> StubObject:
+    """The listing names the algorithm of its checksum, without the value."""
+    checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+    return stub.put(BUCKET, key, body, checksums={"SHA256": checksum}, checksum_type="FULL_OBJECT", **fields)
+
+
+def when_read(stub: StubServer, act: Any) -> None:
+    """Call `act` before each GetObject is answered."""
+
+    def watch(operation: str, key: str, nth: int) -> None:
+        if operation == "GetObject":
+            act(key)
+
+    stub.faults = [watch]
+
+
+def reasons(summary: HashRunSummary) -> dict[str, int]:
+    return {item.code: item.count for item in summary.not_hashed}
 
 
 def stop_at_the_first_read(stub: StubServer, stop: Stop) -> None:
-    def watch(operation: str, key: str, nth: int) -> None:
-        if operation == "GetObject":
-            stop.set("stopped by a test")
-
-    stub.faults = [watch]
+    when_read(stub, lambda key: stop.set("stopped by a test"))
 
 
 async def test_every_listed_page_is_hashed_and_the_limit_is_named(stub: StubServer, ledger: Ledger) -> None:
@@ -66,3 +90,117 @@ async def test_versions_of_a_begun_key_are_hashed_to_the_last(stub: StubServer, 
     stop_at_the_first_read(stub, stop)
     summary = await hash_all(stub, ledger, stop, versions=True)
     assert (summary.hashing.hashed_now, summary.complete) == (BATCH + 7, False)
+
+
+class TestPromisedChecksum:
+    """A checksum that the listing only names is no knowledge of the object."""
+
+    async def test_head_takes_it_into_the_ledger_and_a_flipped_bit_is_found(
+        self, stub: StubServer, ledger: Ledger, tmp_path: Path
+    ) -> None:
+        item = promised(stub, "key", b"what was uploaded")
+        summary = await hash_all(stub, ledger)
+        assert (summary.hashing.known, summary.exit_code) == (1, 0)
+        assert (stub.count("HeadObject"), stub.count("GetObject")) == (1, 0)
+        await hash_all(stub, ledger)
+        assert stub.count("HeadObject") == 1
+        item.body, item.checksums = b"what was uploadec", {}
+        found = await Bench(stub, ledger, tmp_path).verify(grace=0.0)
+        assert (found.lines, found.code) == (["* key"], 3)
+        assert found.detail("key")["recorded"] == hashlib.sha256(b"what was uploaded").hexdigest()
+
+    async def test_object_is_read_when_head_does_not_tell_the_value(self, stub: StubServer, ledger: Ledger) -> None:
+        item = promised(stub, "key", b"data")
+
+        def forget(operation: str, key: str, nth: int) -> None:
+            item.checksums = {} if operation == "HeadObject" else item.checksums
+
+        stub.faults = [forget]
+        summary = await hash_all(stub, ledger)
+        assert (summary.hashing.hashed_now, stub.count("GetObject")) == (1, 1)
+        subject = await ledger.subject(BUCKET, "key")
+        assert subject is not None
+        (version,) = subject.versions
+        assert (version.etag, version.digests["sha256"].source) == (item.etag, "auditor")
+
+    async def test_object_whose_checksum_and_bytes_are_denied_is_a_hole(self, stub: StubServer, ledger: Ledger) -> None:
+        """As without kms:Decrypt."""
+        promised(stub, "key", b"data", deny={"checksum", "get"})
+        summary = await hash_all(stub, ledger)
+        assert (summary.hashing.known, summary.failed, summary.exit_code) == (0, 1, 4)
+        assert await ledger.subject(BUCKET, "key") is None
+
+    async def test_archived_and_charged_objects_are_known_by_it_without_a_read(
+        self, stub: StubServer, ledger: Ledger
+    ) -> None:
+        promised(stub, "archived", b"data", storage_class="GLACIER")
+        promised(stub, "charged", b"data", storage_class="STANDARD_IA")
+        summary = await hash_all(stub, ledger)
+        assert (summary.hashing.known, summary.exit_code, stub.count("GetObject")) == (2, 0, 0)
+
+    async def test_object_that_was_overwritten_since_is_known_as_what_it_is_now(
+        self, stub: StubServer, ledger: Ledger
+    ) -> None:
+        promised(stub, "key", b"before")
+
+        def overwrite(operation: str, key: str, nth: int) -> None:
+            if operation == "HeadObject" and nth == 1:
+                promised(stub, "key", b"after")
+
+        stub.faults = [overwrite]
+        assert (await hash_all(stub, ledger)).hashing.known == 1
+        subject = await ledger.subject(BUCKET, "key")
+        assert subject is not None
+        (version,) = subject.versions
+        assert version.digests["sha256"].digest == hashlib.sha256(b"after").hexdigest()
+
+
+class TestNotHashed:
+    async def test_each_reason_is_counted_and_is_a_hole(self, stub: StubServer, ledger: Ledger) -> None:
+        stub.put(BUCKET, "archived", b"data", storage_class="GLACIER")
+        stub.put(BUCKET, "charged", b"data", storage_class="STANDARD_IA")
+        stub.put(BUCKET, "denied", b"data").deny = {"get"}
+        stub.put(BUCKET, "sse-c", b"data").sse_c = True
+        stub.put(BUCKET, "sound", b"data")
+        summary = await hash_all(stub, ledger)
+        assert summary.hashing.hashed_now == 1
+        assert summary.holes == ("4 objects not hashed (1 AccessDenied, 1 SSE-C, 1 archived, 1 left_for_cost)",)
+        assert summary.exit_code == 4
+        assert reasons(summary) == {"AccessDenied": 1, "SSE-C": 1, "archived": 1, "left_for_cost": 1}
+        accepting = [Acceptance("known", code=code) for code in ("archived", "SSE-C", "left_for_cost")]
+        accepting.append(Acceptance("theirs", prefix="den", action="GetObject"))
+        summary = await hash_all(stub, ledger, accept_undecided=tuple(accepting))
+        assert (summary.accepted, summary.holes, summary.exit_code) == (4, (), 0)
+        assert reasons(summary) == {"AccessDenied": 1, "SSE-C": 1, "archived": 1, "left_for_cost": 1}
+
+    async def test_object_that_was_replaced_between_listing_and_read_stands_in_a_count(
+        self, stub: StubServer, ledger: Ledger
+    ) -> None:
+        stub.put(BUCKET, "key", b"before")
+        when_read(stub, lambda key: stub.put(BUCKET, key, b"after"))
+        summary = await hash_all(stub, ledger)
+        assert (summary.replaced, summary.hashing.pending, summary.exit_code) == (1, 1, 4)
+        assert summary.holes == ("1 object not hashed (1 Overwritten)",)
+
+    async def test_object_that_was_deleted_between_listing_and_read_is_no_hole(
+        self, stub: StubServer, ledger: Ledger
+    ) -> None:
+        stub.put(BUCKET, "key", b"data")
+        objects = stub.world.buckets[BUCKET].objects
+        when_read(stub, lambda key: objects.remove(key) if objects.versions(key) else None)
+        summary = await hash_all(stub, ledger)
+        assert (summary.vanished, sum(summary.hashing.counts.values()), summary.exit_code) == (1, 0, 0)
+
+    async def test_object_that_is_listed_and_not_there_has_failed(self, stub: StubServer, ledger: Ledger) -> None:
+        stub.put(BUCKET, "key", b"data")
+        stub.faults = [lambda operation, key, nth: error(404, "NoSuchKey") if operation == "GetObject" else None]
+        summary = await hash_all(stub, ledger)
+        assert (summary.failed, reasons(summary), summary.exit_code) == (1, {"Vanished": 1}, 4)
+
+    async def test_digest_that_contradicts_s3s_checksum_is_accepted_by_nobody(
+        self, stub: StubServer, ledger: Ledger
+    ) -> None:
+        stub.put(BUCKET, "key", b"data", checksums={"SHA256": "A" * 43 + "="}, checksum_type="FULL_OBJECT")
+        accept = (Acceptance("all", prefix="k"),)
+        summary = await hash_all(stub, ledger, algorithms=("sha256", "md5"), accept_undecided=accept)
+        assert (reasons(summary), summary.accepted, summary.exit_code) == ({"ChecksumMismatch": 1}, 0, 4)

@@ -36,7 +36,7 @@ async def _hash_one(settings: Settings, output: str, target: Target, ledger: Led
     async with show(hashing.snapshot):
         counts = await hashing.run()
     _print(counts, output)
-    return 4 if counts.failed or not counts.complete else 0
+    return counts.exit_code
 
 
 def _print(counts: HashRunSummary, output: str) -> None:
@@ -48,7 +48,13 @@ def _print(counts: HashRunSummary, output: str) -> None:
     sys.stdout.write(
         f"{visible(uri)}: {counted(hashing.hashed_now, 'object')} hashed now,"
         f" {hashing.known:,} known before, {hashing.unhashable:,} cannot be hashed,"
-        f" {counts.failed:,} failed, complete: {'yes' if counts.complete else 'NO'}\n"
+        f" {counts.failed:,} failed, {counts.replaced:,} replaced, complete: {'yes' if counts.complete else 'NO'}\n"
     )
+    if counts.holes:
+        sys.stdout.write(f"{visible(uri)}: HOLE: {'; '.join(counts.holes)}\n")
+    if counts.accepted:
+        sys.stdout.write(f"{visible(uri)}: accepted in the configuration: {counted(counts.accepted, 'object')}\n")
+    if counts.complete and not sum(hashing.counts.values()):
+        sys.stdout.write(f"{visible(uri)}: there is nothing; check the bucket and the prefix\n")
     for words in aside(hashing):
         sys.stdout.write(f"{visible(uri)}: {words}\n")
