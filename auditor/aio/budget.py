@@ -82,8 +82,10 @@ class InFlightBudget:
         self.wake()
 
     def borrow(self, size: int) -> bool:
-        """Take `size` more bytes for an object in flight. Return False if objects wait, or too few bytes are left."""
-        if self._waiting or self._bytes + size > self._size:
+        """Take `size` more bytes for an object in flight. Return False if objects wait, or too few bytes are left. If
+        objects are worked on one at a time, those that wait need no bytes before the borrower has ended.
+        """
+        if (self._waiting and self._count > 1) or self._bytes + size > self._size:
             return False
         self._bytes += size
         return True

@@ -21,12 +21,13 @@ from auditor.hashing.digest import digester as digesting
 from auditor.hashing.digest import one_pass as onepass
 from auditor.hashing.digest import resumable
 from auditor.hashing.digest.digester_thread import INLINE
-from auditor.hashing.digest.object import hash_object, hash_patiently
+from auditor.hashing.digest.object import hash_many, hash_object, hash_patiently
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.reader import HARDLY
 from auditor.hashing.digest.result import Failed, Hashed, Mismatch, Paused, Superseded, Unhashable
 from auditor.hashing.digest.streams import MEMORY, Tuner, layout
-from auditor.hashing.limits import MIB
+from auditor.hashing.limits import BYTES_IN_FLIGHT, MIB
+from auditor.hashing.queue.message import HashTask
 from auditor.s3.engines.base import Body, Span
 from auditor.s3.paced_reads import PacedReads
 from tests.support.fakes.hashing import CountedRate
@@ -140,6 +141,21 @@ async def test_body_that_drips_is_given_up_and_a_slow_one_is_not(brought: int, c
         assert result == Failed(engine.task, "Timeout", retryable=False)
     else:
         hashed(result, engine, "md5")
+
+
+async def test_each_object_has_its_streams_where_one_is_read_at_a_time() -> None:
+    engine = Generated(8 * MIB)
+    options = HashOptions(streams=4, memory=InFlightBudget(1, BYTES_IN_FLIGHT), sleep=no_pause)
+    most: list[int] = []
+
+    async def hash_one(task: HashTask) -> None:
+        engine.most = 0
+        hashed(await hash_object(engine, task, ["md5"], options), engine, "md5")
+        most.append(engine.most)
+
+    assert options.memory is not None
+    await hash_many(hash_one, [engine.task] * 3, options.memory)
+    assert most == [4, 4, 4]
 
 
 @pytest.mark.parametrize("code", [None, "ConnectionError"])
