@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
+from auditor.aio.stop import Stop
 from auditor.aws.partition import partition_of
 from auditor.config.resources import Resources
 from auditor.config.settings import Settings
@@ -12,6 +13,7 @@ from auditor.hashing.digest.object import hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.limits import CONCURRENCY
+from auditor.hashing.outage import patient
 from auditor.hashing.status import HashStatusFinder, Routing
 from auditor.model.target import Target
 from auditor.runs.paths import run_path
@@ -30,22 +32,26 @@ def open_fixity(
     *,
     rate: RateLimit,
     concurrency: int,
+    stop: Stop,
 ) -> HashStatusFinder | None:
     """Make the finder of the objects' hash status; None if there is no ledger.
 
-    stack: closes the threads, if this process hashes. concurrency: most objects in flight in the run.
+    stack: closes the threads, if this process hashes. concurrency: most objects in flight in the run. stop: ends the
+    wait for a ledger that refuses; only a run that hashes waits.
     """
-    if places.ledger is None:
+    ledger = places.ledger
+    if ledger is None:
         return None
     hasher: InProcessHasher | None = None
     if places.queue is None and settings.hash:
         executor = stack.enter_context(hash_threads())
         options = HashOptions.of(bucket, settings, executor=executor, concurrency=min(CONCURRENCY, concurrency))
-        hasher = InProcessHasher(PacedReads(engine, rate), places.ledger, settings.algorithms, options)
+        ledger = patient(ledger, stop)
+        hasher = InProcessHasher(PacedReads(engine, rate), ledger, settings.algorithms, options)
     routes = settings.batch_over is not None or settings.batch_manifest is not None
     return HashStatusFinder(
         bucket,
-        places.ledger,
+        ledger,
         settings.algorithms,
         hasher,
         accept_cost=settings.accept_cost,

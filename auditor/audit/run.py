@@ -177,7 +177,14 @@ class Audit:
             self._caller.permits.assume_open(engine.open_connections)
             dispatcher = self._dispatcher()
             fixity = open_fixity(
-                target.bucket, settings, self._places, engine, stack, rate=self._rate, concurrency=self._ceiling
+                target.bucket,
+                settings,
+                self._places,
+                engine,
+                stack,
+                rate=self._rate,
+                concurrency=self._ceiling,
+                stop=self._stop,
             )
             recorder = Recorder(judge, folder, tally, fixity, dispatcher, settings, self._caller.counts, self._io)
             if self._began is not None:

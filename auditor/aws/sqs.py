@@ -68,7 +68,13 @@ class Received:
 
 
 class Queue(Protocol):
-    """A queue of messages. Every method raises QueueError if the queue cannot be used."""
+    """A queue of messages. Every method raises QueueError if the queue cannot be used.
+
+    max_receives: number of receipts after which the queue moves a message to its dead-letter queue, once
+    dead_letter_queue() has read it; None if it is unknown.
+    """
+
+    max_receives: int | None
 
     async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
         """Send all messages in batches as large as the limits allow; return the refused ones."""
@@ -92,8 +98,9 @@ class Queue(Protocol):
 class SqsQueue:
     """One SQS queue, behind the Queue protocol."""
 
-    def __init__(self, url: str, client: ThreadedClient) -> None:
+    def __init__(self, url: str, client: ThreadedClient, max_receives: int | None = None) -> None:
         self.url = url
+        self.max_receives = max_receives
         self._client = client
 
     @property
@@ -145,9 +152,11 @@ class SqsQueue:
         await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
     def beside(self, arn: str) -> SqsQueue:
-        """Return the queue of an ARN in the same account and region. An event names its queue by ARN, not by URL."""
+        """Return the queue of an ARN in the same account and region. An event names its queue by ARN, not by URL. The
+        queues of one worker have the same limit of receipts.
+        """
         name = arn.rpartition(":")[2]
-        return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client) if name else self
+        return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client, self.max_receives) if name else self
 
     async def dead_letter_queue(self) -> Queue | None:
         try:
@@ -160,7 +169,9 @@ class SqsQueue:
                     self.url,
                 )
                 return None
-            *_, account, name = parse_object(policy)["deadLetterTargetArn"].split(":")
+            redrive = parse_object(policy)
+            self.max_receives = int(redrive["maxReceiveCount"])  # SQS gives a number, other servers a text
+            *_, account, name = redrive["deadLetterTargetArn"].split(":")
             found = await self._client.call("GetQueueUrl", QueueName=name, QueueOwnerAWSAccountId=account)
         except CallFailed as failure:
             if failure.code in DENIED | ABSENT:

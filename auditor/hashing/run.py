@@ -20,6 +20,7 @@ from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.streams import connections
 from auditor.hashing.in_process import InProcessHasher
 from auditor.hashing.limits import CONCURRENCY
+from auditor.hashing.outage import patient
 from auditor.hashing.status import AskHead, HashStatus, HashStatusFinder
 from auditor.ledger.base import Ledger
 from auditor.model.json_text import plain
@@ -87,7 +88,7 @@ class HashRun:
     ) -> None:
         self._target = target
         self._settings = settings
-        self._ledger = ledger
+        self._ledger = patient(ledger, stop)
         self._stop = stop
         self._concurrency = settings.concurrency or CONCURRENCY
         self._tally = Tally()

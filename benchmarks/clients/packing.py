@@ -28,6 +28,7 @@ class CountedQueue:
     """
 
     def __init__(self, batch: int = 1) -> None:
+        self.max_receives: int | None = None
         self.requests: Counter[str] = Counter()
         self.messages: deque[str] = deque()
         self._batch = batch

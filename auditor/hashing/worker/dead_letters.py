@@ -33,8 +33,8 @@ def dead_letters(received: Received, message: HashMessage, failed: Sequence[Fail
     return letters
 
 
-def malformed(received: Received, reason: str) -> Outgoing:
-    """Return the dead letter of a malformed message: the same body, with the reason as an attribute."""
+def given_up(received: Received, reason: str) -> Outgoing:
+    """Return the dead letter of a whole message: the same body, with the reason as an attribute."""
     return Outgoing(received.body, attributes=_attributes(received, reason))
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from auditor.aio.backoff import backoff
@@ -15,12 +16,13 @@ from auditor.aio.stop import Stop
 from auditor.aws.sqs import MAX_DELAY, Outgoing, Queue, Received
 from auditor.errors import AuditorError, CredentialsError, MessageError, QueueError
 from auditor.hashing.digest.result import Failed
+from auditor.hashing.outage import LedgerPatience
 from auditor.hashing.queue.message import HashMessage, HashTask, encode, pack
 from auditor.hashing.queue.notification import decode_notification
 from auditor.hashing.queue.send import deliver
 from auditor.hashing.queue.superseded import drop_superseded
 from auditor.hashing.worker.counts import Counts, Processed
-from auditor.hashing.worker.dead_letters import dead_letters, log_failures, malformed
+from auditor.hashing.worker.dead_letters import dead_letters, given_up, log_failures
 from auditor.hashing.worker.lease import Waiting
 from auditor.hashing.worker.message_hasher import MessageHasher, MessageResult
 from auditor.hashing.worker.options import WorkerOptions
@@ -32,6 +34,14 @@ log = logging.getLogger(__name__)
 
 FINAL: Final = frozenset({"ChecksumMismatch", "DigestConflict", "NoCarriedState", "SizeDiffers", "TooManyHops"})
 """Error codes of failures that another attempt cannot repair."""
+
+TOO_MANY_RECEIVES: Final = "TooManyReceives"
+"""The reason of a message that no worker came to an end with."""
+RECEIVES: Final = 5
+"""Number of receipts that a queue of an unknown redrive policy is taken to allow."""
+RESERVE: Final = 2
+"""Number of receipts that a message keeps for workers that die. With no more left, it is sent anew instead of hidden:
+SQS would move it to the dead letters without a reason."""
 
 
 class Processor:
@@ -58,6 +68,7 @@ class Processor:
         self._ledger = ledger
         self._options = options
         self._sleep = sleep
+        self._patience = LedgerPatience(sleep)
         self._hasher = MessageHasher(ledger, engines, options, executor=executor, sleep=sleep, clock=clock)
 
     async def process(self, received: Received, stop: Stop | None = None) -> Processed:
@@ -66,20 +77,49 @@ class Processor:
 
         stop: once it is set, large objects are sent on with a checkpoint.
         """
+        stop = Stop() if stop is None else stop
         try:
-            return await self._process(received, Stop() if stop is None else stop)
+            if self._is_last(received):
+                return await self._give_up(received, TOO_MANY_RECEIVES)
+            if self._options.has_deadline:
+                return await self._process(received, stop)
+            return await self._patience("process", partial(self._process, received, stop), stop)
         except AuditorError as error:  # the ledger, the credentials or the settings fail: every message would meet it
-            log.error("message %s is left on the queue: %s", received.id, error)
-            return Processed(Counts(messages=1), retry_after=self.backoff(received.receive_count), doom=error)
+            log.error("message %s comes again: %s", received.id, error)
+            return await self._come_again(received, error)
         except Exception:
             log.exception("message %s is left on the queue: a fault of the worker", received.id)
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
+
+    def _is_last(self, received: Received) -> bool:
+        """True if SQS would move the message to the dead letters without a reason, instead of delivering it again."""
+        limit = self.queue.max_receives
+        return limit is not None and received.receive_count >= max(2, limit)
+
+    def _has_spare(self, received: Received) -> bool:
+        """True if the message may be hidden, and be received once more."""
+        return received.receive_count + RESERVE < (self.queue.max_receives or RECEIVES)
+
+    async def _come_again(self, received: Received, doom: AuditorError) -> Processed:
+        """Hide a message that did not fail by itself. If too few receipts are left, send it anew: its receipts then
+        count from one again, and it never becomes too old for the queue.
+        """
+        seconds = self.backoff(received.receive_count)
+        if not self._has_spare(received):
+            try:
+                await deliver(self.queue, [Outgoing(received.body, delay=seconds)], sleep=self._sleep)
+            except AuditorError as error:
+                log.warning("message %s is left on the queue: %s", received.id, error)
+            else:
+                return Processed(Counts(messages=1), due=seconds, doom=doom)
+        return Processed(Counts(messages=1), retry_after=seconds, doom=doom)
 
     async def _process(self, received: Received, stop: Stop) -> Processed:
         try:
             notification = decode_notification(received.body, self._options.algorithms)
         except MessageError as error:
-            return await self._malformed(received, str(error))
+            log.warning("message %s is malformed: %s", received.id, error)
+            return await self._give_up(received, str(error))
         notification = await drop_superseded(self._ledger, notification)
         results: list[MessageResult] = []
         for message in notification.messages:
@@ -101,8 +141,8 @@ class Processor:
         """
         counts = sum((one.counts for one in results), counts)
         waiting = [one for result in results for one in result.waiting]
-        if waiting and received.receive_count == 1 and sum(len(one.message.tasks) for one in results) == 1:
-            # Only at the first receipt: after too many receipts SQS itself would move the message to the dead letters.
+        alone = sum(len(one.message.tasks) for one in results) == 1
+        if waiting and alone and received.receive_count == 1 and self._has_spare(received):
             seconds = waiting[0].seconds
             return Processed(counts + Counts(waiting=1), retry_after=seconds, due=seconds)
         letters: list[Outgoing] = []
@@ -142,9 +182,9 @@ class Processor:
             return False
         return True
 
-    async def _malformed(self, received: Received, reason: str) -> Processed:
-        log.warning("message %s is malformed: %s", received.id, reason)
-        if await self._send(received, [malformed(received, reason)], []):
+    async def _give_up(self, received: Received, reason: str) -> Processed:
+        """Make the message a dead letter as it came, with the reason."""
+        if await self._send(received, [given_up(received, reason)], []):
             return Processed(Counts(messages=1, failed=1, dead_lettered=1))
         return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 

@@ -114,11 +114,13 @@ class MemoryQueue:
     Only an empty receive takes time: it waits for the next message, as long as it may. While messages are in hand
     (`busy`) it gives the loop a turn instead, and no time passes.
     refusals: for each coming `send`, its refused entries with their codes. broken: an error that every call raises.
-    on_receive: called in each receive.
+    on_receive: called in each receive. max_receives: receipts after which the queue itself moves a message to the dead
+    letters, without a reason.
     """
 
-    def __init__(self, dead_letters: MemoryQueue | None = None) -> None:
+    def __init__(self, dead_letters: MemoryQueue | None = None, max_receives: int | None = None) -> None:
         self.time = 0.0
+        self.max_receives = max_receives
         self.sent: list[Outgoing] = []
         self.sends = 0
         self.hidden: list[tuple[str, int]] = []
@@ -187,7 +189,13 @@ class MemoryQueue:
         return self.dead_letters
 
     def _ready(self) -> list[_Waiting]:
-        return [one for one in self._waiting if one.visible_at <= self.time]
+        ready = [one for one in self._waiting if one.visible_at <= self.time]
+        limit = self.max_receives
+        for one in ready:
+            if self.dead_letters is not None and limit is not None and one.message.receive_count >= limit:
+                self._waiting.remove(one)
+                self.dead_letters.sent.append(Outgoing(one.message.body))
+        return [one for one in ready if one in self._waiting]
 
     def _check(self) -> None:
         if self.broken is not None:

@@ -1,0 +1,88 @@
+"""Wait while the ledger refuses: an outage of the ledger ends no work that can wait for its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Any, Final, TypeVar, cast
+
+from auditor.aio.backoff import backoff
+from auditor.aio.stop import Stop
+from auditor.errors import DigestConflict, LeaseLostError, LedgerError
+from auditor.ledger.base import Ledger
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+LONGEST: Final = 6 * 3600.0
+"""Seconds that one piece of work waits for the ledger, at most. SQS hides a message for 12 hours in all (SQS Developer
+Guide, visibility timeout); the rest is for the work itself."""
+FIRST: Final = 1.0
+"""Seconds until the first repetition, doubled each time."""
+PAUSE: Final = 60.0
+"""Seconds between two repetitions, at most: so long after an outage the work goes on."""
+
+
+class LedgerPatience:
+    """A patience that all work of a process shares. It repeats work that the ledger refuses until the ledger answers.
+
+    Work of a kind that never succeeded is not repeated: a wrong setting or a missing permission is more likely then.
+    """
+
+    def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._sleep = sleep
+        self._succeeded: set[str] = set()
+        self._refused = False
+
+    async def __call__(self, kind: str, work: Callable[[], Awaitable[T]], stop: Stop) -> T:
+        """Do the work and return its result. Raise LedgerError at a stop, or after LONGEST."""
+        waited, failures = 0.0, 0
+        while True:
+            try:
+                result = await work()
+            except (DigestConflict, LeaseLostError):  # an answer, no refusal
+                raise
+            except LedgerError as error:
+                if stop or waited >= LONGEST or kind not in self._succeeded:
+                    raise
+                self._tell_refusal(error)
+                pause = backoff(failures, FIRST, PAUSE)
+                await stop.race(self._sleep(pause))
+                waited, failures = waited + pause, failures + 1
+            else:
+                self._tell_answer(kind)
+                return result
+
+    def _tell_refusal(self, error: LedgerError) -> None:
+        if not self._refused:
+            self._refused = True
+            log.warning("the work waits for the ledger, for %.0f hours at most: %s", LONGEST / 3600, error)
+
+    def _tell_answer(self, kind: str) -> None:
+        self._succeeded.add(kind)
+        if self._refused:
+            self._refused = False
+            log.warning("the ledger answers again: the work goes on")
+
+
+class _PatientLedger:
+    """A ledger each of whose calls is repeated until it is answered. Its writes are idempotent."""
+
+    def __init__(self, ledger: Ledger, patience: LedgerPatience, stop: Stop) -> None:
+        self._ledger = ledger
+        self._patience = patience
+        self._stop = stop
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._ledger, name)
+        if not iscoroutinefunction(method):  # subjects() yields
+            return method
+        return lambda *values, **named: self._patience(name, partial(method, *values, **named), self._stop)
+
+
+def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:
+    """Return the ledger with calls that wait until an outage ends, or until the stop."""
+    return cast(Ledger, _PatientLedger(ledger, patience or LedgerPatience(), stop))
