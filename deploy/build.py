@@ -25,7 +25,7 @@ Install = Callable[[Path, Options], None]
 
 def build(options: Options, *, installer: Install = install, limits: budget.Budget | None = None) -> list[str]:
     """Make the package if it is not up to date; return lines for the user that say which. Raises BuildError."""
-    sources = source_files(options.root) | config_files(options.config)
+    sources = source_files(options.root) | config_files(options.config, options.buckets)
     notes = [
         f"{options.config}: the deployment has a parameter for {name}, which wins over the file where it is not empty"
         for name in outvoted(options.config, options.root)
@@ -61,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     target.add_argument("--local", action="store_true", help="for this machine, from the same lock")
     made.add_argument("--layer", action="store_true", help="dependencies in a layer, beside the function's zip")
     made.add_argument("--config", type=Path, help="an auditor.toml for the functions (default: none)")
+    made.add_argument("--buckets", default="", help="the functions' targets, commas between them (default: none)")
     made.add_argument("--output", type=Path, help="the function's zip (default: .build/function-ARCHITECTURE.zip)")
     return made
 
@@ -69,7 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Return 0 if the package is built or up to date, 1 if it is not built, 2 for wrong usage."""
     given = parser().parse_args(arguments)
     try:
-        lines = build(read_options(given.architecture, layer=given.layer, output=given.output, config=given.config))
+        options = read_options(
+            given.architecture, layer=given.layer, output=given.output, config=given.config, buckets=given.buckets
+        )
+        lines = build(options)
     except (BuildError, OSError) as error:
         sys.stderr.write(f"no package was made: {error}\n")
         return 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,19 +22,24 @@ NOT_THERE: Final = ("dead_letter_queue", "endpoint_url", "hash", "ledger", "prof
 _VARIABLE: Final = re.compile(r"^ +AUDITOR_([A-Z_]+):", re.MULTILINE)
 
 
-def config_files(path: Path | None) -> Files:
-    """Return the file as the package has it. path None: no file. Raises BuildError if the functions would refuse it."""
+def config_files(path: Path | None, buckets: Sequence[str] = ()) -> Files:
+    """Return the file as the package has it. path None: no file. Raises BuildError if the functions would refuse it.
+
+    buckets: targets that the file names for the functions, because they are too many for a variable.
+    """
+    targets = f"buckets = {json.dumps(list(buckets))}\n".encode() if buckets else b""
     if path is None:
-        return {}
+        return {DEFAULT_FILE: targets} if targets else {}
     try:
         layer, tables = load(str(path))
         settings = resolve([layer], tables)
         select(RULES, settings.rules, settings.only, settings.ignore)
     except UsageError as error:
         raise BuildError(str(error)) from error
-    if found := sorted(layer.values.keys() & set(NOT_THERE)):
+    left_out = (*NOT_THERE, "buckets") if buckets else NOT_THERE
+    if found := sorted(layer.values.keys() & set(left_out)):
         raise BuildError(f"{path}: a function cannot have {found[0]}: leave it out of the file for the functions")
-    return {DEFAULT_FILE: path.read_bytes()}
+    return {DEFAULT_FILE: targets + path.read_bytes()}
 
 
 def outvoted(path: Path | None, root: Path) -> list[str]:

@@ -29,7 +29,8 @@ Moment = tuple[int, int, int, int, int, int]
 class Options:
     """platform: uv's name of the target, None for this machine. layer: dependencies in a zip of their own, or None.
 
-    config: an auditor.toml for the functions, or None. time: every entry's, in UTC.
+    config: an auditor.toml for the functions, or None. buckets: their targets, if no variable can hold them.
+    time: every entry's, in UTC.
     """
 
     architecture: str
@@ -38,6 +39,7 @@ class Options:
     layer: Path | None = None
     root: Path = ROOT
     config: Path | None = None
+    buckets: tuple[str, ...] = ()
     time: Moment = _ZIP_EPOCH
 
     @property
@@ -51,6 +53,7 @@ def read_options(
     layer: bool,
     output: Path | None,
     config: Path | None = None,
+    buckets: str = "",
     environ: Mapping[str, str] = os.environ,
 ) -> Options:
     """architecture: one of PLATFORMS, or None for this machine. output: of the function; the layer's lies beside it."""
@@ -64,6 +67,7 @@ def read_options(
         output=output,
         layer=output.with_name(f"{output.stem}-layer.zip") if layer else None,
         config=config,
+        buckets=tuple(buckets.split(",")) if buckets else (),
         time=entry_time(environ.get("SOURCE_DATE_EPOCH")),
     )
 

@@ -2,11 +2,13 @@
 
 /* The parameters of parameters.yml, checked, and what follows from them; an error is one sentence that names the fix. */
 
+const fs = require('fs');
+
 const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
 const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
-  'buckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule',
+  'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule',
   'timezone', 'scheduleState', 'silentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
   'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
@@ -35,6 +37,11 @@ const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.
 const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
 const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+const PATTERN = /^[a-z0-9.*-]{1,63}$/;
+// Lambda takes 4,096 bytes of variables (Lambda quotas). A longer list lies in the package, in its auditor.toml.
+const LONGEST_VARIABLE = 2048;
+// EventBridge takes 2,048 characters of a pattern (EventBridge quotas); what surrounds the buckets is below 300.
+const LONGEST_DETAILS = 1700;
 
 function fail(sentence) {
   const error = new Error(sentence);
@@ -55,16 +62,36 @@ function choice(name, value, choices) {
   return value;
 }
 
-function targets(buckets) {
-  const uris = buckets.split(',').map((text) => text.trim()).filter(Boolean);
+function listed(buckets) {
+  let text = buckets;
+  if (buckets.startsWith('@')) {
+    try {
+      text = fs.readFileSync(buckets.slice(1), 'utf8');
+    } catch (error) {
+      fail(`the parameter buckets names the file '${buckets.slice(1)}', which cannot be read (${error.code}): check its path`);
+    }
+  }
+  const uris = text.split(/[,\r\n]/).map((one) => one.trim()).filter((one) => one && !one.startsWith('#'));
   if (!uris.length) fail('the parameter buckets is missing: add --param buckets=my-bucket, or set it in deploy/parameters.yml');
-  return uris.map((uri) => {
-    const path = uri.replace(/^s3:\/\//, '');
-    const slash = path.indexOf('/');
-    const bucket = slash < 0 ? path : path.slice(0, slash);
-    if (!BUCKET.test(bucket)) fail(`the parameter buckets names '${uri}', which is no bucket: write name or s3://name/prefix`);
-    return { bucket, prefix: slash < 0 ? '' : path.slice(slash + 1) };
-  });
+  return [...new Set(uris)];
+}
+
+function target(uri) {
+  const path = uri.replace(/^s3:\/\//, '');
+  const slash = path.indexOf('/');
+  const bucket = slash < 0 ? path : path.slice(0, slash);
+  if (!BUCKET.test(bucket)) fail(`the parameter buckets names '${uri}', which is no bucket: write name or s3://name/prefix`);
+  return { bucket, prefix: slash < 0 ? '' : path.slice(slash + 1) };
+}
+
+/* The patterns of roleBuckets. Each bucket has to match one of them, or the roles could not read it. */
+function patterns(text, buckets) {
+  const found = text.split(',').map((one) => one.trim()).filter(Boolean);
+  for (const one of found) if (!PATTERN.test(one)) fail(`the parameter roleBuckets names '${one}': give bucket names with *`);
+  const matches = found.map((one) => new RegExp(`^${one.replace(/[.]/g, '[.]').replace(/[*]/g, '.*')}$`));
+  const missed = found.length && buckets.find((bucket) => !matches.some((one) => one.test(bucket)));
+  if (missed) fail(`the parameter roleBuckets has no pattern for the bucket ${missed}: add one`);
+  return found;
 }
 
 function arn(resource) {
@@ -76,14 +103,46 @@ function literal(prefix) {
   return prefix.replace(/[*?$]/g, (character) => `\${${character}}`);
 }
 
-/* What EventBridge says of objects of the targets that were made or restored, or are gone: docs/notifications.md has them. */
-function objectEvents(found) {
-  const whole = found.filter(({ prefix }) => !prefix).map(({ bucket }) => bucket);
+/* What EventBridge says of objects of the targets that were made or restored, or are gone: docs/notifications.md has them.
+   One rule's pattern holds some of the buckets, so there are as many rules as it takes. */
+function eventRules(found, service) {
+  const whole = [...new Set(found.filter(({ prefix }) => !prefix).map(({ bucket }) => bucket))];
   const parts = found.filter(({ bucket, prefix }) => prefix && !whole.includes(bucket));
-  const details = parts.map(({ bucket, prefix }) => ({ bucket: { name: [bucket] }, object: { key: [{ prefix }] } }));
-  if (whole.length) details.unshift({ bucket: { name: [...new Set(whole)] } });
-  const detail = details.length === 1 ? details[0] : { $or: details };
-  return { source: ['aws.s3'], 'detail-type': ['Object Created', 'Object Deleted', 'Object Restore Completed'], detail };
+  const patterns = [];
+  let names = [];
+  let details = [];
+  const length = (one) => Buffer.byteLength(JSON.stringify(one));
+  const close = () => {
+    if (names.length) details.unshift({ bucket: { name: names } });
+    if (details.length) patterns.push(details.length === 1 ? details[0] : { $or: details });
+    [names, details] = [[], []];
+  };
+  for (const bucket of whole) {
+    if (length([...names, bucket]) > LONGEST_DETAILS) close();
+    names.push(bucket);
+  }
+  for (const { bucket, prefix } of parts) {
+    const detail = { bucket: { name: [bucket] }, object: { key: [{ prefix }] } };
+    if (length(names) + length([...details, detail]) > LONGEST_DETAILS) close();
+    details.push(detail);
+  }
+  close();
+  const kinds = ['Object Created', 'Object Deleted', 'Object Restore Completed'];
+  const [first, ...rest] = patterns.map((detail) => ({ source: ['aws.s3'], 'detail-type': kinds, detail }));
+  const more = rest.map((EventPattern, index) => [`ObjectEventsRule${index + 2}`, {
+    Type: 'AWS::Events::Rule',
+    Properties: {
+      Name: `${service}-object-events-${index + 2}`,
+      Description: 'Objects made, deleted or restored in further buckets whose owner has turned EventBridge on',
+      EventPattern,
+      Targets: [{
+        Id: 'NotificationQueue',
+        Arn: { 'Fn::GetAtt': ['NotificationQueue', 'Arn'] },
+        RetryPolicy: { MaximumRetryAttempts: 185, MaximumEventAgeInSeconds: 86400 },
+      }],
+    },
+  }]);
+  return { first, more: { Resources: Object.fromEntries(more) } };
 }
 
 /* The layer lies beside the function's own package. */
@@ -118,7 +177,8 @@ module.exports = async ({ options, resolveVariable }) => {
   checked.artifact = `.build/function-${architecture === 'host' ? 'local' : architecture}.zip`;
   checked.architecture = architecture === 'host' ? HOST : architecture;
   choice('dependencies', values.dependencies, ['bundled', 'layer']);
-  checked.layers = layers(checked, `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`);
+  const service = `${await resolveVariable('self:service')}-${await resolveVariable('sls:stage')}`;
+  checked.layers = layers(checked, service);
   checked.layersOfFunctions = Object.keys(checked.layers).length ? [{ Ref: 'DependenciesLambdaLayer' }] : [];
   if (values.ledger && !TABLE.test(values.ledger)) {
     fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);
@@ -139,10 +199,22 @@ module.exports = async ({ options, resolveVariable }) => {
   if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
     fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);
   }
-  const found = targets(values.buckets);
-  checked.bucketArns = [...new Set(found.map(({ bucket }) => bucket))].map(arn);
-  checked.contentArns = [...new Set(found.map(({ bucket }) => bucket))].map((bucket) => arn(`${bucket}/*`));
-  checked.objectArns = found.map(({ bucket, prefix }) => arn(`${bucket}/${literal(prefix)}*`));
-  checked.objectEvents = objectEvents(found);
+  const uris = listed(values.buckets);
+  const found = uris.map(target);
+  const buckets = [...new Set(found.map(({ bucket }) => bucket))];
+  const packed = uris.join(',').length > LONGEST_VARIABLE;
+  checked.packedBuckets = packed ? uris : [];
+  checked.bucketsVariable = packed ? '' : uris.join(',');
+  if (packed) checked.configFile = 'auditor.toml';
+  const named = patterns(values.roleBuckets, buckets);
+  checked.bucketArns = (named.length ? named : buckets).map(arn);
+  checked.objectArns = named.length
+    ? named.map((one) => arn(`${one}/*`))
+    : found.map(({ bucket, prefix }) => arn(`${bucket}/${literal(prefix)}*`));
+  const account = { 'Fn::If': ['BucketsAreOurs', { Ref: 'AWS::AccountId' }, { Ref: 'BucketAccount' }] };
+  checked.roleCondition = named.length ? { StringEquals: { 's3:ResourceAccount': account } } : { Ref: 'AWS::NoValue' };
+  checked.eventRules = eventRules(found, service);
+  const rules = ['ObjectEventsRule', ...Object.keys(checked.eventRules.more.Resources)];
+  checked.eventRuleArns = rules.map((rule) => ({ 'Fn::GetAtt': [rule, 'Arn'] }));
   return checked;
 };

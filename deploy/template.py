@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from deploy.limits import INLINE
+
 MADE: Final = Path(".serverless") / "cloudformation-template-update-stack.json"
 _DESCRIPTION: Final = (
     "S3 auditor: who can read each object, how it is protected, and whether its bytes are what they were"
@@ -75,6 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"there is no {given.made}: run npx serverless package first\n")
         return 1
     text = _text(plain(template))
+    if (size := len(text.encode())) > INLINE:
+        sys.stderr.write(
+            f"the template has {size:,} bytes, and CloudFormation takes {INLINE:,} without a bucket: deploy it with"
+            " --s3-bucket CODE-BUCKET\n"
+        )
     if given.output is None:
         sys.stdout.write(text)
     else:

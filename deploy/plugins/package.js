@@ -12,6 +12,7 @@ class PackageBuilder {
     this.hooks = {
       'before:package:createDeploymentArtifacts': () => this.build(),
       'before:deploy:function:packageFunction': () => this.build(),
+      'after:package:finalize': () => this.checkLimits(),
     };
   }
 
@@ -19,14 +20,23 @@ class PackageBuilder {
     const root = this.serverless.serviceDir;
     const output = (this.serverless.service.package || {}).artifact;
     if (!output) throw this.error('package.artifact is not set: it names the zip to build');
+    const target = [...this.target(), ...this.layer(), ...this.config(), '--output', path.resolve(root, output)];
+    if (this.python('deploy.build', target) !== 0) throw this.error('the package was not built: the reason is above');
+  }
+
+  /* AWS's limits, of the template that lies there and of nothing that was sent. */
+  checkLimits() {
+    const folder = this.serverless.serviceDir;
+    const template = path.join(folder, '.serverless', 'cloudformation-template-update-stack.json');
+    if (this.python('deploy.limits', [template]) !== 0) throw this.error('nothing was sent: the reason is above');
+  }
+
+  python(module, rest) {
+    const root = this.serverless.serviceDir;
     const python = path.join(root, '.venv', 'bin', 'python');
-    const built = spawnSync(
-      python,
-      ['-m', 'deploy.build', ...this.target(), ...this.layer(), ...this.config(), '--output', path.resolve(root, output)],
-      { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
-    );
-    if (built.error) throw this.error(`${python} does not start (${built.error.code}): run \`make install\``);
-    if (built.status !== 0) throw this.error('the package was not built: the reason is above');
+    const done = spawnSync(python, ['-m', module, ...rest], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+    if (done.error) throw this.error(`${python} does not start (${done.error.code}): run \`make install\``);
+    return done.status;
   }
 
   target() {
@@ -43,8 +53,8 @@ class PackageBuilder {
   }
 
   config() {
-    const { checked } = this.serverless.service.custom || {};
-    return checked && checked.config ? ['--config', checked.config] : [];
+    const { config, packedBuckets = [] } = (this.serverless.service.custom || {}).checked || {};
+    return [...(config ? ['--config', config] : []), ...(packedBuckets.length ? ['--buckets', packedBuckets.join(',')] : [])];
   }
 
   error(message) {

@@ -59,7 +59,7 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
     Raises UsageError if the reports bucket, or the ledger that the level needs, is missing.
     """
     arns, level = Arns(partition), deployment.level or LEVEL
-    run_folders = actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS
+    reports = _reports(deployment, arns, actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS)
     return document(
         statement("Account", actions.ACCOUNT_CALLS.values(), ["*"]),
         statement(
@@ -72,8 +72,8 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
             [*actions.ACL_CALLS.values(), *(() if level == "exposure" else actions.READ_CALLS.values())],
             object_arns(targets, arns),
         ),
-        *(_denials(targets, deployment, arns) if level == "exposure" else ()),
-        *_reports(deployment, arns, run_folders),
+        *(_denials(deployment, arns) if level == "exposure" else ()),
+        *reports,
         *(_dispatch(deployment, arns) if level == "fixity" else ()),
         *_own_invocations("audit", deployment, arns),
         *_lambda("audit", deployment, arns),
@@ -137,14 +137,26 @@ def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[
     ]
 
 
-def _denials(targets: Sequence[Target], deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that deny reading and decrypting objects, even if another policy allows it."""
-    contents = sorted({arns.objects(target.bucket) for target in targets})
-    nothing: Statement = {"Sid": "NoDecryption", "Effect": "Deny", "Action": ["kms:Decrypt"]}
+def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
+    """Return the statements that deny reading and decrypting objects, even if another policy allows it.
+
+    The run folders and their key are left out: their own policies may let the role read them.
+    """
+    (_, run_folders) = store_statements("Reports", (), deployment.out, arns)
     key = deployment.reports_key
     return [
-        statement("NoContents", actions.READ_CALLS.values(), contents, "Deny"),
-        {**nothing, **({"NotResource": [key]} if key else {"Resource": ["*"]})},
+        {
+            "Sid": "NoContents",
+            "Effect": "Deny",
+            "Action": list(actions.READ_CALLS.values()),
+            "NotResource": run_folders["Resource"],
+        },
+        {
+            "Sid": "NoDecryption",
+            "Effect": "Deny",
+            "Action": ["kms:Decrypt"],
+            **({"NotResource": [key]} if key else {"Resource": ["*"]}),
+        },
     ]
 
 

@@ -18,11 +18,11 @@ from auditor.lambdas.handover import OwnFunction
 from auditor.lambdas.hashing import HashingFunction
 from auditor.lambdas.verify import VerifyFunction
 from auditor.ledger.dynamodb.ledger import create_table
+from deploy.resolving import Stack
 from tests.lambdas.test_hashing import as_record
 from tests.support.servers.forwarding import Forwarding
 from tests.support.servers.stub_calls import understand
 from tests.system.deploy.checks.packaged import needs_osls, of_level
-from tests.system.deploy.checks.resolving import Stack
 from tests.system.deploy.checks.sources import LEVELS, as_list
 from tests.system.deploy.test_enforced import tell
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from deploy.resolving import Stack
 from tests.support.paths import ROOT
 from tests.system.deploy.checks.packaged import needs_osls, of_level
-from tests.system.deploy.checks.resolving import Stack
 
 
 @needs_osls
@@ -19,7 +19,7 @@ def test_objects_of_the_audited_buckets_alone_are_told_of() -> None:
         "ArnEquals": {"aws:SourceArn": ["arn:aws:s3:::photos", "arn:aws:s3:::archive"]},
         "StringEquals": {"aws:SourceAccount": "123456789012"},
     }
-    assert conditions["TheRule"]["ArnEquals"] == {"aws:SourceArn": stack.arn_of("ObjectEventsRule")}
+    assert conditions["TheRule"]["ArnEquals"] == {"aws:SourceArn": [stack.arn_of("ObjectEventsRule")]}
     assert "TheTopic" not in conditions
     pattern = resources["ObjectEventsRule"]["Properties"]["EventPattern"]
     assert pattern["detail"]["$or"] == [

@@ -18,7 +18,8 @@ const Plugin = require(process.argv[1]);
 const service = JSON.parse(process.argv[2]);
 const getProvider = () => ({ getStage: () => process.argv[3] });
 const plugin = new Plugin({ serviceDir: process.cwd(), service, getProvider, classes: { Error } });
-for (const hook of Object.values(plugin.hooks)) {
+for (const [name, hook] of Object.entries(plugin.hooks)) {
+  if (name.startsWith('after:') !== (process.argv[4] === 'after')) continue;
   try { hook(); } catch (error) { process.stdout.write(error.message + '\\n'); process.exitCode = 1; }
 }
 console.log(JSON.stringify(Object.keys(plugin.hooks)));
@@ -41,8 +42,10 @@ def builder(folder: Path, code: int = 0) -> None:
     python.chmod(0o755)
 
 
-def package(node: str, folder: Path, service: dict[str, Any], stage: str = "prod") -> subprocess.CompletedProcess[str]:
-    command = [node, "-e", RUN, str(PLUGIN), json.dumps(service), stage]
+def package(
+    node: str, folder: Path, service: dict[str, Any], stage: str = "prod", when: str = "before"
+) -> subprocess.CompletedProcess[str]:
+    command = [node, "-e", RUN, str(PLUGIN), json.dumps(service), stage, when]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -56,7 +59,7 @@ def test_it_builds_before_a_service_and_before_a_single_function_are_packaged(no
     done = package(node, tmp_path, service(architecture="arm64"))
     assert done.returncode == 0, done.stdout
     hooks = ["before:package:createDeploymentArtifacts", "before:deploy:function:packageFunction"]
-    assert json.loads(done.stdout) == hooks
+    assert json.loads(done.stdout) == [*hooks, "after:package:finalize"]
     call = f"-m deploy.build --architecture arm64 --output {tmp_path}/.build/f.zip"
     assert (tmp_path / "called").read_text().splitlines() == [call, call]
 
@@ -91,6 +94,23 @@ def test_a_configuration_is_handed_to_the_builder(node: str, tmp_path: Path) -> 
     first, _, second, _ = (tmp_path / "called").read_text().splitlines()
     assert "--architecture arm64 --config conf/ours.toml --output" in first
     assert "--config" not in second
+
+
+def test_a_list_of_buckets_is_handed_to_the_builder(node: str, tmp_path: Path) -> None:
+    builder(tmp_path)
+    checked = {"config": "", "packedBuckets": ["one", "s3://two/p/"]}
+    package(node, tmp_path, {**service(architecture="arm64"), "custom": {"checked": checked}})
+    assert "--buckets one,s3://two/p/ --output" in (tmp_path / "called").read_text()
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_packaged_template_is_measured(node: str, tmp_path: Path, code: int) -> None:
+    builder(tmp_path, code=code)
+    done = package(node, tmp_path, service(), when="after")
+    template = f"{tmp_path}/.serverless/cloudformation-template-update-stack.json"
+    assert (tmp_path / "called").read_text() == f"-m deploy.limits {template}\n"
+    assert done.returncode == code
+    assert ("nothing was sent: the reason is above" in done.stdout) == bool(code)
 
 
 def test_functions_of_two_architectures_are_refused(node: str, tmp_path: Path) -> None:

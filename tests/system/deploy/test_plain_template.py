@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
+from deploy.limits import INLINE
 from deploy.template import main, plain
 from tests.system.deploy.checks.packaged import needs_osls, of_level
 from tests.system.deploy.checks.sources import LEVELS
-
-TEMPLATE_BODY = 51_200
-"""Bytes that CloudFormation takes without a bucket to read the template from (CloudFormation User Guide, quotas)."""
 
 
 @needs_osls
@@ -39,7 +37,7 @@ def test_the_same_sources_make_the_same_text(tmp_path: Path) -> None:
     assert main(["--made", str(made), "--output", str(other)]) == 0
     assert one.read_text() == other.read_text()
     assert json.loads(one.read_text()) == plain(json.loads(earlier))
-    assert one.stat().st_size <= TEMPLATE_BODY
+    assert one.stat().st_size <= INLINE
 
 
 def test_without_a_packaged_template_it_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from auditor.aws.iam import roles
 from auditor.cli.main import main
+from deploy.resolving import ACCOUNT, Stack
 from tests.system.deploy.checks.packaged import needs_osls, of_level
-from tests.system.deploy.checks.resolving import ACCOUNT, Stack
 from tests.system.deploy.checks.sources import LEVELS, as_list, parameters, read
 
 pytestmark = needs_osls

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from auditor.config.settings import environment_layer, resolve
+from deploy.resolving import Stack
 from tests.system.deploy.checks.packaged import needs_osls, of_level, template
-from tests.system.deploy.checks.resolving import Stack
 from tests.system.deploy.checks.sources import LEVELS, of_type
 
 PARTITIONS = {"aws": "eu-west-1", "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}
@@ -267,7 +267,8 @@ def test_with_a_key_of_its_own_exposure_may_be_let_decrypt_reports_alone() -> No
     assert (key["Action"], key["Resource"]) == ("kms:GenerateDataKey", GIVEN["KmsKeyArn"])
     assert denied(resources)["NoDecryption"]["NotResource"] == GIVEN["KmsKeyArn"]
     assert "Resource" not in denied(resources)["NoDecryption"]
-    assert denied(resources)["NoContents"]["Resource"] == ["arn:aws:s3:::photos/*", "arn:aws:s3:::archive/*"]
+    assert denied(resources)["NoContents"]["NotResource"] == "arn:aws:s3:::reports-of-ours/audits/*"
+    assert "Resource" not in denied(resources)["NoContents"]
 
 
 @needs_osls

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -24,11 +25,17 @@ needs_osls = pytest.mark.skipif(
 
 
 def run(
-    folder: Path, arguments: Sequence[str], *, command: str = "package", plugin: str = "none", **environ: str
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    command: str = "package",
+    plugin: str = "none",
+    **environ: str,
 ) -> subprocess.CompletedProcess[str]:
     """One of osls' commands in `folder`, a copy of the sources with an empty zip where the built one would be.
 
-    plugin: the file name of the one plugin that is kept, for nothing is to be built. environ: further variables.
+    plugin: the file name of the one plugin that is kept, for nothing is to be built: what package.js calls
+    is a builder that builds nothing. environ: further variables.
     """
     shutil.copytree(ROOT / "deploy", folder / "deploy", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     lines = (ROOT / "serverless.yml").read_text().splitlines(keepends=True)
@@ -39,6 +46,11 @@ def run(
     (folder / ".build").mkdir()
     for name in ("arm64", "x86_64", "local"):
         (folder / ".build" / f"function-{name}.zip").write_bytes(_ZIP)
+    if plugin == "package.js":
+        for name in ("__init__", "limits", "resolving"):
+            shutil.copy(ROOT / "deploy" / f"{name}.py", folder / "deploy")
+        (folder / "deploy" / "build.py").write_text("")
+        (folder / ".venv").symlink_to(sys.prefix)
     (folder / "node_modules").symlink_to(ROOT / "node_modules")
     # No credentials: packaging must need none.
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

@@ -41,9 +41,11 @@ def parameters() -> dict[str, dict[str, Any]]:
 
 
 def resources_of_level(level: str) -> dict[str, dict[str, Any]]:
-    """Every resource that a level's files name, by logical ID."""
+    """Every resource that a level's files name, by logical ID; not those that deploy/parameters.js makes."""
     merged: dict[str, dict[str, Any]] = {}
     for reference in read(f"deploy/levels/{level}.yml")["resources"]:
+        if not reference.startswith("${file("):
+            continue
         merged |= read(reference.removeprefix("${file(").removesuffix(")}")).get("Resources", {})
     return merged
 

@@ -1,0 +1,203 @@
+"""Hundreds of buckets: the template keeps every limit, or a sentence names the limit before anything is sent."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config.file import load_settings
+from deploy.config import config_files
+from deploy.errors import BuildError
+from deploy.limits import exceeded, main
+from deploy.resolving import ACCOUNT, Stack
+from tests.system.deploy.checks.packaged import needs_osls, refusal, template
+from tests.system.deploy.checks.sources import LEVELS, as_list, of_type
+from tests.system.deploy.test_parameters import resolved
+
+NAMES = [f"company-data-{number:04}-of-the-archive" for number in range(500)]
+PATTERNS = ("--param", "roleBuckets=company-data-*")
+
+
+@cache
+def many(level: str, *more: str, buckets: str = ",".join(NAMES)) -> dict[str, Any]:
+    return template("--stage", "prod", "--param", f"buckets={buckets}", "--param", f"level={level}", *more)
+
+
+@needs_osls
+@pytest.mark.parametrize("level", LEVELS)
+def test_five_hundred_buckets_keep_every_limit(level: str) -> None:
+    assert list(exceeded(many(level, *PATTERNS))) == []
+
+
+@needs_osls
+def test_what_a_named_bucket_costs_is_said_with_the_figure_and_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "template.json"
+    made.write_text(json.dumps(many("fixity")))
+    assert main([str(made)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    roles = [line for line in said if line.startswith("the role ")]
+    assert [line.split()[2] for line in roles] == ["AuditRole", "HashingRole", "VerifyRole"]
+    for line in roles:
+        assert "characters of policy, and IAM takes 10,240: give --param roleBuckets=" in line
+        assert int(line.split()[5].replace(",", "")) > 500 * 2 * len(NAMES[0])
+    assert [line for line in said if line.startswith("the queue policy NotificationQueuePolicy would have ")]
+
+
+@needs_osls
+def test_a_few_buckets_are_named_one_by_one() -> None:
+    made = many("fixity", buckets=",".join(NAMES[:20]))
+    assert list(exceeded(made)) == []
+    resources = Stack(made).resources()
+    for role in ("AuditRole", "HashingRole", "VerifyRole"):
+        assert statement(resources, role, "Bucket")["Resource"] == [f"arn:aws:s3:::{name}" for name in NAMES[:20]]
+        assert "Condition" not in statement(resources, role, "Objects")
+
+
+def statement(resources: dict[str, Any], role: str, sid: str) -> dict[str, Any]:
+    (policy,) = resources[role]["Properties"]["Policies"]
+    (found,) = [one for one in policy["PolicyDocument"]["Statement"] if one["Sid"] == sid]
+    return dict(found)
+
+
+@needs_osls
+def test_roles_of_patterns_hold_in_the_account_of_the_buckets_alone() -> None:
+    for given, account in (({}, ACCOUNT), ({"BucketAccount": "999988887777"}, "999988887777")):
+        resources = Stack(many("fixity", *PATTERNS), parameters=given).resources()
+        for role in ("AuditRole", "HashingRole", "VerifyRole"):
+            bucket, objects = (statement(resources, role, sid) for sid in ("Bucket", "Objects"))
+            assert as_list(bucket["Resource"]) == ["arn:aws:s3:::company-data-*"]
+            assert as_list(objects["Resource"]) == ["arn:aws:s3:::company-data-*/*"]
+            for one in (bucket, objects):
+                assert one["Condition"] == {"StringEquals": {"s3:ResourceAccount": account}}
+
+
+@needs_osls
+def test_the_rules_pass_on_each_bucket_once() -> None:
+    stack = Stack(
+        many(
+            "fixity",
+            *PATTERNS,
+            buckets=",".join([*NAMES, f"s3://company-data-other/{'p' * 200}/", "s3://company-data-other/q/"]),
+        )
+    )
+    rules = {name: one for name, one in stack.resources().items() if one["Type"] == "AWS::Events::Rule"}
+    passed: list[str] = []
+    for one in of_type(rules, "AWS::Events::Rule").values():
+        detail = one["EventPattern"]["detail"]
+        for part in detail.get("$or", [detail]):
+            prefixes = [key["prefix"] for key in part.get("object", {}).get("key", [])]
+            passed += [f"{name}/{prefixes[0]}" if prefixes else name for name in part["bucket"]["name"]]
+        (target,) = one["Targets"]
+        assert target["Arn"] == stack.arn_of("NotificationQueue")
+        assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == 86_400
+    assert sorted(passed) == sorted([*NAMES, f"company-data-other/{'p' * 200}/", "company-data-other/q/"])
+    policy = stack.resources()["NotificationQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    (ours,) = [one for one in policy if one["Sid"] == "TheRule"]
+    assert ours["Condition"]["ArnEquals"]["aws:SourceArn"] == [stack.arn_of(name) for name in rules]
+    assert list(exceeded(stack.template)) == []
+
+
+@needs_osls
+def test_a_list_that_no_variable_holds_lies_in_the_package(tmp_path: Path) -> None:
+    few, lots = resolved(), resolved(buckets=",".join(NAMES))
+    assert (few["bucketsVariable"], few["packedBuckets"], few["configFile"]) == ("photos", [], "")
+    assert (lots["bucketsVariable"], lots["packedBuckets"], lots["configFile"]) == ("", NAMES, "auditor.toml")
+    (content,) = config_files(None, lots["packedBuckets"]).values()
+    file = tmp_path / "auditor.toml"
+    file.write_bytes(content)
+    settings = load_settings(environ={"AUDITOR_CONFIG": str(file), "AUDITOR_BUCKETS": ""}, function="audit")
+    assert list(settings.buckets) == NAMES
+
+
+def test_a_packed_list_goes_before_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text('max_calls = 7\n[rules.M01]\nrequired = ["owner"]\n')
+    packed = tmp_path / "auditor.toml"
+    (content,) = config_files(file, ["a-bucket", 's3://b-bucket/"ü"/']).values()
+    packed.write_bytes(content)
+    settings = load_settings(environ={"AUDITOR_CONFIG": str(packed)}, function="audit")
+    assert (settings.buckets, settings.max_calls) == (("a-bucket", 's3://b-bucket/"ü"/'), 7)
+    file.write_text('buckets = ["another"]\n')
+    with pytest.raises(BuildError, match="a function cannot have buckets"):
+        config_files(file, NAMES)
+
+
+@needs_osls
+def test_a_file_holds_one_bucket_in_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "buckets.txt"
+    file.write_text("# ours\nphotos\n\ns3://archive/2024/\r\nphotos\n")
+    found = resolved(buckets=f"@{file}")
+    assert found["bucketsVariable"] == "photos,s3://archive/2024/"
+
+
+@needs_osls
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (["buckets=@none.txt"], "names the file 'none.txt', which cannot be read (ENOENT): check its path"),
+        (["buckets=photos,archive", "roleBuckets=pho*"], "no pattern for the bucket archive: add one"),
+        (["buckets=photos", "roleBuckets=ph.tos"], "no pattern for the bucket photos"),
+        (["buckets=photos", "roleBuckets=Photos*"], "roleBuckets names 'Photos*': give bucket names with *"),
+    ],
+)
+def test_a_wrong_list_is_refused_in_a_sentence(tmp_path: Path, given: list[str], word: str) -> None:
+    assert word in refusal(tmp_path, "--stage", "prod", *[part for one in given for part in ("--param", one)])
+
+
+@needs_osls
+@pytest.mark.parametrize(
+    ("kind", "path", "sentence"),
+    [
+        ("AWS::Lambda::Function", "Environment.Variables", "bytes of variables, and Lambda takes 4,096"),
+        ("AWS::IAM::Role", "Policies.0.PolicyDocument", "characters of policy, and IAM takes 10,240"),
+        ("AWS::Events::Rule", "EventPattern", "characters of pattern, and EventBridge takes 2,048"),
+        ("AWS::SQS::QueuePolicy", "PolicyDocument", "bytes, and SQS takes 8,192"),
+    ],
+)
+def test_each_resource_is_measured(kind: str, path: str, sentence: str) -> None:
+    limit = int(sentence.rpartition(" ")[2].replace(",", ""))
+    made = copy.deepcopy(many("fixity", buckets="photos"))
+    found: Any = next(one for one in made["Resources"].values() if one["Type"] == kind)["Properties"]
+    for step in path.split("."):
+        found = found[int(step)] if step.isdigit() else found[step]
+    found["Statement" if kind == "AWS::IAM::Role" else "More"] = ["x" * (limit // 2)]
+    assert not [one for one in exceeded(made) if sentence in one]
+    found["Statement" if kind == "AWS::IAM::Role" else "More"] = ["x" * limit]
+    (said,) = exceeded(made)
+    assert sentence in said
+
+
+@needs_osls
+def test_the_template_and_its_parameters_are_measured() -> None:
+    made = copy.deepcopy(many("fixity", buckets="photos"))
+    made["Parameters"]["RolePath"]["Default"] = "x" * 4_097
+    made["Description"] = "x" * 1_000_000
+    made["Resources"] |= {f"More{number}": {"Type": "AWS::SNS::Topic"} for number in range(500)}
+    said = list(exceeded(made))
+    assert [one.partition(" would have ")[0] for one in said] == ["the template"] * 2 + ["the parameter RolePath"]
+    assert "resources, and CloudFormation takes 500" in said[1]
+    assert said[2].startswith("the parameter RolePath would have 4,097 bytes, and CloudFormation takes 4,096")
+
+
+@needs_osls
+def test_the_hook_measures_before_anything_is_sent(tmp_path: Path) -> None:
+    """A deployment to a server that does not listen: the refusal comes first."""
+    said = refusal(
+        tmp_path,
+        *("--stage", "local", "--param", f"buckets={','.join(NAMES)}"),
+        command="deploy",
+        plugin="package.js",
+        AWS_ENDPOINT_URL="http://127.0.0.1:9",
+        AWS_ACCESS_KEY_ID="testing",
+        AWS_SECRET_ACCESS_KEY="testing",
+        AWS_REGION="us-east-1",
+    )
+    assert "IAM takes 10,240" in said
+    assert "nothing was sent: the reason is above" in said
