@@ -18,7 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Who can read each object of an S3 bucket, how it is protected, and the digests of its bytes. "
         "It only ever reads the audited bucket.",
         epilog="Exit codes: 0 complete and clean; 1 failed; 2 wrong usage; 3 findings at or above --fail-on, or "
-        "digests that do not match or objects that are missing; "
+        "outcomes that it names (verify: digests that do not match, missing objects); "
         "4 something could not be looked at.",
     )
     parser.add_argument("--version", action="version", version=f"auditor {VERSION}")
@@ -228,6 +228,7 @@ def _verify(add: Add) -> None:
         parser,
         "every",
         "grace",
+        "fail_on_outcomes",
         "record",
         accept_cost="read objects too whose storage class is charged for reading (IA, Glacier IR ..)",
     )

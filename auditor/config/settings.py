@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from auditor.config import values
 from auditor.errors import UsageError
 from auditor.model.finding import Severity
+from auditor.model.outcome import FAIL_ON, FINDINGS, VerifyOutcome
 from auditor.rules.exceptions import Acceptance
 from auditor.s3.engines import DEFAULT_ENGINE
 
@@ -44,6 +45,7 @@ AUDITOR_BUCKET do, AUDITOR_BIN does not.
 _AUDIT: Final = ("audit",)
 _VERIFY: Final = ("verify",)
 _BOTH: Final = ("audit", "verify")
+_MORE: Final = [outcome.value for outcome in FINDINGS if outcome not in FAIL_ON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,13 @@ class Settings:
     ignore: tuple[str, ...] = _setting(values.words, (), "all rules but these", "--ignore RULE,..", _AUDIT)
     fail_on: Severity | None = _setting(
         values.severity, Severity.HIGH, "exit 3 from this severity on (high), or never", "--fail-on SEVERITY", _AUDIT
+    )
+    fail_on_outcomes: tuple[VerifyOutcome, ...] = _setting(
+        values.outcomes,
+        FAIL_ON,
+        f"exit 3 if one of these outcomes occurs ({','.join(FAIL_ON)}); also {', '.join(_MORE)}, or never",
+        "--fail-on OUTCOME,..",
+        _VERIFY,
     )
     out: str = _setting(
         values.text,

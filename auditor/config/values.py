@@ -9,6 +9,7 @@ from typing import Any, Final
 from auditor.errors import UsageError
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
+from auditor.model.outcome import FINDINGS, VerifyOutcome
 from auditor.s3.engines import ENGINES
 
 MAX_CONCURRENCY: Final = 1000
@@ -111,6 +112,14 @@ def severity(value: Any, source: str) -> Severity | None:
     if value not in list(Severity):
         raise _fail(source, value, f"{', '.join(Severity)} or {_NEVER}")
     return Severity(value)
+
+
+def outcomes(value: Any, source: str) -> tuple[VerifyOutcome, ...]:
+    """Read outcomes of a verification; `never` is none of them."""
+    found = words(value, source)
+    if not found or not {*FINDINGS, _NEVER}.issuperset(found):
+        raise _fail(source, value, f"some of {', '.join(FINDINGS)}, or {_NEVER}")
+    return tuple(VerifyOutcome(name) for name in dict.fromkeys(found) if name != _NEVER)
 
 
 def engine(value: Any, source: str) -> str:

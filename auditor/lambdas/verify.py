@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
 from auditor.lambdas.targets import TargetWork, each_target, measure
 from auditor.logs import bound
+from auditor.model.outcome import FAIL_ON, VerifyOutcome
 from auditor.model.target import Target
 from auditor.text import visible
 from auditor.verify.run import Hop, Verification
@@ -63,20 +64,23 @@ class VerifyFunction:
                     " time, verify by prefixes, or run `auditor verify` on a machine of its own"
                 )
         if not goes_on:
-            await alert(context.topic, message(summary))
+            await alert(context.topic, message(summary, invocation.settings.fail_on_outcomes))
         return summary
 
 
-def message(summary: VerifySummary) -> str | None:
-    """Return the alert of a verification, with counts and the prefix, never object keys; None if nothing is wrong."""
+def message(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> str | None:
+    """Return the alert of a verification, with counts and the prefix, never object keys; None if nothing is wrong.
+
+    fail_on: the outcomes that are wrong.
+    """
     outcomes, target = summary.outcomes, summary.target
-    wrong = {name: outcomes[name] for name in ("mismatch", "missing", "unreadable") if outcomes[name]}
-    if not wrong and summary.complete:
+    wrong = {name: outcomes[name] for name in (*fail_on, VerifyOutcome.UNREADABLE) if outcomes[name]}
+    if not summary.holes and not any(name in fail_on for name in wrong):
         return None
-    counts = ", ".join(f"{count:,} {name}" for name, count in wrong.items()) or "nothing wrong so far"
-    end = "" if summary.complete else " It did not come to its end."
+    counts = ", ".join(f"{count:,} {name}" for name, count in wrong.items()) or "nothing wrong"
+    holes = f" It has holes: {'; '.join(summary.holes)}." if summary.holes else ""
     return (
-        f"The verification of s3://{target.bucket}/{visible(target.prefix)} found {counts}.{end}\n"
+        f"The verification of s3://{target.bucket}/{visible(target.prefix)} found {counts}.{holes}\n"
         f"{_sentence(summary)}\nReport: {summary.out}/summary.json"
     )
 
@@ -96,7 +100,11 @@ def _metrics(summary: VerifySummary, *, handed_on: bool) -> dict[str, float]:
         "Verified": outcomes["match"] + outcomes["mismatch"],
         "Mismatches": outcomes["mismatch"],
         "Missing": outcomes["missing"],
+        "Changed": outcomes["changed"],
+        "Deleted": outcomes["deleted"],
+        "New": outcomes["new"],
         "Unreadable": outcomes["unreadable"],
+        "VerificationHoles": len(summary.holes),
         "VerifiedBytes": summary.read.bytes,
         "VerificationsComplete": int(summary.complete),
         "VerificationsIncomplete": int(not summary.complete),

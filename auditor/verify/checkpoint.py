@@ -44,14 +44,17 @@ class VerifyCheckpoint:
     _before: tuple[VerifyTally, str | None] | None = None
     """`tally` and `start_after` before the last key, in a run over versions."""
 
-    def move(self, done: Done, *, versions: bool) -> None:
-        """Count one result; results come in key order. versions: True if a key can have several results."""
+    def move(self, done: Done, *, versions: bool, accepted: bool = False) -> None:
+        """Count one result; results come in key order. versions: True if a key can have several results.
+
+        accepted: True if the configuration accepts that the object was not read.
+        """
         if versions and done.key != self.start_after:
             self._before = self.tally.copy(), self.start_after
         self.start_after = done.key
         self.tally.delete_markers += done.delete_markers
         if done.answer is not None:
-            self.tally.add(done.answer, done.late)
+            self.tally.add(done.answer, done.late, accepted=accepted)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the checkpoint as a JSON object. The last key is not counted if one of its versions is paused."""

@@ -11,10 +11,10 @@ from auditor.ledger.key_record import is_after, is_seen_after
 from auditor.ledger.matching import NULL
 from auditor.model.digest import ALGORITHMS
 from auditor.model.object import ObjectRef
+from auditor.model.outcome import VerifyOutcome
 from auditor.model.record import record
-from auditor.s3.storage_class import ARCHIVED_CLASSES
 from auditor.verify.merge import Pair
-from auditor.verify.outcome import Verified, VerifyOutcome
+from auditor.verify.outcome import Verified
 
 LEDGER: Final = "ledger"
 """The `origin` of a digest that the auditor computed. Others are `s3` (S3's own checksum) and a manifest's name."""
@@ -122,8 +122,6 @@ class Comparison:
     ) -> Verified | ReadRequest:
         if not claims and not self.record:
             return verified(ref, standing)
-        if ref.storage_class in ARCHIVED_CLASSES and not ref.restored:
-            return verified(ref, VerifyOutcome.ARCHIVED, storage_class=ref.storage_class)
         proven = standing is VerifyOutcome.NEW and bool(claims)
         return ReadRequest(
             ref=ref,

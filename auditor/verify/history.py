@@ -11,8 +11,9 @@ from auditor.aio.groups import together
 from auditor.ledger.base import Event, What
 from auditor.ledger.matching import NULL
 from auditor.model.dates import seconds_in_utc
+from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import ExpectedDigest
-from auditor.verify.outcome import Verified, VerifyOutcome
+from auditor.verify.outcome import Verified
 
 TOGETHER: Final = 100
 """Number of events that are written in one call."""

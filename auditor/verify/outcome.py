@@ -1,31 +1,14 @@
-"""The outcomes of a verification, and an object's line in the reports."""
+"""An object with its outcome, and its line in the reports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from enum import StrEnum
 from typing import Final
 
+from auditor.model.outcome import VerifyOutcome
 from auditor.model.record import record
 from auditor.text import visible
-
-
-class VerifyOutcome(StrEnum):
-    """The outcome of one object. Each listed object has one, and each object that only the ledger has."""
-
-    MATCH = "match"
-    MISMATCH = "mismatch"
-    CHANGED = "changed"
-    MISSING = "missing"
-    DELETED = "deleted"
-    NEW = "new"
-    UNREADABLE = "unreadable"
-    ARCHIVED = "archived"
-    IN_FLIGHT = "in_flight"
-    NOT_DUE = "not_due"
-    LEFT_FOR_COST = "left_for_cost"
-
 
 SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MATCH: "=",
@@ -43,9 +26,7 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
 """First character of an object's line in the combined report. Outcomes that rclone has too have the characters of
 `rclone check --combined`.
 """
-
-FINDINGS: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING)
-"""Outcomes that make the exit code 3."""
+_LEFT: Final = frozenset({VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST})
 
 
 @record(kw_only=True)
@@ -62,6 +43,13 @@ class Verified:
     size: int | None = None
     detail: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Short texts by name, such as `algorithm`, `recorded`, `found`, `code`, `storage_class`."""
+
+    @property
+    def unread(self) -> str | None:
+        """Why the object was due and not read: `archived`, `left_for_cost` or an error code; else None."""
+        if self.outcome is VerifyOutcome.UNREADABLE:
+            return self.detail["code"]
+        return self.outcome.value if self.outcome in _LEFT else None
 
     def line(self) -> str:
         """Return `= key`, then a tab and the version ID if there is one. Unprintable characters are escaped."""

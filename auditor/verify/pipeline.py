@@ -14,13 +14,13 @@ from auditor.aio.budget import InFlightBudget
 from auditor.aio.ordered import ItemWork, in_order
 from auditor.aio.stop import Stop
 from auditor.hashing.digest.result import Paused
+from auditor.model.outcome import VerifyOutcome
 from auditor.s3.listing import within_limit
-from auditor.s3.storage_class import CHARGED_CLASSES, charged
+from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
 from auditor.verify.compare import Comparison, ReadRequest, listed_again
 from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair
-from auditor.verify.outcome import VerifyOutcome
 from auditor.verify.read import ReadResult
 
 WINDOW: Final = 10_000
@@ -33,7 +33,8 @@ Gone = Callable[[Pair], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """Decides which objects are read: those that are due as of `now`, if reading them costs nothing extra.
+    """Decides which objects are read: those that are due as of `now`, if they are not archived and reading them costs
+    nothing extra.
 
     accept_cost: True: read also objects whose storage class charges for reading.
     """
@@ -57,6 +58,8 @@ class ReadPolicy:
         ref = found.ref
         if not self.due.due(ref.key, ref.version_id, found.checked, self.now):
             return ReadResult(found.verified(found.unread))
+        if ref.storage_class in ARCHIVED_CLASSES and not ref.restored:
+            return ReadResult(found.verified(VerifyOutcome.ARCHIVED, storage_class=ref.storage_class))
         costs = ref.storage_class in CHARGED_CLASSES and charged(ref.storage_class, ref.size) is not None
         if costs and not self.accept_cost:
             return ReadResult(found.verified(VerifyOutcome.LEFT_FOR_COST, storage_class=ref.storage_class))

@@ -25,9 +25,11 @@ from auditor.hashing.digest.streams import connections
 from auditor.hashing.limits import BUFFER, BYTES_IN_FLIGHT, CONCURRENCY
 from auditor.hashing.queue.message import HashTask
 from auditor.model.dates import seconds_in_utc
+from auditor.model.outcome import VerifyOutcome
 from auditor.model.summary import Resume
 from auditor.model.target import Target
 from auditor.progress import Snapshot
+from auditor.rules.exceptions import accepts_object, accepts_rule
 from auditor.runs.paths import new_run_id
 from auditor.s3.calls import Caller
 from auditor.s3.listing import pages
@@ -39,10 +41,10 @@ from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair, merged
-from auditor.verify.outcome import Verified, VerifyOutcome
+from auditor.verify.outcome import Verified
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
 from auditor.verify.read import ReadResult, VerifyReader
-from auditor.verify.summary import LineSink, VerifySummary, summarize
+from auditor.verify.summary import NOTHING_COMPARED, LineSink, VerifySummary, summarize
 
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
@@ -206,12 +208,16 @@ class Verification:
         return most is not None and caller.counts["list"] + reads.calls >= most
 
     async def _take(self, done: Done) -> None:
-        self._at.move(done, versions=self._target.versions)
+        self._at.move(done, versions=self._target.versions, accepted=self._accepts(done))
         if done.answer is None:
             return
         self._report(done.answer.verified)
         if len(self._waiting) >= _LINES:
             await self._io(self._folder.write, self._drained())
+
+    def _accepts(self, done: Done) -> bool:
+        code = done.answer.verified.unread if done.answer is not None else None
+        return code is not None and accepts_object(self._settings.accept_undecided, done.key, [("GetObject", code)])
 
     def _report(self, verified: Verified) -> None:
         self._waiting.append(json.dumps(verified.document()).encode() + b"\n")
@@ -230,6 +236,7 @@ class Verification:
             engine=self._settings.engine,
             due=self._due.words,
             tally=self._at.tally,
+            empty_accepted=accepts_rule(self._settings.accept_undecided, "", *NOTHING_COMPARED),
             seconds=time.monotonic() - self._started,
             resume=None if ended else Resume(self.verify_id, self._at.start_after, self._stop.reason),
         )

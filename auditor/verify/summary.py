@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from auditor.model.json_text import plain
+from auditor.model.outcome import FAIL_ON, VerifyOutcome
 from auditor.model.summary import Amount, Resume
 from auditor.model.target import Target
-from auditor.text import counted, harmless, visible
+from auditor.text import counted, harmless, tallied, visible
 from auditor.verify.due import DAY
-from auditor.verify.outcome import FINDINGS, SIGNS, VerifyOutcome
+from auditor.verify.outcome import SIGNS
 from auditor.verify.tally import VerifyTally
 
 _WORDS: Final[Mapping[VerifyOutcome, str]] = {
@@ -29,7 +30,12 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.LEFT_FOR_COST: "left, for reading them costs (--accept-cost)",
 }
 
-_UNKNOWN: Final = (VerifyOutcome.NEW, VerifyOutcome.IN_FLIGHT)
+_SEEN: Final = (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.NOT_DUE)
+"""Outcomes of listed objects that the ledger knows, and that a run has read or need not read."""
+_GONE: Final = (VerifyOutcome.MISSING, VerifyOutcome.DELETED)
+
+NOTHING_COMPARED: Final = ("Verify", "NothingCompared")
+"""The action and code by which the configuration accepts that nothing is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,10 @@ class VerifySummary:
     """Number of objects whose digests were newly recorded in the ledger."""
     late: LateReads
     """The objects that were older than the schedule's limit when they were read."""
+    accepted: Mapping[str, int]
+    """Number of objects that were due and not read, and that the configuration accepts, by reason."""
+    holes: tuple[str, ...]
+    """The holes that nobody accepted, in words; empty if everything that was due was looked at."""
     seconds: float
     resume: Resume | None
     """None if the verification is complete."""
@@ -98,8 +108,12 @@ def summarize(
     tally: VerifyTally,
     seconds: float,
     resume: Resume | None,
+    empty_accepted: bool = False,
 ) -> VerifySummary:
-    """Make the summary from the present counts; later counts do not change it. resume: None if all is verified."""
+    """Make the summary from the present counts; later counts do not change it. resume: None if all is verified.
+
+    empty_accepted: True if the configuration accepts that nothing is compared.
+    """
     return VerifySummary(
         run=run,
         out=out,
@@ -116,16 +130,39 @@ def summarize(
         read=Amount(tally.read_objects, tally.read_bytes),
         recorded=tally.recorded,
         late=LateReads(tally.late_objects, tally.late_seconds),
+        accepted=dict(tally.accepted),
+        holes=tuple(_holes(tally, resume, empty_accepted)),
         seconds=round(seconds, 3),
         resume=resume,
     )
 
 
-def exit_code(summary: VerifySummary) -> int:
-    """Return 4 if the verification is not complete or an object is unreadable; else 3 if there is a finding; else 0."""
-    if not summary.complete or summary.outcomes[VerifyOutcome.UNREADABLE]:
+def _holes(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) -> Iterator[str]:
+    if resume is not None:
+        yield "the run did not come to its end"
+    if unread := tally.unread - tally.accepted:
+        yield f"{counted(unread.total(), 'object')} due and not read ({tallied(unread)})"
+    seen = _SEEN if tally.listed else _GONE
+    compared = tally.read_objects or any(tally.outcomes[outcome] for outcome in seen)
+    explained = 0 < tally.outcomes.total() == tally.unread.total()
+    if resume is None and not (compared or explained or empty_accepted):
+        yield f"nothing was compared: {_why_nothing(tally)}"
+
+
+def _why_nothing(tally: VerifyTally) -> str:
+    if not tally.outcomes.total():
+        return "there is nothing; check the bucket and the prefix"
+    return (
+        f"the ledger knows none of these objects ({tallied(tally.outcomes)}); check --ledger, or record their digests"
+        " with `auditor hash`"
+    )
+
+
+def exit_code(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> int:
+    """Return 4 if there is a hole that nobody accepted; else 3 if an outcome of `fail_on` occurred; else 0."""
+    if summary.holes:
         return 4
-    return 3 if any(summary.outcomes[outcome] for outcome in FINDINGS) else 0
+    return 3 if any(summary.outcomes[outcome] for outcome in fail_on) else 0
 
 
 def lines_of(summary: VerifySummary) -> Iterator[str]:
@@ -141,8 +178,10 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
     for name, left in summary.left_for_cost.items():
         yield f"{'':16}{visible(name)}: {counted(left.objects, 'object')}, {counted(left.bytes, 'byte')}"
     yield f"read {counted(read.objects, 'object')}, {counted(read.bytes, 'byte')}; due: {summary.due}"
-    if not any(outcomes[outcome] for outcome in VerifyOutcome if outcome not in _UNKNOWN):
-        yield f"nothing was compared: {_why_nothing(sum(outcomes.values()))}"
+    if summary.holes:
+        yield f"HOLE: {'; '.join(summary.holes)}"
+    if summary.accepted:
+        yield f"accepted in the configuration: {tallied(summary.accepted)}"
     if summary.recorded:
         yield f"recorded as new evidence: {counted(summary.recorded, 'object')}"
     if summary.late.objects:
@@ -155,12 +194,6 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
     yield f"report: {harmless(summary.out)}"
 
 
-def _why_nothing(objects: int) -> str:
-    if not objects:
-        return "there is nothing; check the bucket and the prefix"
-    return "the ledger knows none of these objects; check --ledger, or record their digests with `auditor hash`"
-
-
 def printed(summary: VerifySummary, output: str) -> str:
     """Return the summary as a table or as JSON, with its line end."""
     if output == "json":
@@ -168,7 +201,6 @@ def printed(summary: VerifySummary, output: str) -> str:
     return "".join(f"{line}\n" for line in lines_of(summary))
 
 
-_NAMED: Final = (*FINDINGS, VerifyOutcome.UNREADABLE)
 _MOST: Final = 10
 
 
@@ -179,11 +211,12 @@ class LineSink(Protocol):
 
 
 class WorstObjects:
-    """Keeps the first lines of mismatched, missing and unreadable objects. lines: takes every line, if it is given."""
+    """Keeps the first lines of objects that fail the run. lines: takes every line, if it is given."""
 
-    def __init__(self, lines: LineSink | None) -> None:
+    def __init__(self, lines: LineSink | None, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> None:
         self._lines = lines
-        self._kept: dict[str, list[str]] = {SIGNS[outcome]: [] for outcome in _NAMED}
+        self._named = (*fail_on, VerifyOutcome.UNREADABLE)
+        self._kept: dict[str, list[str]] = {SIGNS[outcome]: [] for outcome in self._named}
 
     def write(self, text: str, /) -> None:
         kept = self._kept.get(text[0])
@@ -197,6 +230,6 @@ class WorstObjects:
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"
-        rest = sum(summary.outcomes[outcome] for outcome in _NAMED) - len(shown)
+        rest = sum(summary.outcomes[outcome] for outcome in self._named) - len(shown)
         if rest:
             yield f"{'':16}and {rest:,} more: see the report\n"

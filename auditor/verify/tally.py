@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from auditor.model.outcome import VerifyOutcome
 from auditor.runs.counters import Counters
-from auditor.verify.outcome import VerifyOutcome
 from auditor.verify.read import ReadResult
 
 
@@ -14,7 +14,7 @@ from auditor.verify.read import ReadResult
 class VerifyTally(Counters):
     """The counts of a verification so far."""
 
-    LATER = frozenset({"late_objects", "late_seconds"})
+    LATER = frozenset({"accepted", "late_objects", "late_seconds"})
     PAIRS = frozenset({"left"})
 
     listed: int = 0
@@ -25,6 +25,8 @@ class VerifyTally(Counters):
     """Number of objects by outcome; the sum is listed + ledger_only."""
     unreadable: Counter[str] = field(default_factory=Counter)
     """Number of unreadable objects by error code."""
+    accepted: Counter[str] = field(default_factory=Counter)
+    """Number of objects that were due and not read, and that the configuration accepts, by Verified.unread."""
     left: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Objects and bytes that were not read because reading them costs extra, by storage class."""
     read_objects: int = 0
@@ -37,9 +39,17 @@ class VerifyTally(Counters):
     late_seconds: int = 0
     """The most seconds by which one of them was older."""
 
-    def add(self, answer: ReadResult, late: int = 0) -> None:
-        """Count the outcome of one object. late: as in Done."""
+    @property
+    def unread(self) -> Counter[str]:
+        """Number of objects that were due and not read, by Verified.unread."""
+        left = (VerifyOutcome.ARCHIVED.value, VerifyOutcome.LEFT_FOR_COST.value)
+        return self.unreadable + Counter({name: self.outcomes[name] for name in left})
+
+    def add(self, answer: ReadResult, late: int = 0, *, accepted: bool = False) -> None:
+        """Count the outcome of one object. late: as in Done. accepted: True if the configuration accepts the hole."""
         verified = answer.verified
+        if accepted and verified.unread is not None:
+            self.accepted[verified.unread] += 1
         self.outcomes[verified.outcome.value] += 1
         if verified.listed:
             self.listed += 1

@@ -103,12 +103,17 @@ async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Pat
 async def test_table_says_that_nothing_was_compared_and_why(stub: StubServer, tmp_path: Path) -> None:
     await fill(stub, tmp_path, "a/key")
     stub.put(BUCKET, "b/key", b"data")
-    for prefix, why in {"a/": None, "b/": "the ledger knows none of these objects", "c/": "there is nothing"}.items():
+    for prefix, why in {
+        "a/": None,
+        "b/": "the ledger knows none of these objects (1 new)",
+        "c/": "there is nothing",
+    }.items():
         with verify(stub, tmp_path, f"s3://{BUCKET}/{prefix}", "--grace", "0s") as child:
             out, _ = child.communicate(timeout=60)
-        assert [line.split(";")[0] for line in out.splitlines() if line.startswith("nothing")] == (
-            [f"nothing was compared: {why}"] if why else []
+        assert [line.split(";")[0] for line in out.splitlines() if line.startswith("HOLE")] == (
+            [f"HOLE: nothing was compared: {why}"] if why else []
         )
+        assert child.returncode == (4 if why else 0)
 
 
 async def test_clean_bucket_is_exit_0(stub: StubServer, tmp_path: Path) -> None:

@@ -87,6 +87,29 @@ async def test_clean_verification_tells_nobody(service: Service, stub: StubServe
     assert account.metric("VerificationsComplete") == 1
 
 
+async def test_bucket_in_which_nothing_was_compared_is_an_alert(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    account = Account(60)
+    await service().handle({"bucket": BUCKET, "prefix": "mistyped/"}, account.around())
+    (message,) = account.messages
+    assert "found nothing wrong. It has holes: nothing was compared: there is nothing; check the bucket" in message
+    assert account.metric("VerificationHoles") == 1
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_outcome_that_the_event_names_is_an_alert(
+    service: Service, stub: StubServer, tmp_path: Path, named: bool
+) -> None:
+    await fill(stub, tmp_path)
+    stub.put(BUCKET, "new", b"data")
+    account = Account(60)
+    await service().handle({"fail_on_outcomes": ["new", "changed"]} if named else {}, account.around())
+    assert ["found 1 new." in message for message in account.messages] == [True] * named
+    assert (account.metric("New"), account.metric("Changed"), account.metric("Deleted")) == (1, 0, 0)
+
+
 async def test_range_goes_on_as_the_range_that_it_was(service: Service, stub: StubServer, tmp_path: Path) -> None:
     await fill(stub, tmp_path)
     stub.faults = [latency(0.04)]

@@ -124,9 +124,9 @@ class Bench:
             combined=combined,
             hop=hop,
         ).run()
-        verdict = Verdict(
-            summary.to_dict(), exit_code(summary), combined.getvalue().splitlines(), read_documents(Path(summary.out))
-        )
+        code = exit_code(summary, told.fail_on_outcomes)
+        lines = combined.getvalue().splitlines()
+        verdict = Verdict(summary.to_dict(), code, lines, read_documents(Path(summary.out)))
         check(verdict)
         return verdict
 

@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from auditor.ledger.base import Event, Known, Version
+from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import ExpectedDigest
 from auditor.verify.history import TOGETHER, HistoryWriter
-from auditor.verify.outcome import Verified, VerifyOutcome
+from auditor.verify.outcome import Verified
 
 
 class Histories:

@@ -9,8 +9,11 @@ from typing import Any, Final
 
 import pytest
 
+from auditor.config.values import outcomes
+from auditor.errors import UsageError
 from auditor.ledger.base import Entry
 from auditor.model.target import Target
+from auditor.rules.exceptions import Acceptance
 from auditor.text import visible
 from auditor.verify.due import DAY
 from tests.support.odd_keys import ODD_KEYS
@@ -199,12 +202,12 @@ class TestGrace:
     async def test_young_objects_may_be_on_their_way(
         self, bench: Bench, minutes: int, expected: dict[str, int]
     ) -> None:
-        await bench.recorded(bench.put("changed", b"old"))
+        await bench.recorded(bench.put("changed", b"old"), bench.put("sound"))
         written = now() - timedelta(minutes=minutes)
         bench.put("changed", b"new", last_modified=written)
         bench.put("new", b"new", last_modified=written)
         found = await bench.verify()
-        assert found.outcomes == expected
+        assert found.outcomes == {"match": 1, **expected}
         assert found.code == 0
 
     async def test_young_object_that_a_manifest_names_is_compared(self, bench: Bench) -> None:
@@ -232,7 +235,9 @@ class TestGrace:
             Entry(bucket=BUCKET, key="key", version_id=None, etag="e", size=4, digests=digests, hashed_at=at)
         )
         found = await bench.verify()
-        assert (found.lines, found.code) == (["> key"], 0)
+        assert (found.lines, found.code) == (["> key"], 4)
+        await bench.recorded(bench.put("sound"))
+        assert (await bench.verify()).code == 0
 
     async def test_overwritten_between_listing_and_reading(self, bench: Bench, stub: StubServer) -> None:
         await bench.recorded(bench.put("key"))
@@ -294,7 +299,7 @@ class TestVersions:
         bucket.delete("key")
         found = await bench.verify(versions=True)
         assert found.lines == [f"{'=' if known else '+'} key\t{item.version_id}", "- key"]
-        assert found.code == 3
+        assert found.code == (3 if known else 4)
         await bench.deleted("key", "the marker")
         assert (await bench.verify(versions=True)).lines[1] == "x key"
 
@@ -391,6 +396,111 @@ class TestWhatIsDue:
         found = (await bench.verify(percent=10.0)).outcomes
         assert 0 < found["match"] < 20
         assert found["match"] + found["not_due"] == 50
+
+
+class TestHoles:
+    """Where nothing was compared, or anything due was not read, the run has a hole."""
+
+    async def hole(self, bench: Bench, **settings: Any) -> str:
+        found = await bench.verify(**settings)
+        assert found.code == 4
+        (hole,) = found.summary["holes"]
+        return str(hole)
+
+    async def test_empty_bucket_and_wrong_prefix(self, bench: Bench) -> None:
+        assert await self.hole(bench) == "nothing was compared: there is nothing; check the bucket and the prefix"
+        await bench.recorded(bench.put("a/key"))
+        assert "there is nothing" in await self.hole(bench, target=Target(BUCKET, "A/"))
+
+    async def test_all_new_or_changed(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("changed", b"old"))
+        bench.put("changed", b"another")
+        bench.put("new")
+        hole = await self.hole(bench)
+        assert "nothing was compared: the ledger knows none of these objects (1 changed, 1 new)" in hole
+        assert (await bench.verify(record=True)).code == 0
+
+    @pytest.mark.parametrize(
+        ("fields", "code"),
+        [
+            ({"storage_class": "GLACIER"}, "archived"),
+            ({"storage_class": "STANDARD_IA"}, "left_for_cost"),
+            ({"sse_c": True}, "SSE-C"),
+            ({"deny": {"get"}}, "AccessDenied"),
+        ],
+    )
+    async def test_object_that_was_due_and_not_read(self, bench: Bench, fields: dict[str, Any], code: str) -> None:
+        odd = bench.put("odd")
+        await bench.recorded(odd, *(bench.put(f"sound{number}") for number in range(3)))
+        for name, value in fields.items():
+            setattr(odd, name, value)
+        assert await self.hole(bench) == f"1 object due and not read (1 {code})"
+        for accepted in (Acceptance("known", code=code), Acceptance("known", prefix="od", action="GetObject")):
+            found = await bench.verify(accept_undecided=(accepted,))
+            assert (found.code, found.summary["holes"], found.summary["accepted"]) == (0, [], {code: 1})
+        assert await self.hole(bench, accept_undecided=(Acceptance("other", prefix="sound"),))
+
+    async def test_all_objects_unread_and_all_accepted(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("deep", storage_class="DEEP_ARCHIVE"))
+        assert await self.hole(bench) == "1 object due and not read (1 archived)"
+        accepted = (Acceptance("tapes", code="archived"),)
+        assert (await bench.verify(accept_undecided=accepted)).code == 0
+        bench.put("new")
+        assert "nothing was compared" in await self.hole(bench, accept_undecided=accepted)
+
+    async def test_objects_that_are_not_due_are_no_hole(self, bench: Bench) -> None:
+        just_now = days_ago(0)
+        await bench.recorded(bench.put("key"), hashed_at=just_now)
+        await bench.recorded(bench.put("deep", storage_class="DEEP_ARCHIVE"), hashed_at=just_now)
+        found = await bench.verify(max_age=90 * DAY)
+        assert (found.outcomes, found.code) == ({"not_due": 2}, 0)
+
+    async def test_owner_accepts_that_a_bucket_is_empty(self, bench: Bench) -> None:
+        accepted = Acceptance("it is a drop box", action="Verify", code="NothingCompared")
+        assert (await bench.verify(accept_undecided=(accepted,))).code == 0
+        assert await self.hole(bench, accept_undecided=(Acceptance("other", action="GetObject"),))
+
+    async def test_hole_outranks_findings_and_both_are_said(self, bench: Bench, bucket: StubBucket) -> None:
+        await bench.recorded(bench.put("deep", storage_class="GLACIER"), bench.put("gone"))
+        bucket.objects.remove("gone")
+        found = await bench.verify()
+        assert (found.code, found.outcomes) == (4, {"archived": 1, "missing": 1})
+
+
+class TestFailOn:
+    @pytest.mark.parametrize(
+        ("fail_on", "code"),
+        [
+            ("mismatch,missing", 0),
+            ("changed", 3),
+            ("new", 3),
+            ("deleted", 3),
+            ("mismatch,changed", 3),
+            ("never", 0),
+        ],
+    )
+    async def test_named_outcomes_fail(self, bench: Bench, bucket: StubBucket, fail_on: str, code: int) -> None:
+        await bench.recorded(*(bench.put(key) for key in ("changed", "deleted", "sound")))
+        bucket.versioning = "Enabled"
+        bench.put("changed", b"another")
+        bench.put("new")
+        bucket.objects.remove("deleted")
+        await bench.deleted("deleted")
+        found = await bench.verify(fail_on_outcomes=outcomes(fail_on, "--fail-on"))
+        assert found.outcomes == {"match": 1, "changed": 1, "new": 1, "deleted": 1}
+        assert found.code == code
+
+    async def test_damage_does_not_fail_only_where_the_setting_leaves_it_out(self, bench: Bench) -> None:
+        item = bench.put("key")
+        await bench.recorded(item)
+        flip(item, 0)
+        assert (await bench.verify()).code == 3
+        assert (await bench.verify(fail_on_outcomes=outcomes(["missing"], "fail_on_outcomes"))).code == 0
+
+    @pytest.mark.parametrize("value", ["damaged", "", "match", "archived", 3])
+    def test_other_words_are_refused(self, value: object) -> None:
+        with pytest.raises(UsageError, match=r"^--fail-on is "):
+            outcomes(value, "--fail-on")
 
 
 class TestBounds:

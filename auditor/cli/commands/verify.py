@@ -89,7 +89,7 @@ async def _verify_one(
     show: Show,
 ) -> int:
     """Verify and print one target. If the combined report goes to stdout, the results go to stderr."""
-    named = WorstObjects(combined)
+    named = WorstObjects(combined, settings.fail_on_outcomes)
     verification = Verification(target, settings, resources, stop, compared=compared, combined=named)
     async with show(verification.snapshot):
         summary = await verification.run()
@@ -98,4 +98,4 @@ async def _verify_one(
     if output == "table" and combined is not sys.stdout:
         stream.writelines(named.table(summary))
     stream.flush()
-    return exit_code(summary)
+    return exit_code(summary, settings.fail_on_outcomes)

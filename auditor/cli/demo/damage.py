@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from auditor.cli.demo.bucket import BUCKET
+from auditor.model.outcome import VerifyOutcome
 from auditor.model.target import Target
 from auditor.text import visible
-from auditor.verify.outcome import SIGNS, VerifyOutcome
+from auditor.verify.outcome import SIGNS
 from auditor.verify.summary import VerifySummary
 
 Change = Callable[[bytes], bytes]

@@ -1,0 +1,35 @@
+"""The outcomes of a verification."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class VerifyOutcome(StrEnum):
+    """The outcome of one object. Each listed object has one, and each object that only the ledger has."""
+
+    MATCH = "match"
+    MISMATCH = "mismatch"
+    CHANGED = "changed"
+    MISSING = "missing"
+    DELETED = "deleted"
+    NEW = "new"
+    UNREADABLE = "unreadable"
+    ARCHIVED = "archived"
+    IN_FLIGHT = "in_flight"
+    NOT_DUE = "not_due"
+    LEFT_FOR_COST = "left_for_cost"
+
+
+FINDINGS: Final = (
+    VerifyOutcome.MISMATCH,
+    VerifyOutcome.MISSING,
+    VerifyOutcome.CHANGED,
+    VerifyOutcome.DELETED,
+    VerifyOutcome.NEW,
+)
+"""Outcomes that `--fail-on` may name. The others are no news, or holes."""
+
+FAIL_ON: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING)
+"""Outcomes that make the exit code 3, if no setting says otherwise."""
