@@ -28,6 +28,7 @@ QUEUE_POLICY: Final = 8_192
 """Bytes of a queue's policy."""
 
 _FEWER: Final = "name fewer buckets, in more than one stage"
+_NO_ALARMS: Final = f"give --param bucketAlarms=false, or {_FEWER}"
 _PATTERNS: Final = "give --param roleBuckets=.. with patterns such as my-company-*, in place of every bucket's name"
 
 
@@ -35,7 +36,8 @@ def exceeded(template: Mapping[str, Any]) -> Iterator[str]:
     """Give a sentence for each limit that the template exceeds. Names that AWS will make up are taken to be short."""
     written, resources = _size(template), Stack(template, "aws-us-gov", "us-gov-west-1").resources()
     yield from _above("the template", written, TEMPLATE, "bytes", "CloudFormation", _FEWER)
-    yield from _above("the template", len(template["Resources"]), RESOURCES, "resources", "CloudFormation", _FEWER)
+    number = len(template["Resources"])
+    yield from _above("the template", number, RESOURCES, "resources", "CloudFormation", _NO_ALARMS)
     for name, one in template["Parameters"].items():
         value = len(str(one.get("Default", "")).encode())
         yield from _above(f"the parameter {name}", value, PARAMETER, "bytes", "CloudFormation", "shorten it")

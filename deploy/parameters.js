@@ -2,6 +2,7 @@
 
 /* The parameters of parameters.yml, checked, and what follows from them; an error is one sentence that names the fix. */
 
+const crypto = require('crypto');
 const fs = require('fs');
 
 const ARCHITECTURES = ['arm64', 'x86_64', 'host'];
@@ -9,7 +10,7 @@ const HOST = process.arch === 'arm64' ? 'arm64' : 'x86_64';
 const LEVELS = ['exposure', 'metadata', 'fixity'];
 const NAMES = [
   'buckets', 'roleBuckets', 'level', 'bucketAccount', 'versions', 'requesterPays', 'trusted', 'auditedKeys', 'schedule',
-  'timezone', 'scheduleState', 'silentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
+  'timezone', 'scheduleState', 'silentHours', 'bucketAlarms', 'verifySilentHours', 'verifySchedule', 'verifyScheduleState', 'verifyMaxAge',
   'verifyPercent', 'verifyEvery', 'verifyTimeout', 'verifyMemory', 'engine', 'concurrency', 'maxRate', 'algorithms', 'acceptCost',
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
@@ -18,6 +19,7 @@ const NAMES = [
 ];
 const NUMBERS = {
   silentHours: [1, 168],
+  verifySilentHours: [0, 168],
   auditTimeout: [10, 900],
   auditMemory: [128, 10240],
   hashingTimeout: [10, 900],
@@ -145,6 +147,39 @@ function eventRules(found, service) {
   return { first, more: { Resources: Object.fromEntries(more) } };
 }
 
+/* The target as auditor/lambdas/metrics.py has it in the dimension Target. */
+function targetValue({ bucket, prefix }) {
+  const path = encodeURIComponent(prefix).replace(/%2F/g, '/');
+  return (path ? `${bucket}/${path}` : bucket).slice(0, 1024);
+}
+
+/* An alarm for each target that had no complete run for so many hours. */
+function silenceAlarms(found, service, kind, metric, hours) {
+  const topic = { 'Fn::If': ['MakesTopic', { Ref: 'AlertTopic' }, { Ref: 'TopicArn' }] };
+  const made = (hours ? found : []).map((one) => {
+    const value = targetValue(one);
+    const id = crypto.createHash('sha256').update(value).digest('hex').slice(0, 12);
+    return [`No${kind[0].toUpperCase()}${kind.slice(1)}Alarm${id}`, {
+      Type: 'AWS::CloudWatch::Alarm',
+      Properties: {
+        AlarmName: `${service}-no-${kind}-${one.bucket}${one.prefix ? `-${id}` : ''}`,
+        AlarmDescription: `No ${kind} of ${value} was complete for ${hours} hours`.slice(0, 1024),
+        Namespace: 'S3Auditor',
+        MetricName: metric,
+        Dimensions: [{ Name: 'Service', Value: service }, { Name: 'Target', Value: value }],
+        Statistic: 'Sum',
+        Period: 3600,
+        EvaluationPeriods: hours,
+        Threshold: 1,
+        ComparisonOperator: 'LessThanThreshold',
+        TreatMissingData: 'breaching',
+        AlarmActions: [topic],
+      },
+    }];
+  });
+  return { Resources: Object.fromEntries(made) };
+}
+
 /* The layer lies beside the function's own package. */
 function layers(checked, service) {
   if (checked.dependencies === 'bundled') return {};
@@ -213,6 +248,12 @@ module.exports = async ({ options, resolveVariable }) => {
     : found.map(({ bucket, prefix }) => arn(`${bucket}/${literal(prefix)}*`));
   const account = { 'Fn::If': ['BucketsAreOurs', { Ref: 'AWS::AccountId' }, { Ref: 'BucketAccount' }] };
   checked.roleCondition = named.length ? { StringEquals: { 's3:ResourceAccount': account } } : { Ref: 'AWS::NoValue' };
+  const watched = choice('bucketAlarms', values.bucketAlarms, ['true', 'false']) === 'true' ? found : [];
+  checked.auditAlarms = silenceAlarms(watched, service, 'audit', 'RunsComplete', checked.silentHours);
+  const verified = [service, 'verification', 'VerificationsComplete', checked.verifySilentHours];
+  checked.verifyAlarms = silenceAlarms(watched, ...verified);
+  checked.verifyWatched = checked.verifySilentHours > 0;
+  checked.verifySilentHours ||= 1; // CloudWatch takes no alarm of no hours; this one then tells nobody
   checked.eventRules = eventRules(found, service);
   const rules = ['ObjectEventsRule', ...Object.keys(checked.eventRules.more.Resources)];
   checked.eventRuleArns = rules.map((rule) => ({ 'Fn::GetAtt': [rule, 'Arn'] }));

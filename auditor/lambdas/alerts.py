@@ -38,11 +38,13 @@ class SnsTopic:
 
 
 def hole_message(summary: Summary) -> str | None:
-    """Return the alert of a finished run; None if the run has no holes."""
+    """Return the alert of a finished run; None if the run has no holes, and its prefix holds something."""
     missing = holes(summary)
-    if not missing:
-        return None
     target, coverage = summary.target, summary.coverage
+    if not missing:
+        nothing = target.prefix and not target.start_after and not coverage.listed + coverage.delete_markers
+        where = f"s3://{target.bucket}/{visible(target.prefix)}"
+        return f"The audit of {where} listed nothing: is the prefix right?" if nothing else None
     lines = [
         f"The audit of s3://{target.bucket}/{visible(target.prefix)} has holes: {'; '.join(missing)}.",
         f"Listed {coverage.listed:,}, audited {coverage.audited:,}, vanished {coverage.vanished:,},"

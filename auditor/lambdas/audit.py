@@ -66,7 +66,7 @@ class AuditFunction:
             summary = await _run(audit)
             goes_on = hands_on and bool(stop) and not summary.complete
             log.info("%s", _outcome(summary, stop if goes_on else None))
-            measure(self._environ, context, of_run(summary, handed_on=goes_on))
+            measure(self._environ, context, of_run(summary, handed_on=goes_on), target)
         if not goes_on:
             await alert(context.topic, hole_message(summary))
         return summary

@@ -6,14 +6,30 @@ CloudWatch reads these lines from Lambda's log (CloudWatch User Guide, "Specific
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from auditor.model.finding import Verdict
 from auditor.model.summary import Summary
+from auditor.model.target import Target
 
 NAMESPACE: Final = "S3Auditor"
 DIMENSION: Final = "Service"
+TARGET: Final = "Target"
+OF_TARGET: Final = (
+    "Objects",
+    "Undecided",
+    "Exposed",
+    "RunsComplete",
+    "Verified",
+    "Mismatches",
+    "Missing",
+    "VerificationsComplete",
+)
+"""Metrics that each target has too, under the dimensions Service and Target; CloudWatch charges for each."""
+_LONGEST: Final = 1024
+"""Characters of a dimension's value, which are ASCII (CloudWatch API: Dimension)."""
 UNITS: Final = {
     "Objects": "Count",
     "Undecided": "Count",
@@ -63,20 +79,30 @@ def of_run(summary: Summary, *, handed_on: bool) -> dict[str, float]:
     }
 
 
-def emf(values: Mapping[str, float], *, service: str, milliseconds: int, **properties: Any) -> str:
+def target_value(target: Target) -> str:
+    """Return the target as a dimension's value: its bucket, or its bucket and prefix in percent-encoding."""
+    # What JavaScript's encodeURIComponent leaves as it is, and the slash: deploy/parameters.js writes the same.
+    prefix = quote(target.prefix, safe="/!~*'()")
+    return (f"{target.bucket}/{prefix}" if prefix else target.bucket)[:_LONGEST]
+
+
+def emf(
+    values: Mapping[str, float], *, service: str, milliseconds: int, target: Target | None = None, **properties: Any
+) -> str:
     """Return one line. milliseconds: since 1970. properties: values to search in the log, such as the run ID.
 
+    target: of the run; None for the failure of an invocation. A part of a target says nothing of it.
     CloudWatch charges nothing for properties.
     """
-    directive = {
-        "Namespace": NAMESPACE,
-        "Dimensions": [[DIMENSION]],
-        "Metrics": [{"Name": name, "Unit": UNITS[name]} for name in values],
-    }
-    document = {
-        "_aws": {"Timestamp": milliseconds, "CloudWatchMetrics": [directive]},
-        DIMENSION: service,
-        **properties,
-        **values,
-    }
-    return json.dumps(document)
+    directives = [_directive(values, DIMENSION)]
+    document: dict[str, Any] = {DIMENSION: service, **properties, **values}
+    whole = target is not None and target.start_after is None and target.stop_at is None
+    if target is not None and whole and (own := [name for name in values if name in OF_TARGET]):
+        directives.append(_directive(own, DIMENSION, TARGET))
+        document[TARGET] = target_value(target)
+    return json.dumps({"_aws": {"Timestamp": milliseconds, "CloudWatchMetrics": directives}, **document})
+
+
+def _directive(names: Iterable[str], *dimensions: str) -> dict[str, Any]:
+    metrics = [{"Name": name, "Unit": UNITS[name]} for name in names]
+    return {"Namespace": NAMESPACE, "Dimensions": [dimensions], "Metrics": metrics}

@@ -129,7 +129,12 @@ async def _hand_over(
         log.info("the %s of %s is handed on to hop %d", noun, visible(target.uri), invocation.hop + 1)
 
 
-def measure(environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float]) -> None:
-    """Emit one line of metrics. Its properties are the labels of the present log lines."""
+def measure(
+    environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
+) -> None:
+    """Emit one line of metrics. Its properties are the labels of the present log lines.
+
+    target: of the run that the metrics are about; None for an invocation that failed.
+    """
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
-    context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), **labels()))
+    context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))

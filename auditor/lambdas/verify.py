@@ -57,7 +57,7 @@ class VerifyFunction:
             summary = await verification.run()
             goes_on = context.successor is not None and bool(stop) and not summary.complete
             log.info("%s", _sentence(summary))
-            measure(self._environ, context, _metrics(summary, handed_on=goes_on))
+            measure(self._environ, context, _metrics(summary, handed_on=goes_on), target)
             if goes_on and not verification.advanced:
                 raise RunError(
                     f"the verification of {target.uri} came no further in a whole invocation: give the function more"

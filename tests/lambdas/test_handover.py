@@ -160,10 +160,11 @@ async def test_every_metric_that_is_emitted_is_declared(service: AuditFunction) 
     account = Account(900.0)
     await service.handle({}, account.around())
     (line,) = account.lines
-    (directive,) = line["_aws"]["CloudWatchMetrics"]
-    assert directive["Namespace"] == "S3Auditor"
-    assert {metric["Name"] for metric in directive["Metrics"]} <= UNITS.keys()
-    assert {metric["Name"] for metric in directive["Metrics"]} <= line.keys()
+    for directive in line["_aws"]["CloudWatchMetrics"]:
+        assert directive["Namespace"] == "S3Auditor"
+        assert {metric["Name"] for metric in directive["Metrics"]} <= UNITS.keys()
+        assert {metric["Name"] for metric in directive["Metrics"]} <= line.keys()
+        assert set(directive["Dimensions"][0]) <= line.keys()
 
 
 def test_past_two_hundred_hops_it_stops() -> None:

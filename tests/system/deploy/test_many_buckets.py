@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tests.system.deploy.checks.sources import LEVELS, as_list, of_type
 from tests.system.deploy.test_parameters import resolved
 
 NAMES = [f"company-data-{number:04}-of-the-archive" for number in range(500)]
-PATTERNS = ("--param", "roleBuckets=company-data-*")
+PATTERNS = ("--param", "roleBuckets=company-data-*", "--param", "bucketAlarms=false")
 
 
 @cache
@@ -47,6 +48,8 @@ def test_what_a_named_bucket_costs_is_said_with_the_figure_and_the_limit(
     for line in roles:
         assert "characters of policy, and IAM takes 10,240: give --param roleBuckets=" in line
         assert int(line.split()[5].replace(",", "")) > 500 * 2 * len(NAMES[0])
+    more = "1,0[0-9]+ resources, and CloudFormation takes 500: give --param bucketAlarms=false"
+    assert [line for line in said if re.match(f"the template would have {more}", line)]
     assert [line for line in said if line.startswith("the queue policy NotificationQueuePolicy would have ")]
 
 
