@@ -47,6 +47,7 @@ _METHODS = {
     "GetItem": "get_item",
     "Query": "query",
     "Scan": "scan",
+    "TransactWriteItems": "transact_write_items",
     "UpdateItem": "update_item",
     "ChangeMessageVisibility": "change_message_visibility",
     "DeleteMessageBatch": "delete_message_batch",

@@ -200,8 +200,15 @@ def _import_report(add: Add) -> None:
 
 
 def _ledger(add: Add) -> None:
-    parser = _command(add, "ledger", "show the ledger's record of one key, and its history")
-    parser.add_argument("target", metavar="s3://BUCKET/KEY", help="the whole key")
+    parser = _command(add, "ledger", "show the ledger's record of one key and its history, or check a whole ledger")
+    parser.add_argument("target", nargs="?", metavar="s3://BUCKET/KEY", help="the whole key")
+    parser.add_argument(
+        "--check",
+        nargs="?",
+        const="",
+        metavar="LEDGER",
+        help="check the seals of all digests and lines of this ledger (of --ledger); exit 3 for damage",
+    )
     _ledger_only(parser)
     _format(parser)
 

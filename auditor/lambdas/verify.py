@@ -74,7 +74,8 @@ def message(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON
     fail_on: the outcomes that are wrong.
     """
     outcomes, target = summary.outcomes, summary.target
-    wrong = {name: outcomes[name] for name in (*fail_on, VerifyOutcome.UNREADABLE) if outcomes[name]}
+    named = (*fail_on, VerifyOutcome.UNREADABLE, VerifyOutcome.LEDGER_FAULT)
+    wrong = {name: outcomes[name] for name in named if outcomes[name]}
     if not summary.holes and not any(name in fail_on for name in wrong):
         return None
     counts = ", ".join(f"{count:,} {name}" for name, count in wrong.items()) or "nothing wrong"

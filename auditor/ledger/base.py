@@ -167,6 +167,8 @@ class Event:
     size: int | None = None
     detail: Mapping[str, str] = field(default_factory=dict)
     """Short texts by name (algorithm, digest, source)."""
+    chain: str = field(default="", compare=False, repr=False)
+    """Of a "verified" event: the `chain` of the digest as the writer read it. It only saves a read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +183,10 @@ class Known:
     """ISO 8601, UTC; None if the object was never read again."""
     bytes_read: int
     """As in Entry."""
+    damaged: bool = False
+    """True if the row's seal does not hold, and the history has no sound line of this digest."""
+    chain: str = field(default="", compare=False, repr=False)
+    """The kind of ledger's own note of the last verification; a verified event takes it along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +235,9 @@ class KeyRecord:
     """Time of the newest notification; None if there was none."""
     unrecorded: bool = False
     """True if a notification told of content newer than the last of `versions`."""
+    damage: tuple[str, ...] = ()
+    """The rows of this key whose seals do not hold: algorithm, ETag and version of each. Its digest is the history's,
+    or is marked as damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,5 +303,31 @@ class KeyHistory(Protocol):
         ...
 
 
+Soundness = Literal["sound", "damaged", "unsealed"]
+SOUND: Final[Soundness] = "sound"
+DAMAGED: Final[Soundness] = "damaged"
+UNSEALED: Final[Soundness] = "unsealed"
+"""Written by an earlier version of this program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of the check of one row, or of one line of the history."""
+
+    bucket: str
+    key: str
+    kind: Literal["row", "line"]
+    state: Soundness
+    words: str = ""
+    """The damage."""
+
+
 class Ledger(DigestStore, Leases, KeyHistory, Protocol):
     """A ledger: all three protocols in one store."""
+
+    def checked(self) -> AsyncGenerator[list[Checked], None]:
+        """Check the seals of all digests' rows and of all lines, and each with the other, in bounded memory.
+
+        Yield the results in parts. Close the generator if you leave it early.
+        """
+        ...

@@ -68,6 +68,7 @@ class KeyRows:
     noticed: dict[tuple[str, str], NoticedVersion] = field(default_factory=dict)
     expectations: list[Expectation] = field(default_factory=list)
     latest: Latest | None = None
+    damage: tuple[str, ...] = ()
 
 
 def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
@@ -80,6 +81,7 @@ def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
         deleted_at=state.deleted_at(),
         noticed_at=rows.latest.at if rows.latest else None,
         unrecorded=state.is_unrecorded(),
+        damage=rows.damage,
     )
 
 

@@ -16,6 +16,7 @@ class VerifyOutcome(StrEnum):
     DELETED = "deleted"
     NEW = "new"
     UNREADABLE = "unreadable"
+    LEDGER_FAULT = "ledger_fault"
     ARCHIVED = "archived"
     IN_FLIGHT = "in_flight"
     NOT_DUE = "not_due"

@@ -16,6 +16,7 @@ def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[
         "bucket": bucket,
         "key": key,
         "deleted_at": subject.deleted_at if subject else None,
+        "damage": list(subject.damage) if subject else [],
         "versions": [_plain(version) for version in subject.versions] if subject else [],
         "expectations": [_plain(one) for one in subject.expectations] if subject else [],
         "history": [_plain(event) for event in history],
@@ -24,7 +25,9 @@ def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[
 
 def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
     fields = asdict(value)
-    fields.pop("key", None)
+    for one in (fields, *fields.get("digests", {}).values()):
+        for name in ("key", "chain"):
+            one.pop(name, None)
     return fields
 
 
@@ -38,6 +41,8 @@ def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> s
 def _subject(subject: KeyRecord) -> Iterator[str]:
     if subject.deleted_at is not None:
         yield f"deleted, a notification said at {visible(subject.deleted_at)}"
+    for words in subject.damage:
+        yield f"DAMAGED ledger entry: {visible(words)}; see `auditor ledger --check`, and restore it from a copy"
     for version in subject.versions:
         yield (
             f"version {visible(version.version_id)}, ETag {visible(version.etag)}, {counted(version.size, 'byte')},"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from auditor.ledger.base import S3, Event, KeyRecord, Version
 from auditor.ledger.key_record import is_after, is_seen_after
 from auditor.ledger.matching import NULL
+from auditor.ledger.seals import contradicted
 from auditor.model.digest import ALGORITHMS
 from auditor.model.object import ObjectRef
 from auditor.model.outcome import VerifyOutcome
@@ -89,7 +90,9 @@ class Comparison:
 
     def listed(self, ref: ObjectRef, subject: KeyRecord | None) -> Verified | ReadRequest:
         """Return the outcome of a listed object, or the request to read it."""
-        versions = _versions_of(ref, subject)
+        versions = self.versions(ref, subject)
+        if subject is not None and is_damaged(subject) and not (versions and all(map(is_sound, versions))):
+            return verified(ref, VerifyOutcome.LEDGER_FAULT, damaged="; ".join(subject.damage))
         expected = subject.expectations if subject is not None and ref.is_latest else ()
         # A young object with a digest from a manifest is not in flight: the ledger has that digest already.
         if not versions and not expected and self._in_flight(ref.last_modified):
@@ -117,6 +120,22 @@ class Comparison:
             return verified(ref, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
         return self._read_request(ref, _standing(ref, subject, versions), claims)
 
+    @staticmethod
+    def versions(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
+        """Return the ledger's versions whose digests the bytes must have, in the order of ledger.matching.match.
+
+        First choice: the version with the object's version ID. A version never changes, so its ETag does not matter.
+        Second choice: the versions with the object's ETag and without a version ID (NULL).
+        Third choice, only if the object was listed without a version ID: all versions with its ETag.
+        """
+        known = [] if subject is None else [version for version in subject.versions if version.digests]
+        wanted = ref.version_id or NULL
+        if wanted != NULL and (own := [version for version in known if version.version_id == wanted]):
+            return own
+        fitting = [version for version in known if version.etag == ref.etag]
+        null = [version for version in fitting if version.version_id == NULL]
+        return null or (fitting if wanted == NULL else [])
+
     def _read_request(
         self, ref: ObjectRef, standing: VerifyOutcome, claims: list[ExpectedDigest]
     ) -> Verified | ReadRequest:
@@ -140,6 +159,9 @@ class Comparison:
         subject, version = pair.subject, pair.version
         if subject is None:
             raise ValueError("the ledger does not know the key")
+        if is_damaged(subject) and not (version and is_sound(version)):
+            fault = VerifyOutcome.LEDGER_FAULT
+            return Verified(key=pair.key, outcome=fault, listed=False, detail={"damaged": "; ".join(subject.damage)})
         recorded = [one for one in subject.versions if one.digests]
         last = version or (recorded[-1] if recorded else None)
         outcome = VerifyOutcome.MISSING
@@ -206,6 +228,15 @@ def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool
     )
 
 
+def is_damaged(subject: KeyRecord) -> bool:
+    """True if a digest of the key is damaged, and the history has none for it."""
+    return not all(map(is_sound, subject.versions))
+
+
+def is_sound(version: Version) -> bool:
+    return not any(known.damaged for known in version.digests.values())
+
+
 def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
     """Make the Verified of a listed object."""
     return Verified(
@@ -221,20 +252,20 @@ def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]
     return VerifyOutcome.CHANGED if known and ref.is_latest else VerifyOutcome.NEW
 
 
-def _versions_of(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
-    """Return the ledger's versions whose digests the bytes must have, in the order of ledger.matching.match.
+def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[Event]) -> Verified:
+    """Return a mismatch unless the key's history contradicts the ledger's row.
 
-    First choice: the version with the object's version ID. A version never changes, so its ETag does not matter.
-    Second choice: the versions with the object's ETag and without a version ID (NULL).
-    Third choice, only if the object was listed without a version ID: all versions with its ETag.
+    If the history has the digest that was found, the object matches; if it has another one, nothing is said of the
+    object.
     """
-    known = [] if subject is None else [version for version in subject.versions if version.digests]
-    wanted = ref.version_id or NULL
-    if wanted != NULL and (own := [version for version in known if version.version_id == wanted]):
-        return own
-    fitting = [version for version in known if version.etag == ref.etag]
-    null = [version for version in fitting if version.version_id == NULL]
-    return null or (fitting if wanted == NULL else [])
+    for version in versions:
+        for algorithm in version.digests:
+            told = contradicted(lines, version, algorithm)
+            if told is None or found.detail.get("algorithm") not in (algorithm, "size"):
+                continue
+            right = told == found.detail["found"] and len(version.digests) == 1
+            return replace(found, outcome=VerifyOutcome.MATCH if right else VerifyOutcome.LEDGER_FAULT)
+    return found
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:

@@ -73,6 +73,9 @@ class HistoryWriter:
         if len(self._waiting) >= TOGETHER:
             await self.flush()
 
+    async def history(self, key: str) -> list[Event]:
+        return await self._keeper.history(self._bucket, key)
+
     async def flush(self) -> None:
         async with self._writing:
             events, self._waiting = self._waiting, []
@@ -110,10 +113,12 @@ def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> I
     If the ledger and a manifest have a digest of one algorithm, the ledger's event names the manifest as an origin too.
     """
     origins: dict[tuple[str, str | None, str | None], list[str]] = {}
+    chains: dict[tuple[str, str | None, str | None], str] = {}
     for claim in sorted(claims, key=lambda claim: claim.version is None):
         same = [found for found in origins if found[0] == claim.algorithm]
         if claim.version is not None:
             same = [(claim.algorithm, claim.version.version_id, claim.version.etag)]
+            chains[same[0]] = claim.version.digests[claim.algorithm].chain
         for place in same or [(claim.algorithm, verified.version_id, verified.etag)]:
             origins.setdefault(place, []).append(claim.origin)
     digests = {claim.algorithm: claim.digest.lower() for claim in claims}
@@ -126,4 +131,5 @@ def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> I
             etag=etag,
             size=verified.size,
             detail={"algorithm": algorithm, "digest": digests[algorithm], "origin": ", ".join(dict.fromkeys(names))},
+            chain=chains.get((algorithm, version_id, etag), ""),
         )

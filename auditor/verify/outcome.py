@@ -18,6 +18,7 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.DELETED: "x",
     VerifyOutcome.NEW: "+",
     VerifyOutcome.UNREADABLE: "!",
+    VerifyOutcome.LEDGER_FAULT: "?",
     VerifyOutcome.ARCHIVED: "a",
     VerifyOutcome.IN_FLIGHT: ">",
     VerifyOutcome.NOT_DUE: ".",
@@ -26,7 +27,8 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
 """First character of an object's line in the combined report. Outcomes that rclone has too have the characters of
 `rclone check --combined`.
 """
-_LEFT: Final = frozenset({VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST})
+LEFT: Final = (VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST, VerifyOutcome.LEDGER_FAULT)
+"""Outcomes of objects that were due and not read, beside the unreadable ones."""
 
 
 @record(kw_only=True)
@@ -46,10 +48,10 @@ class Verified:
 
     @property
     def unread(self) -> str | None:
-        """Why the object was due and not read: `archived`, `left_for_cost` or an error code; else None."""
+        """Why nothing is said of the object, such as `archived`, `left_for_cost` or an error code; else None."""
         if self.outcome is VerifyOutcome.UNREADABLE:
             return self.detail["code"]
-        return self.outcome.value if self.outcome in _LEFT else None
+        return self.outcome.value if self.outcome in LEFT else None
 
     def line(self) -> str:
         """Return `= key`, then a tab and the version ID if there is one. Unprintable characters are escaped."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -14,14 +15,18 @@ from auditor.aio.budget import InFlightBudget
 from auditor.aio.ordered import ItemWork, in_order
 from auditor.aio.stop import Stop
 from auditor.hashing.digest.result import Paused
+from auditor.ledger.base import S3
 from auditor.model.outcome import VerifyOutcome
 from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
-from auditor.verify.compare import Comparison, ReadRequest, listed_again
+from auditor.text import visible
+from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked, listed_again
 from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair
 from auditor.verify.read import ReadResult
+
+log = logging.getLogger(__name__)
 
 WINDOW: Final = 10_000
 """Most outcomes that wait for the outcome of an earlier object, such as a large one that is still read."""
@@ -150,6 +155,7 @@ class Walk:
             await self._notes.note(again)
         found = self._policy.look(pair)
         if isinstance(found, ReadResult):
+            found = await self._cross_checked(pair, found)
             await self._notes.add(found.verified)
             return Done(pair.key, found, pair.delete_markers)
         return ItemWork(self._permits, self._weight(pair.ref.size), partial(self._read, pair, found))
@@ -158,8 +164,25 @@ class Walk:
         answer = await self._ask(request)
         if isinstance(answer, Paused):
             return answer
-        await self._notes.add(answer.verified, request.claims)
-        return Done(pair.key, answer, pair.delete_markers, self._policy.late(request))
+        after = await self._cross_checked(pair, answer)
+        # A match against the history alone verifies no row of the ledger.
+        proven = after.verified.outcome is answer.verified.outcome
+        await self._notes.add(after.verified, request.claims if proven else ())
+        return Done(pair.key, after, pair.delete_markers, self._policy.late(request))
+
+    async def _cross_checked(self, pair: Pair, answer: ReadResult) -> ReadResult:
+        """Compare the ledger's row with the key's history before the object is accused of a mismatch."""
+        if pair.subject is None or pair.ref is None:
+            return answer
+        found = answer.verified
+        if found.outcome is VerifyOutcome.MISMATCH and found.detail.get("origin") in (LEDGER, S3):
+            lines = await self._notes.history(pair.key)
+            found = cross_checked(found, self._policy.judge.versions(pair.ref, pair.subject), lines)
+        if pair.subject.damage or found.outcome is VerifyOutcome.LEDGER_FAULT:
+            damage = "; ".join(pair.subject.damage) or "its row and its history differ"
+            log.error("the ledger's entry of %s is damaged (%s): restore it from a copy", visible(pair.key), damage)
+            found = replace(found, detail={**found.detail, "ledger": f"damaged: {damage}"})
+        return replace(answer, verified=found)
 
     async def _absent(self, pair: Pair) -> Done:
         verified = self._policy.judge.absent(pair, await self._gone(pair))

@@ -24,6 +24,8 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.DELETED: "deleted, as a notification said",
     VerifyOutcome.NEW: "new: the ledger has no digest of it",
     VerifyOutcome.UNREADABLE: "UNREADABLE",
+    VerifyOutcome.LEDGER_FAULT: "LEDGER FAULT: the ledger's entry is damaged, so nothing is said of the object;"
+    " run `auditor ledger --check`, then restore the ledger from a copy",
     VerifyOutcome.ARCHIVED: "archived: to be restored before they can be read",
     VerifyOutcome.IN_FLIGHT: "in flight: written so lately that the ledger may not know yet",
     VerifyOutcome.NOT_DUE: "not due in this run",
@@ -215,7 +217,7 @@ class WorstObjects:
 
     def __init__(self, lines: LineSink | None, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> None:
         self._lines = lines
-        self._named = (*fail_on, VerifyOutcome.UNREADABLE)
+        self._named = (*fail_on, VerifyOutcome.UNREADABLE, VerifyOutcome.LEDGER_FAULT)
         self._kept: dict[str, list[str]] = {SIGNS[outcome]: [] for outcome in self._named}
 
     def write(self, text: str, /) -> None:

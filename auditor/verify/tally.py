@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from auditor.model.outcome import VerifyOutcome
 from auditor.runs.counters import Counters
+from auditor.verify.outcome import LEFT
 from auditor.verify.read import ReadResult
 
 
@@ -42,8 +43,7 @@ class VerifyTally(Counters):
     @property
     def unread(self) -> Counter[str]:
         """Number of objects that were due and not read, by Verified.unread."""
-        left = (VerifyOutcome.ARCHIVED.value, VerifyOutcome.LEFT_FOR_COST.value)
-        return self.unreadable + Counter({name: self.outcomes[name] for name in left})
+        return self.unreadable + Counter({name.value: self.outcomes[name.value] for name in LEFT})
 
     def add(self, answer: ReadResult, late: int = 0, *, accepted: bool = False) -> None:
         """Count the outcome of one object. late: as in Done. accepted: True if the configuration accepts the hole."""

@@ -242,6 +242,7 @@ def test_evidence_as_json_has_every_field(run: Run) -> None:
                     "recorded_at": THEN,
                     "verified_at": None,
                     "bytes_read": 3,
+                    "damaged": False,
                 }
             },
             "first_seen": THEN,

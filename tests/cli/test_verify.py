@@ -90,6 +90,7 @@ async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Pat
         "deleted": 0,
         "new": 0,
         "unreadable": 1,
+        "ledger_fault": 0,
         "archived": 0,
         "in_flight": 0,
         "not_due": 0,

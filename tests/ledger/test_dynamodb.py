@@ -81,20 +81,33 @@ async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
     await create_table("layout", endpoint_url=moto_url)
     async with open_ledger("dynamodb:layout", endpoint_url=moto_url) as ledger:
         await ledger.record(ENTRY)
-    (stored,) = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
-    assert stored == {
+    items = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
+    stored = {found["sk"]["S"]: found for found in items}
+    assert stored.keys() == {"-", "null#e", " etag#e"}
+    assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "2"}}
+    digest = {
         "pk": {"S": "b/k"},
-        "sk": {"S": "null#e"},
         "size": {"N": "1"},
-        "hashed_at": {"S": "then"},
         "sha256": {"S": "00"},
         "sha256_source": {"S": "auditor"},
         "sha256_at": {"S": "then"},
         "sha256_bytes_read": {"N": "0"},
-        "sha256_place": stored["sha256_place"],
-        "place": stored["place"],
+        "sha256_place": stored["null#e"]["place"],
+        "sha256_seal": {"S": "0fe8b13941a1ca920649dbfb384fdc03"},
     }
-    assert int(stored["place"]["N"]) < int(stored["sha256_place"]["N"])
+    row = {"sk": {"S": "null#e"}, "hashed_at": {"S": "then"}, "place": stored["null#e"]["place"]}
+    line = {"sk": {"S": " etag#e"}, "version_id": {"S": "null"}, "etag": {"S": "e"}}
+    assert stored["null#e"] == digest | row
+    assert stored[" etag#e"] == digest | line
+
+
+async def test_table_of_a_newer_auditor(moto_url: str) -> None:
+    await create_table("newer", endpoint_url=moto_url)
+    schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "3"}}
+    boto3.client("dynamodb", endpoint_url=moto_url).put_item(TableName="newer", Item=schema)
+    with pytest.raises(LedgerError, match=r"'newer' was written by a newer auditor \(schema 3\): upgrade this one"):
+        async with open_ledger("dynamodb:newer", endpoint_url=moto_url):
+            pass
 
 
 @pytest.mark.parametrize(
@@ -114,13 +127,14 @@ async def test_failure_is_one_sentence_that_names_the_table(code: str, sentence:
 async def test_unprocessed_reads_are_sent_again_after_growing_pauses() -> None:
     left = {"digests": {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}
     client = Answers(
+        {"Responses": {}},
         {"Responses": {}, "UnprocessedKeys": left},
         {"Responses": {}, "UnprocessedKeys": left},
         {"Responses": {"digests": [item("null#e")]}, "UnprocessedKeys": {}},
     )
     pauses: list[float] = []
     assert await ledger_of(client, pauses).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
-    assert client.asked[2].RequestItems["digests"]["Keys"] == left["digests"]["Keys"]
+    assert client.asked[3].RequestItems["digests"]["Keys"] == left["digests"]["Keys"]
     assert len(pauses) == 2
     assert 0 < pauses[0] <= 0.1
     assert 0 < pauses[1] <= 0.2
@@ -135,19 +149,20 @@ async def test_reads_that_stay_unprocessed_are_an_error_not_an_unknown_object() 
 
 async def test_unversioned_ref_is_looked_for_page_by_page_under_every_version() -> None:
     client = Answers(
+        {"Responses": {}},
         {"Responses": {"digests": []}},
         {"Items": [], "LastEvaluatedKey": {"pk": {"S": "b/k"}, "sk": {"S": "x"}}},
         {"Items": [item("v7#e"), item("v8#other", "11")]},
     )
     assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
-    assert client.asked[2].ExclusiveStartKey == {"pk": {"S": "b/k"}, "sk": {"S": "x"}}
+    assert client.asked[3].ExclusiveStartKey == {"pk": {"S": "b/k"}, "sk": {"S": "x"}}
 
 
 async def test_versioned_ref_needs_no_query() -> None:
-    client = Answers({"Responses": {"digests": []}})
+    client = Answers({"Responses": {}}, {"Responses": {"digests": []}})
     versioned = ObjectRef("k", "e", 1, "2026-01-01T00:00:00Z", version_id="v1")
     assert await ledger_of(client).known("b", [versioned], ["sha256"]) == [{}]
-    asked = [key["sk"]["S"] for key in client.asked[0].RequestItems["digests"]["Keys"]]
+    asked = [key["sk"]["S"] for key in client.asked[1].RequestItems["digests"]["Keys"]]
     assert asked == ["v1#e", "null#e"]
 
 
@@ -169,7 +184,9 @@ async def test_table_that_is_named_by_its_arn(moto_url: str) -> None:
 @pytest.mark.parametrize("called", ["digests", "arn:aws:dynamodb:eu-north-1:123456789012:table/digests"])
 async def test_the_table_may_answer_under_either_of_its_names(called: str) -> None:
     left = {"UnprocessedKeys": {called: {"Keys": [{"pk": {"S": "b/k"}, "sk": {"S": "null#e"}}]}}, "Responses": {}}
-    client = Answers(left, {"Responses": {called: [item("null#e")]}})
+    client = Answers(
+        left, {"Responses": {called: [item(" etag#e") | {"etag": {"S": "e"}, "version_id": {"S": "null"}}]}}
+    )
     assert await ledger_of(client, []).known("b", [REF], ["sha256"]) == [{"sha256": "00"}]
     assert [one.operation for one in client.asked] == ["BatchGetItem", "BatchGetItem"]
 
@@ -211,8 +228,8 @@ async def test_key_that_is_too_long_for_dynamodb() -> None:
 
 
 async def test_line_of_the_history_is_written_so_that_nothing_replaces_it() -> None:
-    client = Answers({})
+    client = Answers({"Items": []}, {})
     await ledger_of(client).note("b", [Event(key="k", at="2026", what="missing", detail={"why": "x"})])
-    (asked,) = client.asked
+    _, asked = client.asked
     assert asked.Key["sk"]["S"].startswith(" history#2026#")
-    assert asked.UpdateExpression.count("if_not_exists") == asked.UpdateExpression.count(" = ") == 4
+    assert asked.UpdateExpression.count("if_not_exists") == asked.UpdateExpression.count(" = ") == 6

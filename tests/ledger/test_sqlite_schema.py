@@ -104,7 +104,7 @@ async def test_processes_that_upgrade_it_at_once_do_it_once(tmp_path: Path) -> N
     assert [int(out) for out, _ in answers] == [5001] * 3
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*), count(DISTINCT line) FROM history").fetchone() == (5004, 5004)
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 async def test_failed_upgrade_leaves_the_first_schema_whole(tmp_path: Path) -> None:
@@ -127,8 +127,14 @@ async def test_failed_upgrade_leaves_the_first_schema_whole(tmp_path: Path) -> N
     [
         ("UPDATE history SET at = 'never'", True),
         ("DELETE FROM history", True),
-        ("INSERT OR REPLACE INTO history SELECT place, bucket, key, line, 'x', 'x', '', '', 0, '' FROM history", False),
-        ("INSERT OR REPLACE INTO history SELECT 99, bucket, key, line, 'x', 'x', '', '', 0, '' FROM history", False),
+        (
+            "INSERT OR REPLACE INTO history SELECT place, bucket, key, line, 'x', 'x', '', '', 0, '', '' FROM history",
+            False,
+        ),
+        (
+            "INSERT OR REPLACE INTO history SELECT 99, bucket, key, line, 'x', 'x', '', '', 0, '', NULL FROM history",
+            False,
+        ),
     ],
 )
 async def test_history_is_not_changed_by_hand(tmp_path: Path, statement: str, refused: bool) -> None:

@@ -149,7 +149,7 @@ def check(verdict: Verdict) -> None:
     summary = verdict.summary
     assert sum(summary["outcomes"].values()) == summary["listed"] + summary["ledger_only"]
     gone = summary["outcomes"]["missing"] + summary["outcomes"]["deleted"]
-    assert 0 <= summary["ledger_only"] - gone <= summary["outcomes"]["in_flight"]
+    assert 0 <= summary["ledger_only"] - gone <= summary["outcomes"]["in_flight"] + summary["outcomes"]["ledger_fault"]
     assert sum(item["count"] for item in summary["unreadable"]) == summary["outcomes"]["unreadable"]
     assert json.loads((Path(summary["out"]) / "summary.json").read_text()) == summary
     assert not list(Path(summary["out"]).glob(".*.tmp"))

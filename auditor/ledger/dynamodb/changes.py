@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from auditor.ledger.base import Event
-from auditor.ledger.dynamodb.items import HISTORY, Name, partition
-from auditor.ledger.history import bounded, fingerprint
+from auditor.ledger.dynamodb.items import Name
 
-Value = str | int | float | bool | dict[str, str]
+Value = str | int | float | bool | dict[str, str] | list[str]
 
 
 class Change:
@@ -36,6 +34,12 @@ class Change:
         if value is not None:
             name = self._attribute(attribute)
             self._sets.append(f"{name} = if_not_exists({name}, {self._value(value)})")
+        return self
+
+    def append(self, attribute: str, value: str) -> Change:
+        """Append the value to the attribute's list; an absent one counts as empty."""
+        name, empty = self._attribute(attribute), self._value([])
+        self._sets.append(f"{name} = list_append(if_not_exists({name}, {empty}), {self._value([value])})")
         return self
 
     def add(self, attribute: str, amount: int) -> Change:
@@ -105,23 +109,7 @@ def _typed(value: Value) -> dict[str, Any]:
             return {"N": repr(value)}
         case str():
             return {"S": value}
+        case list():
+            return {"L": [{"S": one} for one in value]}
         case _:
             return {"M": {name: {"S": one} for name, one in value.items()}}
-
-
-def line(bucket: str, event: Event, place: int) -> Change:
-    """Return the change that writes a line of the history as an item of its own. A line that is there stays as it
-    is.
-    """
-    kept = bounded(event)
-    at = "".join(letter for letter in kept.at if letter.isascii() and (letter.isalnum() or letter in "-:.+"))[:40]
-    return (
-        Change((partition(bucket, kept.key), f"{HISTORY}{at}#{fingerprint(kept).hex()}"))
-        .once("at", kept.at)
-        .once("what", kept.what)
-        .once("version_id", kept.version_id)
-        .once("etag", kept.etag)
-        .once("size", kept.size)
-        .once("detail", dict(kept.detail))
-        .once("place", place)
-    )

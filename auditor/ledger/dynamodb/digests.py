@@ -1,16 +1,32 @@
-"""Digests in the shared ledger: look them up and add them. One write adds a digest and its source."""
+"""Digests in the shared ledger: look them up and add them. One transaction adds a digest and its line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from auditor.errors import DigestConflict, LedgerError
-from auditor.ledger.base import AUDITOR, S3, Entry
-from auditor.ledger.dynamodb.changes import Change, line
-from auditor.ledger.dynamodb.items import DIGESTS, Item, Name, entry_name, identity, number, partition, row, text
+from auditor.ledger.base import AUDITOR, S3, Entry, Known
+from auditor.ledger.dynamodb.changes import Change
+from auditor.ledger.dynamodb.items import (
+    DIGESTS,
+    Item,
+    Name,
+    by_etag,
+    entry_name,
+    evidence,
+    identity,
+    number,
+    partition,
+    row,
+    seal_of,
+    sound_row,
+    text,
+)
+from auditor.ledger.dynamodb.lines import add_line
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
-from auditor.ledger.history import conflicted
+from auditor.ledger.history import conflicted, fingerprint, recorded
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, match
 from auditor.model.object import AnyVersion
 
@@ -20,24 +36,33 @@ _TRIES: Final = 10
 async def known(
     table: Table, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
 ) -> list[Mapping[str, str]]:
-    """Read exact identities first, in batches. Then, for refs that have no version, read all identities of their key.
+    """Read the first line of each ETag, in batches: whatever the rows are called, it has the digests of a known object.
 
-    The second step finds digests that were recorded under a version that the listing does not name.
+    Then, for the other refs, read the exact identities. At last, for those that have no version, read all identities
+    of their key: earlier auditors wrote no such line.
     """
-    items = await table.get_many(name for ref in refs for name in _names(bucket, ref))
-    rows = {name: row(item) for name, item in items.items()}
+    names = [(partition(bucket, ref.key), by_etag(ref.etag)) for ref in refs]
+    items = await table.get_many(names)
     found: list[Mapping[str, str]] = [
-        match([rows[name] for name in _names(bucket, ref) if name in rows], ref, algorithms) for ref in refs
+        match(_first_line(bucket, ref, items.get(name)), ref, algorithms) for ref, name in zip(refs, names, strict=True)
     ]
-    missing = [
-        index
-        for index, ref in enumerate(refs)
-        if ref.version_id in (None, NULL) and len(found[index]) < len(set(algorithms))
-    ]
+    wanted = len(set(algorithms))
+    missing = [index for index, ref in enumerate(refs) if len(found[index]) < wanted]
+    items = await table.get_many(name for index in missing for name in _names(bucket, refs[index]))
+    for index in missing:
+        ref = refs[index]
+        rows = [sound_row(bucket, ref.key, items[name]) for name in _names(bucket, ref) if name in items]
+        found[index] = match(rows, ref, algorithms)
+    missing = [index for index in missing if refs[index].version_id in (None, NULL) and len(found[index]) < wanted]
     answers = await in_order(missing, lambda index: index, lambda index: _under_key(table, bucket, refs[index]))
     for index, answer in zip(missing, answers, strict=True):
         found[index] = match(answer, refs[index], algorithms)
     return found
+
+
+def _first_line(bucket: str, ref: AnyVersion, item: Item | None) -> list[LedgerRow]:
+    """Return the digests in the first line of an ETag; none if a later line has others."""
+    return [] if item is None or "mixed" in item else [sound_row(bucket, ref.key, item)]
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
@@ -55,24 +80,29 @@ async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerR
         ExpressionAttributeNames={"#size": "size"},
         ExpressionAttributeValues={":size": {"N": str(ref.size)}},
     )
-    return [row(item) for item in items]
+    return [sound_row(bucket, ref.key, item) for item in items]
 
 
 async def record(table: Table, entry: Entry) -> bool | DigestConflict:
-    """Record an entry: write as if the item were absent, and read the item if that is refused."""
+    """Record an entry: write as if the items were absent, and read them if that is refused."""
     stored: Item = {}
+    first: Item | None = None
     for _ in range(_TRIES):
         standing = row(stored) if stored else None
         if standing and (clash := contradiction(entry, standing.size, standing.digests)):
-            await table.update(line(entry.bucket, conflicted(entry, *clash), table.place()))
+            await add_line(table, entry.bucket, conflicted(entry, *clash), table.place())
             return conflict(entry, clash[0])
         new = [name for name in entry.digests if name not in stored or _becomes_ours(entry, stored, name)]
         if not new:
             return False
         try:
-            await table.update(_change(entry, stored, new, table))
-        except ConditionFailed:
-            stored = await table.get(entry_name(entry)) or {}
+            place = table.place()
+            await table.update_all([_change(entry, stored, new, place), *_lines(entry, new, first, place)])
+        except ConditionFailed as refused:
+            if 0 in refused.at:
+                stored = await table.get(entry_name(entry)) or {}
+            else:
+                first = await table.get(_first_name(entry)) or {}
         else:
             return True
     raise LedgerError(f"the ledger table {table.name!r} changes while it is written: stop what deletes its items")
@@ -83,23 +113,82 @@ def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
     return entry.source == AUDITOR and text(stored, f"{algorithm}_source") == S3
 
 
-def _change(entry: Entry, stored: Item, new: Sequence[str], table: Table) -> Change:
-    """Return the change that sets the new digests, on the condition that the item still is as it was read.
-
-    If S3's digest becomes ours, its time and place are kept.
-    """
+def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Change:
+    """Return the change that sets the new digests, on the condition that the item still is as it was read."""
     name = entry_name(entry)
-    change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", table.place())
+    change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
     change.when("size", entry.size if "size" in stored else None)
     if name[1] != f"{entry.version_id or NULL}#{entry.etag}":
         change.once("version_id", entry.version_id or NULL).once("etag", entry.etag)
     for algorithm in new:
         source = text(stored, f"{algorithm}_source")
         change.when(algorithm, text(stored, algorithm)).when(f"{algorithm}_source", source)
-        if source is not None:
+        if source is not None and f"{algorithm}_seal" not in stored:  # S3's digest has no line of its own
             change.put(f"{algorithm}_s3_at", text(stored, f"{algorithm}_at"))
             change.put(f"{algorithm}_s3_place", number(stored, f"{algorithm}_place"))
-        change.put(algorithm, entry.digests[algorithm]).put(f"{algorithm}_source", entry.source)
-        change.put(f"{algorithm}_at", entry.hashed_at).put(f"{algorithm}_bytes_read", entry.bytes_read)
-        change.put(f"{algorithm}_place", table.place())
+        _put(change, entry, algorithm, place)
     return change
+
+
+def _put(change: Change, entry: Entry, algorithm: str, place: int) -> None:
+    """Set one digest with its evidence and its seal."""
+    found = LedgerRow(entry.version_id or NULL, entry.etag, entry.size, entry.digests)
+    known = Known(
+        digest=entry.digests[algorithm],
+        source=entry.source,
+        recorded_at=entry.hashed_at,
+        verified_at=None,
+        bytes_read=entry.bytes_read,
+    )
+    change.put(algorithm, known.digest).put(f"{algorithm}_source", known.source)
+    change.put(f"{algorithm}_at", known.recorded_at).put(f"{algorithm}_bytes_read", known.bytes_read)
+    change.put(f"{algorithm}_place", place)
+    change.put(f"{algorithm}_seal", seal_of(entry.bucket, entry.key, found, algorithm, known))
+
+
+def _first_name(entry: Entry) -> Name:
+    return partition(entry.bucket, entry.key), by_etag(entry.etag)
+
+
+def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> list[Change]:
+    """Return the changes that write the line of the new digests. first: the first line of the ETag, if it is there.
+
+    A first line of another size or with another digest is marked, because it does not speak for all versions any more.
+    """
+    pk, sk = _first_name(entry)
+    if not first:
+        change = Change((pk, sk)).when("size", None)
+        changes = [change]
+    else:
+        change = Change((pk, f"{sk}#{fingerprint(recorded(entry, new[0])).hex()}"))
+        changes = [change]
+        stands = row(first)
+        if contradiction(entry, stands.size, stands.digests):
+            changes.append(Change((pk, sk)).put("mixed", True))
+    change.put("version_id", entry.version_id or NULL).put("etag", entry.etag).put("size", entry.size)
+    for algorithm in new:
+        _put(change, entry, algorithm, place)
+    return changes
+
+
+async def seal_old(table: Table, bucket: str, key: str, item: Item, algorithm: str) -> None:
+    """Seal a digest of an earlier auditor, and write the line that its item implied. If it has changed, do nothing."""
+    version, _ = evidence(bucket, key, item)
+    known = version.digests[algorithm]
+    entry = Entry(
+        bucket=bucket,
+        key=key,
+        version_id=version.version_id,
+        etag=version.etag,
+        size=version.size,
+        digests={algorithm: known.digest},
+        hashed_at=known.recorded_at,
+        source=known.source,
+        bytes_read=known.bytes_read,
+    )
+    change = Change((item["pk"]["S"], item["sk"]["S"])).when(algorithm, known.digest).when(f"{algorithm}_seal", None)
+    place = number(item, f"{algorithm}_place") or 0
+    _put(change, entry, algorithm, place)
+    with suppress(ConditionFailed):
+        first = await table.get(_first_name(entry))
+        await table.update_all([change, *_lines(entry, [algorithm], first, place)])

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import Event, Expectation, KeyRecord, Notice
-from auditor.ledger.dynamodb.changes import Change, line
+from auditor.ledger.base import DAMAGED, Event, Expectation, KeyRecord, Notice
+from auditor.ledger.dynamodb.changes import Change
 from auditor.ledger.dynamodb.items import (
-    DIGESTS,
-    HISTORY,
     NOTICE,
     NOTICED,
     STATE,
-    Item,
     add,
     identity,
     latest,
@@ -23,37 +20,36 @@ from auditor.ledger.dynamodb.items import (
     noticed_version,
     number,
     partition,
-    recorded_lines,
     text,
 )
+from auditor.ledger.dynamodb.lines import add_line, lines_of
+from auditor.ledger.dynamodb.looks import looked
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
-from auditor.ledger.history import fingerprint, imported, noticed
+from auditor.ledger.history import bounded, fingerprint, imported, noticed
 from auditor.ledger.key_record import KeyRows, Mark, NoticedVersion, is_older, is_same, key_record_of, mark_of
 from auditor.ledger.matching import NULL
+from auditor.ledger.seals import mend
 
 _TRIES: Final = 10
 
 
 async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
-    different = {fingerprint(event): event for event in events}.values()
+    different = {fingerprint(event): event for event in map(bounded, events)}.values()
     await in_order(different, lambda event: event.key, lambda event: _note(table, bucket, event))
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write the line of an event, then verified_at or its mark. If it is interrupted in between, the digest counts as
-    not verified, and a deletion as not told.
+    """Write an event's line, then its mark. If it is interrupted in between, a deletion counts as not told.
+
+    A verification of a digest is written into the digest's item alone.
     """
+    if event.what == "verified" and await looked(table, bucket, event):
+        return
     place = table.place()
-    await table.update(line(bucket, event, place))
+    await add_line(table, bucket, event, place)
     if (mark := mark_of(event)) is not None:
         change = _mark(bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
         with suppress(ConditionFailed):  # a newer one is there
-            await table.update(change)
-    if event.what == "verified" and event.etag and (algorithm := event.detail.get("algorithm")):
-        change = Change((partition(bucket, event.key), identity(event.version_id, event.etag)))
-        verified = f"{algorithm}_verified_at"
-        change.put(verified, event.at).when_there(algorithm).when_any((verified, "=", None), (verified, "<", event.at))
-        with suppress(ConditionFailed):  # the digest is absent, or was verified later
             await table.update(change)
 
 
@@ -65,26 +61,7 @@ def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str
 
 
 async def history(table: Table, bucket: str, key: str) -> list[Event]:
-    pk = partition(bucket, key)
-    lines = await table.query(pk, HISTORY, HISTORY + "\N{REPLACEMENT CHARACTER}", ConsistentRead=True)
-    digests = await table.query(pk, DIGESTS, ConsistentRead=True)
-    found = [one for item in digests for one in recorded_lines(bucket, key, item)]
-    found += [(number(item, "place") or 0, _event(key, item)) for item in lines]
-    found.sort(key=lambda one: (one[0], one[1].at))
-    return [event for _, event in found]
-
-
-def _event(key: str, item: Item) -> Event:
-    what: Any = text(item, "what")
-    return Event(
-        key=key,
-        at=text(item, "at") or "",
-        what=what,
-        version_id=text(item, "version_id"),
-        etag=text(item, "etag"),
-        size=number(item, "size"),
-        detail={name: str(value["S"]) for name, value in item["detail"]["M"].items()},
-    )
+    return [line.event for line in await lines_of(table, bucket, key)]
 
 
 async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
@@ -101,7 +78,8 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
             mark = notice.version_id, Mark.MARKER
             with suppress(ConditionFailed):  # it is there
                 await table.update(_mark(bucket, notice.key, mark, notice.at, notice.sequencer, place))
-        changes = [line(bucket, noticed(notice), place)]  # written first, so the newest notice always has its line
+        await add_line(table, bucket, noticed(notice), place)  # first, so the newest notice always has its line
+        changes: list[Change] = []
         if not notice.deleted and notice.etag is not None:
             changes += _notice_version(
                 Change(of_version), notice, noticed_version(found.get(of_version)), 0 if older else place
@@ -142,7 +120,7 @@ async def expect(table: Table, bucket: str, expectations: Sequence[Expectation])
             change = Change(name).when("place", number(present, "place") if present else None).put("place", place)
             change.put("algorithm", one.algorithm).put("origin", one.origin).put("digest", one.digest)
             change.put("imported_at", one.imported_at).put("size", one.size)
-            await table.update(line(bucket, imported(one), place))
+            await add_line(table, bucket, imported(one), place)
             try:
                 await table.update(change)
             except ConditionFailed:
@@ -161,5 +139,13 @@ async def subject(table: Table, bucket: str, key: str) -> KeyRecord | None:
         return None
     rows = KeyRows()
     for item in items:
-        add(rows, key, item)
+        add(rows, bucket, key, item)
+    return await record_of(table, bucket, key, rows)
+
+
+async def record_of(table: Table, bucket: str, key: str, rows: KeyRows) -> KeyRecord:
+    """Return the key's record, with the history's digests in place of damaged ones."""
+    if any(known.damaged for version, _ in rows.versions for known in version.digests.values()):
+        lines = await lines_of(table, bucket, key)
+        mend(rows, [line.event for line in lines if line.soundness(bucket) != DAMAGED])
     return key_record_of(key, rows)

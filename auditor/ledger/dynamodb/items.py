@@ -11,19 +11,22 @@ from dataclasses import replace
 from typing import Any, Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import S3, Entry, Event, Expectation, Known, Version
-from auditor.ledger.history import recorded
+from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Entry, Expectation, Known, Soundness, Version
 from auditor.ledger.key_record import KeyRows, Latest, NoticedVersion, source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow
+from auditor.ledger.seals import row_seal
 
 Item = Mapping[str, Mapping[str, Any]]
 Name = tuple[str, str]
 """pk and sk of an item."""
 
-# The order of these prefixes matters: a query from STATE on leaves out the many claims and history lines, and a query
-# from DIGESTS on reads digests alone.
+# The order of these prefixes matters: a query from STATE on leaves out the many claims and history lines, a query from
+# RECORDED to LAST_LINE reads the history, and a query from DIGESTS on reads digests alone.
 CLAIM: Final = " claim#"
+RECORDED: Final = " etag#"
+"""Lines of recorded digests. The first line of an ETag has its name, so that a listing without versions finds it."""
 HISTORY: Final = " history#"
+LAST_LINE: Final = HISTORY + "\N{REPLACEMENT CHARACTER}"
 STATE: Final = " i"
 MANIFEST: Final = " manifest#"
 NOTICE: Final = " notice"
@@ -33,6 +36,8 @@ DIGESTS: Final = "!"
 _LONGEST_PK: Final = 2048
 _LONGEST_IDENTITY: Final = 1000
 """Bytes of an identity in a sort key, at most. DynamoDB takes 1,024, and some identities have a prefix."""
+LOOKS: Final = 8
+"""Number of verifications that a digest's item holds. With more it would outgrow a write unit of 1 KB."""
 _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
 """Attributes that are not digests. Names with an underscore are not digests either: no algorithm has such a name."""
 
@@ -81,6 +86,13 @@ def number(item: Item, name: str) -> int | None:
     return None if value is None else int(value)
 
 
+def sound_row(bucket: str, key: str, item: Item) -> LedgerRow:
+    """Return the item's digests without the damaged ones."""
+    version, _ = evidence(bucket, key, item)
+    digests = {name: one.digest for name, one in version.digests.items() if not one.damaged}
+    return LedgerRow(version.version_id, version.etag, version.size, digests)
+
+
 def version_and_etag(item: Item) -> tuple[str, str]:
     """Return the item's version and ETag. They are attributes if the sk is a hash."""
     version, _, etag = item["sk"]["S"].partition("#")
@@ -97,50 +109,57 @@ def _is_digest(name: str) -> bool:
     return name not in _OWN and "_" not in name
 
 
-def evidence(item: Item) -> tuple[Version, int]:
+def by_etag(etag: str) -> str:
+    """Return the sk of the first line of an ETag's digests."""
+    plain = "#" not in etag and len(etag.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY - len(RECORDED) - 33
+    return RECORDED + (etag if plain else f"sha256:{_hash(etag)}")
+
+
+def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:
+    """Return the seal that the row of a digest must have. It covers all but the last verification."""
+    identity = (found.version_id, found.etag, found.size, algorithm)
+    return row_seal(bucket, key, *identity, known.digest, known.source, known.recorded_at, known.bytes_read)
+
+
+def state_of(bucket: str, key: str, item: Item, algorithm: str, known: Known) -> Soundness:
+    seal = text(item, f"{algorithm}_seal")
+    if seal is None:
+        return UNSEALED
+    return SOUND if seal == seal_of(bucket, key, row(item), algorithm, known) else DAMAGED
+
+
+def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
     """Return the version in a digest's item, and its place.
 
     An item that has no sources was written by an earlier auditor, which read the object whole.
     """
     found = row(item)
     hashed_at = text(item, "hashed_at") or ""
-    known = {
-        name: Known(
+    known = {}
+    for name, digest in found.digests.items():
+        one = Known(
             digest=digest,
             source=source_of(text(item, f"{name}_source")),
             recorded_at=text(item, f"{name}_at") or hashed_at,
             verified_at=text(item, f"{name}_verified_at"),
             bytes_read=found.size if (read := number(item, f"{name}_bytes_read")) is None else read,
+            chain=chain_of(item, name),
         )
-        for name, digest in found.digests.items()
-    }
+        damaged = state_of(bucket, key, item, name, one) == DAMAGED
+        known[name] = replace(one, damaged=True) if damaged else one
     version = version_of(found.version_id, found.etag, found.size, known, hashed_at)
     return version, number(item, "place") or 0
 
 
-def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Event]]:
-    """Return the history lines that a digest's item implies, each with its place. The place is 0 in items of an earlier
-    auditor.
+def chain_of(item: Item, algorithm: str) -> str:
+    """Return what a writer of the next verification must know: how many are in the item, and the seal of the last.
+
+    "" if the writer must read the item first: it is unsealed, or full.
     """
-    version, _ = evidence(item)
-    lines = []
-    for algorithm, known in version.digests.items():
-        entry = Entry(
-            bucket=bucket,
-            key=key,
-            version_id=version.version_id,
-            etag=version.etag,
-            size=version.size,
-            digests={algorithm: known.digest},
-            hashed_at=known.recorded_at,
-            source=known.source,
-            bytes_read=known.bytes_read,
-        )
-        lines.append((number(item, f"{algorithm}_place") or 0, recorded(entry, algorithm)))
-        if (before := text(item, f"{algorithm}_s3_at")) is not None:
-            s3s_entry = replace(entry, hashed_at=before, source=S3, bytes_read=0)
-            lines.append((number(item, f"{algorithm}_s3_place") or 0, recorded(s3s_entry, algorithm)))
-    return lines
+    looks = item.get(f"{algorithm}_looks", {}).get("L", [])
+    if f"{algorithm}_seal" not in item or len(looks) >= LOOKS:
+        return ""
+    return f"{len(looks)}:{text(item, f'{algorithm}_look_seal') or ''}"
 
 
 def latest(item: Item | None) -> Latest | None:
@@ -171,11 +190,11 @@ def expectation(key: str, item: Item) -> Expectation:
     )
 
 
-def add(rows: KeyRows, key: str, item: Item) -> None:
+def add(rows: KeyRows, bucket: str, key: str, item: Item) -> None:
     """Add one item of a key to its rows. The item's sk is STATE or higher."""
     sk = item["sk"]["S"]
     if sk >= DIGESTS:
-        rows.versions.append(evidence(item))
+        rows.versions.append(evidence(bucket, key, item))
     elif sk.startswith(MANIFEST):
         rows.expectations.append(expectation(key, item))
     elif sk == NOTICE:

@@ -9,16 +9,29 @@ import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import together
 from auditor.errors import LedgerError
-from auditor.ledger.base import KeyRecord
-from auditor.ledger.dynamodb.items import STATE, Item, add, partition
+from auditor.ledger.base import Checked, KeyRecord
+from auditor.ledger.dynamodb.evidence import record_of
+from auditor.ledger.dynamodb.items import (
+    DIGESTS,
+    LAST_LINE,
+    RECORDED,
+    STATE,
+    Item,
+    add,
+    evidence,
+    partition,
+    state_of,
+)
+from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.table import Table
-from auditor.ledger.key_record import KeyRows, key_record_of
+from auditor.ledger.key_record import KeyRows
+from auditor.ledger.seals import check_key
 
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at once. Memory holds a page of each, at most 1 MB."""
@@ -31,41 +44,57 @@ async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[Key
     """Yield the records of the keys below a prefix. Any prefix reads the whole table: DynamoDB has no order between
     keys.
     """
-    async with _spool() as spool:
-        await together(_scan(table, bucket, prefix, segment, spool) for segment in range(SEGMENTS))
-        rows = await spool.run(spool.in_order)
-        while page := await spool.run(lambda: _next_subjects(rows)):
-            for subject in page:
-                yield subject
+    wanted = "begins_with(pk, :wanted) AND sk >= :state"
+    values = {":wanted": {"S": partition(bucket, prefix)}, ":state": {"S": STATE}}
+    async for page in _sorted(table, wanted, values):
+        for pk, items in page:
+            rows, key = KeyRows(), pk[len(bucket) + 1 :]
+            for item in items:
+                add(rows, bucket, key, item)
+            yield await record_of(table, bucket, key, rows)
 
 
-async def _scan(table: Table, bucket: str, prefix: str, segment: int, spool: _Spool) -> None:
-    """Read one part of the table into the spool."""
-    pages = table.pages(
-        "Scan",
-        Segment=segment,
-        TotalSegments=SEGMENTS,
-        FilterExpression="begins_with(pk, :wanted) AND sk >= :state",
-        ExpressionAttributeValues={":wanted": {"S": partition(bucket, prefix)}, ":state": {"S": STATE}},
-    )
-    async for items in pages:
-        await spool.run(lambda items=items: spool.put(items, len(bucket) + 1))  # type: ignore[misc]
+async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:
+    """Check the rows and lines of all keys of all buckets."""
+    wanted = "sk BETWEEN :first AND :last OR sk >= :digests"
+    values = {":first": {"S": RECORDED}, ":last": {"S": LAST_LINE}, ":digests": {"S": DIGESTS}}
+    async for page in _sorted(table, wanted, values):
+        yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], items)]
+
+
+def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
+    rows = []
+    for item in items:
+        if item["sk"]["S"] >= DIGESTS:
+            version, _ = evidence(bucket, key, item)
+            for name, known in version.digests.items():
+                rows.append((version, name, state_of(bucket, key, item, name, known)))
+    return check_key(bucket, key, rows, lines_in(bucket, key, items))
 
 
 _Group = tuple[str, list[Item]]
 
 
-def _next_subjects(groups: Iterator[_Group]) -> list[KeyRecord]:
-    """Return the records of the next keys."""
-    found = []
-    for key, items in groups:
-        rows = KeyRows()
-        for item in items:
-            add(rows, key, item)
-        found.append(key_record_of(key, rows))
-        if len(found) == _FETCHED:
-            break
-    return found
+async def _sorted(table: Table, wanted: str, values: dict[str, Any]) -> AsyncGenerator[list[_Group], None]:
+    """Yield the wanted items of each pk, in the order of the pks, many at a time."""
+    async with _spool() as spool:
+        await together(_scan(table, wanted, values, segment, spool) for segment in range(SEGMENTS))
+        groups = await spool.run(spool.in_order)
+        while page := await spool.run(lambda: list(islice(groups, _FETCHED))):
+            yield page
+
+
+async def _scan(table: Table, wanted: str, values: dict[str, Any], segment: int, spool: _Spool) -> None:
+    """Read one part of the table into the spool."""
+    pages = table.pages(
+        "Scan",
+        Segment=segment,
+        TotalSegments=SEGMENTS,
+        FilterExpression=wanted,
+        ExpressionAttributeValues=values,
+    )
+    async for items in pages:
+        await spool.run(lambda items=items: spool.put(items))  # type: ignore[misc]
 
 
 class _Spool:
@@ -99,13 +128,12 @@ class _Spool:
             self._connection.execute("CREATE TABLE items (key BLOB NOT NULL, item TEXT NOT NULL)")
         return self._connection
 
-    def put(self, items: Iterable[Item], skipped: int) -> None:
-        """Add items. skipped: number of characters of pk before the object key."""
+    def put(self, items: Iterable[Item]) -> None:
         connection = self._open()
         connection.execute("BEGIN")
         connection.executemany(
             "INSERT INTO items VALUES (?, ?)",
-            ((one["pk"]["S"][skipped:].encode("utf-8", "surrogatepass"), json.dumps(one)) for one in items),
+            ((one["pk"]["S"].encode("utf-8", "surrogatepass"), json.dumps(one)) for one in items),
         )
         connection.execute("COMMIT")
 

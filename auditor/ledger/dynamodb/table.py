@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 from auditor.aio.backoff import backoff
@@ -14,21 +16,30 @@ from auditor.aws.client import ThreadedClient
 from auditor.aws.failures import explain, is_throttle
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger.dynamodb.changes import Change
-from auditor.ledger.dynamodb.items import Item, Name
+from auditor.ledger.dynamodb.items import Item, Name, number
 
 BATCH: Final = 100
 """Number of keys of one BatchGetItem, at most (DynamoDB API)."""
 THREADS: Final = 16
 ATTEMPTS: Final = 10
 _REFUSED: Final = "ConditionalCheckFailedException"
-_TRANSIENT: Final = frozenset({"TransactionConflictException", "InternalServerError"})
+_CANCELLED: Final = "TransactionCanceledException"
+_TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
+_PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
+SCHEMA_VERSION: Final = 2
+"""Version 1 has no seals and no item for its version."""
+_SCHEMA: Final = ("-", "-")
+"""The item that has the schema version. No bucket has this name."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
-    """A condition of a write does not hold."""
+    """A condition of a write does not hold. at: which changes of a transaction were refused for theirs."""
+
+    def __init__(self, at: Collection[int] = ()) -> None:
+        self.at = at
 
 
 class Table:
@@ -47,6 +58,7 @@ class Table:
         self._permits = asyncio.Semaphore(THREADS)
         self._clock = clock
         self._place = 0
+        self._declared = True  # until probe() says otherwise
 
     def place(self) -> int:
         """Return microseconds since the epoch, larger at each call. They give the order of one process's writes."""
@@ -86,7 +98,7 @@ class Table:
             " raise its read capacity or make it on-demand"
         )
 
-    async def pages(self, operation: str, **arguments: Any) -> AsyncIterator[list[Item]]:
+    async def pages(self, operation: str, **arguments: Any) -> AsyncGenerator[list[Item], None]:
         """Yield the items of a Query or a Scan, page by page, each at most 1 MB."""
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
@@ -95,24 +107,58 @@ class Table:
                 return
             arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    async def query(self, pk: str, first: str, last: str | None = None, **arguments: Any) -> list[Item]:
-        """Return the items of one partition (object key) with an sk from `first` to `last`."""
+    async def query(
+        self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
+    ) -> list[Item]:
+        """Return the items of one partition (object key) with an sk from `first` to `last`. pages: read no more."""
         values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
         condition = "pk = :pk AND sk >= :first"
         if last is not None:
             condition, values = "pk = :pk AND sk BETWEEN :first AND :last", values | {":last": {"S": last}}
-        pages = self.pages("Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, **arguments)
-        return [item async for page in pages for item in page]
+        found: list[Item] = []
+        reading = self.pages("Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, **arguments)
+        async with aclosing(reading):
+            async for page in reading:
+                found += page
+                pages = None if pages is None else pages - 1
+                if pages == 0:
+                    break
+        return found
 
     async def update(self, change: Change, *, returned: str = "NONE") -> Item:
         """Make the change. Raise ConditionFailed if a condition does not hold. returned: ReturnValues of UpdateItem."""
+        await self._declare()
         answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **change.arguments())
         found: Item = answer.get("Attributes", {})
         return found
 
+    async def update_all(self, changes: Sequence[Change]) -> None:
+        """Make all changes, or none. Raise ConditionFailed if a condition does not hold."""
+        await self._declare()
+        updates = [{"Update": {"TableName": self.name, **change.arguments()}} for change in changes]
+        await self._call("TransactWriteItems", TransactItems=updates)
+
     async def probe(self) -> None:
-        """Read an absent item: a missing table or permission then shows now, not in the middle of a run."""
-        await self.get(("-", "-"))
+        """Read the table's schema: a missing table or permission then shows now, not in the middle of a run.
+
+        Raise LedgerError for the schema of a newer auditor.
+        """
+        version = number(await self.get(_SCHEMA) or {}, "schema") or 0
+        if version > SCHEMA_VERSION:
+            raise LedgerError(
+                f"the ledger table {self.name!r} was written by a newer auditor (schema {version}): upgrade this one"
+            )
+        self._declared = version == SCHEMA_VERSION
+
+    async def _declare(self) -> None:
+        """Write the schema version before the first item of this schema. An auditor without seals wrote none."""
+        if not self._declared:
+            self._declared = True
+            change = Change(_SCHEMA).put("schema", SCHEMA_VERSION)
+            try:
+                await self.update(change.when_any(("schema", "=", None), ("schema", "<", SCHEMA_VERSION)))
+            except ConditionFailed:  # another process did it
+                await self.probe()
 
     async def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         for attempt in range(1, ATTEMPTS + 1):
@@ -122,6 +168,8 @@ class Table:
             except CallFailed as failure:
                 if failure.code == _REFUSED:
                     raise ConditionFailed from failure
+                if failure.code == _CANCELLED and (refused := _refused(failure)):
+                    raise ConditionFailed(refused) from failure
                 if attempt == ATTEMPTS or not _is_transient(failure):
                     raise explained(self.name, self._client.region, failure) from failure
             await self._pause(attempt)
@@ -140,7 +188,18 @@ def _is_transient(failure: CallFailed) -> bool:
 
     A broken connection counts as permanent: six failed attempts show that it is no passing fault.
     """
+    if failure.code == _CANCELLED:
+        return _PASSING.search(failure.message) is not None
     return failure.code in _TRANSIENT or is_throttle(failure) or failure.status == 500
+
+
+def _refused(failure: CallFailed) -> list[int]:
+    """Return which changes of a transaction failed by their conditions.
+
+    The message ends with a list of one reason for each change (DynamoDB API, TransactionCanceledException).
+    """
+    reasons = failure.message.rpartition("[")[2].rstrip("]").split(", ")
+    return [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:

@@ -5,29 +5,82 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import AUDITOR, S3, Entry, Event
-from auditor.ledger.history import bounded, conflicted, fingerprint, recorded, write_detail
+from auditor.ledger.base import AUDITOR, DAMAGED, S3, SOUND, UNSEALED, Entry, Event, Known, Soundness, Version
+from auditor.ledger.history import bounded, conflicted, fingerprint, read_detail, recorded, write_detail
+from auditor.ledger.key_record import source_of, version_of
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction
-from auditor.ledger.sqlite.connection import blob, writing
+from auditor.ledger.seals import Line, line_seal, row_seal
+from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
 """Number of refs of one query. Each takes two variables, and the oldest SQLite allows 999."""
 
+COLUMNS: Final = (
+    "d.key, d.etag, d.version_id, d.size, d.algorithm, d.digest, d.hashed_at, d.source, d.bytes_read, d.verified_at, "
+    "d.seal"
+)
+"""The fields of a DigestRow after `bucket`."""
+
 Found = dict[tuple[bytes, str], list[LedgerRow]]
 
 
+class DigestRow(NamedTuple):
+    """A row of the table `digests`."""
+
+    bucket: str
+    key: bytes
+    etag: str
+    version_id: str
+    size: int
+    algorithm: str
+    digest: str
+    hashed_at: str
+    source: str
+    bytes_read: int
+    verified_at: str | None
+    seal: str | None
+
+    @property
+    def known(self) -> Known:
+        return Known(
+            digest=self.digest,
+            source=source_of(self.source),
+            recorded_at=self.hashed_at,
+            verified_at=self.verified_at,
+            bytes_read=self.bytes_read,
+            damaged=self.state == DAMAGED,
+        )
+
+    @property
+    def true_seal(self) -> str:
+        """The seal that the row must have."""
+        return row_seal(self.bucket, text(self.key), *self[2:-1])
+
+    @property
+    def state(self) -> Soundness:
+        if self.seal is None:
+            return UNSEALED
+        return SOUND if self.seal == self.true_seal else DAMAGED
+
+    def version(self) -> Version:
+        """Return the row's version, with its digest alone."""
+        return version_of(self.version_id, self.etag, self.size, {self.algorithm: self.known})
+
+
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
-    """Return all rows of the wanted keys and etags."""
+    """Return all rows of the wanted keys and etags, except damaged ones."""
     digests: dict[tuple[bytes, str, str, int], dict[str, str]] = defaultdict(dict)
     for start in range(0, len(identities), _PER_QUERY):
         part = identities[start : start + _PER_QUERY]
         variables = [one for pair in part for one in pair] + [bucket]
-        for key, etag, version, size, algorithm, digest in connection.execute(look_up_query(len(part)), variables):
-            digests[key, etag, version, size][algorithm] = digest
+        for values in connection.execute(look_up_query(len(part)), variables):
+            row = DigestRow(bucket, *values)
+            if row.state != DAMAGED:
+                digests[row.key, row.etag, row.version_id, row.size][row.algorithm] = row.digest
     found: Found = defaultdict(list)
     for (key, etag, version, size), values in digests.items():
         found[key, etag].append(LedgerRow(version, etag, size, values))
@@ -40,7 +93,7 @@ def look_up_query(pairs: int) -> str:
     # CROSS JOIN fixes the order: SQLite searches the primary key once for each wanted pair.
     return (
         f"WITH wanted(key, etag) AS (VALUES {values}) "  # noqa: S608 - only question marks are put in
-        "SELECT d.key, d.etag, d.version_id, d.size, d.algorithm, d.digest FROM wanted w CROSS JOIN digests d "
+        f"SELECT {COLUMNS} FROM wanted w CROSS JOIN digests d "
         "WHERE d.bucket = ? AND d.key = w.key AND d.etag = w.etag"
     )
 
@@ -53,30 +106,25 @@ def record(connection: sqlite3.Connection, entries: Iterable[Entry]) -> list[boo
 
 def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConflict:
     identity = (entry.bucket, blob(entry.key), entry.etag, entry.version_id or NULL)
-    rows = connection.execute(
-        "SELECT algorithm, size, digest, source FROM digests "
-        "WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",
-        identity,
-    ).fetchall()
-    stored = {algorithm: (digest, source) for algorithm, _, digest, source in rows}
-    size = rows[0][1] if rows else entry.size
-    if clash := contradiction(entry, size, {name: digest for name, (digest, _) in stored.items()}):
+    rows = rows_of(connection, *identity)
+    if clash := contradiction(
+        entry, next((one.size for one in rows), entry.size), {one.algorithm: one.digest for one in rows}
+    ):
         what, stands = clash
         add_lines(connection, entry.bucket, [conflicted(entry, what, stands)])
         return conflict(entry, what)
-    new = [name for name in entry.digests if name not in stored or (stored[name][1] == S3 and entry.source == AUDITOR)]
+    stored = {one.algorithm: one for one in rows}
+    new = [
+        name for name in entry.digests if name not in stored or (stored[name].source == S3 and entry.source == AUDITOR)
+    ]
     if not new:
         return False
     place = add_lines(connection, entry.bucket, [recorded(entry, name) for name in new])
-    connection.executemany(
-        "INSERT INTO digests (bucket, key, etag, version_id, algorithm, size, digest, hashed_at, source, bytes_read) "
-        "VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET "
-        "hashed_at = excluded.hashed_at, source = excluded.source, bytes_read = excluded.bytes_read",
-        [
-            (*identity, name, entry.size, entry.digests[name], entry.hashed_at, entry.source, entry.bytes_read)
-            for name in new
-        ],
-    )
+    for name in new:
+        verified_at = stored[name].verified_at if name in stored else None
+        version, digest = identity[3], entry.digests[name]
+        values = (entry.etag, version, entry.size, name, digest, entry.hashed_at, entry.source, entry.bytes_read)
+        write_row(connection, DigestRow(entry.bucket, identity[1], *values, verified_at, None))
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, recorded_place) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT DO UPDATE SET first_seen = coalesce(first_seen, excluded.first_seen), "
@@ -86,24 +134,61 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
     return True
 
 
-def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append new lines to the history. Return the place of the history's last line."""
-    cut = (bounded(event) for event in events)
-    connection.executemany(
-        ADD_LINE,
-        (
-            (
-                bucket,
-                blob(one.key),
-                fingerprint(one),
-                one.at,
-                one.what,
-                one.version_id,
-                one.etag,
-                one.size,
-                write_detail(one.detail),
-            )
-            for one in cut
-        ),
+def rows_of(
+    connection: sqlite3.Connection, bucket: str, key: bytes, etag: str | None, version_id: str
+) -> list[DigestRow]:
+    """Return the rows of one version."""
+    found = connection.execute(
+        f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",  # noqa: S608
+        (bucket, key, etag, version_id),
     )
+    return [DigestRow(bucket, *values) for values in found]
+
+
+def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:
+    """Write a row with its seal. The digest of a row that exists stays."""
+    connection.execute(
+        "INSERT INTO digests (bucket, key, etag, version_id, size, algorithm, digest, hashed_at, source, bytes_read, "
+        "verified_at, seal) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET hashed_at = excluded.hashed_at, "
+        "source = excluded.source, bytes_read = excluded.bytes_read, verified_at = excluded.verified_at, "
+        "seal = excluded.seal",
+        (*row[:-1], row.true_seal),
+    )
+
+
+def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Line]:
+    """Return the history of a key, in the order of writing. Each line's seal covers the line before it."""
+    rows = connection.execute(
+        "SELECT at, what, version_id, etag, size, detail, seal FROM history "
+        "WHERE bucket = ? AND key = ? ORDER BY place",
+        (bucket, key),
+    )
+    lines, after = [], ""
+    for at, what, version_id, etag, size, detail, seal in rows:
+        event = Event(
+            key=text(key), at=at, what=what, version_id=version_id, etag=etag, size=size, detail=read_detail(detail)
+        )
+        lines.append(Line(event, after, seal))
+        after = lines[-1].link
+    return lines
+
+
+def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
+    """Append new lines to the history, each sealed. Return the place of the history's last line."""
+    for event in map(bounded, events):
+        key, line = blob(event.key), fingerprint(event)
+        variables = (bucket, key)
+        if connection.execute(
+            "SELECT 1 FROM history WHERE bucket = ? AND key = ? AND line = ?", (*variables, line)
+        ).fetchone():
+            continue
+        before = connection.execute(
+            "SELECT coalesce(seal, lower(hex(line))) FROM history "
+            "WHERE bucket = ? AND key = ? ORDER BY place DESC LIMIT 1",
+            variables,
+        ).fetchone()
+        seal = line_seal(bucket, event, before[0] if before else "")
+        detail = write_detail(event.detail)
+        row = (*variables, line, event.at, event.what, event.version_id, event.etag, event.size, detail, seal)
+        connection.execute(ADD_LINE, row)
     return int(connection.execute("SELECT coalesce(max(place), 0) FROM history").fetchone()[0])

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Notice
-from auditor.ledger.history import imported, noticed, read_detail
+from auditor.ledger.base import DAMAGED, UNSEALED, Checked, Event, Expectation, KeyRecord, Known, Notice
+from auditor.ledger.history import imported, noticed
 from auditor.ledger.key_record import (
     MARKS,
     KeyRows,
@@ -19,12 +19,12 @@ from auditor.ledger.key_record import (
     is_same,
     key_record_of,
     mark_of,
-    source_of,
     version_of,
 )
 from auditor.ledger.matching import NULL
+from auditor.ledger.seals import check_key, contradicted, mend
 from auditor.ledger.sqlite.connection import blob, text, writing
-from auditor.ledger.sqlite.digests import add_lines
+from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
 
 PAGE: Final = 200
 """Number of keys of one read."""
@@ -35,29 +35,52 @@ _AFTER_ALL: Final = b"\xff"
 def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -> None:
     with writing(connection):
         place = add_lines(connection, bucket, events)
-        for one in events:
-            if (mark := mark_of(one)) is not None:
-                _mark(connection, bucket, one.key, mark, one.at, one.detail.get("sequencer", ""), place)
-        connection.executemany(
-            "UPDATE digests SET verified_at = max(coalesce(verified_at, ''), ?) "
-            "WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ? AND algorithm = ?",
-            [
-                (one.at, bucket, blob(one.key), one.etag, one.version_id or NULL, one.detail.get("algorithm"))
-                for one in events
-                if one.what == "verified"
-            ],
-        )
+        for event in events:
+            if (mark := mark_of(event)) is not None:
+                _mark(connection, bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
+            if event.what == "verified":
+                _verified(connection, bucket, event)
+
+
+def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None:
+    """Set verified_at of the event's digest, and seal its row anew.
+
+    A damaged row stays as it is, and so does an old one that the history contradicts: a seal must not hide damage.
+    """
+    for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
+        if row.algorithm != event.detail.get("algorithm") or (row.verified_at or "") >= event.at:
+            continue
+        if row.state == DAMAGED or (
+            row.state == UNSEALED
+            and contradicted(history(connection, bucket, event.key), row.version(), row.algorithm) is not None
+        ):
+            continue
+        write_row(connection, row._replace(verified_at=event.at))
 
 
 def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event]:
-    rows = connection.execute(
-        "SELECT at, what, version_id, etag, size, detail FROM history WHERE bucket = ? AND key = ? ORDER BY place",
-        (bucket, blob(key)),
-    )
-    return [
-        Event(key=key, at=at, what=what, version_id=version_id, etag=etag, size=size, detail=read_detail(detail))
-        for at, what, version_id, etag, size, detail in rows
-    ]
+    return [line.event for line in lines_of(connection, bucket, blob(key))]
+
+
+def checked(
+    connection: sqlite3.Connection, after: tuple[str, bytes] | None
+) -> tuple[list[Checked], tuple[str, bytes]] | None:
+    """Check the next keys of all buckets. after: the last bucket and key. Return the results and the last key; None at
+    the end.
+    """
+    where, variables = ("", ()) if after is None else ("WHERE (bucket, key) > (?, ?)", after)
+    branch = f"SELECT * FROM (SELECT DISTINCT bucket, key FROM {{}} {where} ORDER BY bucket, key LIMIT {PAGE})"  # noqa: S608
+    query = f"{branch.format('digests')} UNION {branch.format('history')} ORDER BY bucket, key LIMIT {PAGE}"
+    keys = connection.execute(query, (*variables, *variables)).fetchall()
+    if not keys:
+        return None
+    found: list[Checked] = []
+    for bucket, key in keys:
+        rows = connection.execute(f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ?", (bucket, key))  # noqa: S608
+        read = [DigestRow(bucket, *values) for values in rows]
+        lines = lines_of(connection, bucket, key)
+        found += check_key(bucket, text(key), [(one.version(), one.algorithm, one.state) for one in read], lines)
+    return found, keys[-1]
 
 
 def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool:
@@ -169,18 +192,12 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
     found: dict[bytes, KeyRows] = defaultdict(KeyRows)
     wanted = (bucket, first, last)
     known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)
-    for key, etag, version, algorithm, size, digest, hashed_at, source, verified_at, bytes_read in connection.execute(
-        "SELECT key, etag, version_id, algorithm, size, digest, hashed_at, source, verified_at, bytes_read "
-        "FROM digests WHERE bucket = ? AND key BETWEEN ? AND ?",
+    for values in connection.execute(
+        f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key BETWEEN ? AND ?",  # noqa: S608
         wanted,
     ):
-        known[key, etag, version, size][algorithm] = Known(
-            digest=digest,
-            source=source_of(source),
-            recorded_at=hashed_at,
-            verified_at=verified_at,
-            bytes_read=bytes_read,
-        )
+        row = DigestRow(bucket, *values)
+        known[row.key, row.etag, row.version_id, row.size][row.algorithm] = row.known
     seen: dict[tuple[bytes, str, str], tuple[str | None, int | None]] = {}
     for key, etag, version, first_seen, recorded_place, told_place, sequencer in connection.execute(
         "SELECT key, etag, version_id, first_seen, recorded_place, told_place, sequencer "
@@ -194,6 +211,10 @@ def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes
     for (key, etag, version, size), digests in known.items():
         first_seen, place = seen.get((key, etag, version), (None, None))
         found[key].versions.append((version_of(version, etag, size, digests, first_seen), place or 0))
+    for key, rows in found.items():
+        if any(one.damaged for version, _ in rows.versions for one in version.digests.values()):
+            lines = lines_of(connection, bucket, key)
+            mend(rows, [line.event for line in lines if line.soundness(bucket) != DAMAGED])
     for key, sequencer, deleted, at, version in connection.execute(
         "SELECT key, sequencer, deleted, at, version_id FROM notices WHERE bucket = ? AND key BETWEEN ? AND ?", wanted
     ):

@@ -1,4 +1,4 @@
-"""The tables of the embedded ledger, and their upgrade from version 1."""
+"""The tables of the embedded ledger, and their upgrade from versions 1 and 2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.errors import LedgerError
 from auditor.ledger.base import Entry
 from auditor.ledger.history import fingerprint, recorded, write_detail
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 # Keys are blobs: SQLite compares them byte by byte, as S3's listing does, and a NUL does not end them.
 _DIGESTS: Final = """
@@ -110,15 +110,21 @@ CREATE TABLE leases (
 ) WITHOUT ROWID
 """,
 )
+_FROM_2: Final = (
+    # NULL in rows and lines of earlier versions: they are unsealed.
+    "ALTER TABLE digests ADD COLUMN seal TEXT",
+    "ALTER TABLE history ADD COLUMN seal TEXT",
+)
 ADD_LINE: Final = (
-    "INSERT INTO history (bucket, key, line, at, what, version_id, etag, size, detail) VALUES (?,?,?,?,?,?,?,?,?)"
+    "INSERT INTO history (bucket, key, line, at, what, version_id, etag, size, detail, seal) "
+    "VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
 
-_Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, str]
+_Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, str, None]
 
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
-    """Make the tables in an empty file, or upgrade those of version 1. If several processes try, one does it."""
+    """Make the tables in an empty file, or upgrade earlier ones. If several processes try, one does it."""
     if _version(connection) == SCHEMA_VERSION:
         return
     with connection:
@@ -134,9 +140,10 @@ def set_up(connection: sqlite3.Connection, path: str) -> None:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 raise LedgerError(f"--ledger sqlite:{path} is another program's database: name another file")
             connection.execute(_DIGESTS)
-        for statement in _FROM_1:
+        for statement in (*(_FROM_1 if version < 2 else ()), *_FROM_2):
             connection.execute(statement)
-        _add_history_of_1(connection)
+        if version < 2:
+            _add_history_of_1(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
@@ -169,7 +176,7 @@ def _lines(connection: sqlite3.Connection) -> Iterator[_Line]:
         )
         event = recorded(entry, algorithm)
         detail = write_detail(event.detail)
-        yield (bucket, key, fingerprint(event), hashed_at, event.what, version_id, etag, size, detail)
+        yield (bucket, key, fingerprint(event), hashed_at, event.what, version_id, etag, size, detail, None)
 
 
 def _version(connection: sqlite3.Connection) -> int:

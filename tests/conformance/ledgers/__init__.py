@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from . import digests, history, leases, notifications
+from . import digests, history, leases, notifications, seals
 from .base import LedgerCheck, OpenLedger
 
 __all__ = ["CHECKS", "SLOW_CHECKS", "LedgerCheck", "OpenLedger"]
@@ -63,6 +63,9 @@ CHECKS: Final[tuple[LedgerCheck, ...]] = (
     notifications.null_version_can_be_written_again_after_it_was_deleted_for_good,
     notifications.listing_long_after_a_deletion_overrules_it,
     notifications.sequencers_order_versions_though_two_writers_clocks_differ,
+    seals.every_row_and_line_is_sealed,
+    seals.matches_are_lines_however_many,
+    seals.twenty_workers_on_one_key_keep_its_chain,
     leases.first_claim_is_a_lease_and_the_second_ones_is_held,
     leases.lease_that_ran_out_is_taken_over_with_its_checkpoint_and_the_old_holder_writes_nothing,
     leases.lease_of_a_dead_holder_whose_clock_ran_ahead_lasts_no_longer_than_its_length,

@@ -72,9 +72,13 @@ def as_moto_asks(document: dict[str, Any]) -> str:
         for one in document["Statement"]
         if "NotResource" not in one or "s3:" not in json.dumps(one["Action"])
     ]
-    return json.dumps({**document, "Statement": statements}).replace(
-        '"sqs:SendMessage"', '["sqs:SendMessage", "sqs:SendMessageBatch"]'
-    )
+    text = json.dumps({**document, "Statement": statements})
+    for action, asked in {
+        "sqs:SendMessage": "sqs:SendMessageBatch",
+        "dynamodb:UpdateItem": "dynamodb:TransactWriteItems",
+    }.items():
+        text = text.replace(f'"{action}"', f'"{action}", "{asked}"')
+    return text
 
 
 @pytest.fixture(params=LEVELS)

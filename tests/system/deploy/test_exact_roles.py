@@ -40,6 +40,7 @@ OTHER_NAMES: Final = {
     "GetBucketEncryption": "GetEncryptionConfiguration",
     "HeadObject": "GetObject",
     "SendMessageBatch": "SendMessage",
+    "TransactWriteItems": "UpdateItem",
     "Invoke": "InvokeFunction",
 }
 """Of calls whose action has another name (Service Authorization Reference)."""

@@ -1,0 +1,173 @@
+"""The lines of a key's history in the shared ledger: in items of their own, and verifications in the digest's item."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from auditor.ledger.base import S3, Entry, Event, Version
+from auditor.ledger.dynamodb.changes import Change
+from auditor.ledger.dynamodb.items import (
+    DIGESTS,
+    HISTORY,
+    LAST_LINE,
+    RECORDED,
+    Item,
+    evidence,
+    number,
+    partition,
+    text,
+)
+from auditor.ledger.dynamodb.table import Table
+from auditor.ledger.history import bounded, fingerprint, recorded
+from auditor.ledger.seals import Line, line_seal
+
+
+async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
+    """Write a line of the history as an item of its own. A line that is there stays as it is.
+
+    Its seal covers the newest line that the writer finds. Two writers at once may name the same one: the chain forks,
+    and both lines are sound.
+    """
+    kept, pk = bounded(event), partition(bucket, event.key)
+    after = await _last_seal(table, bucket, event.key)
+    change = (
+        Change((pk, f"{HISTORY}{_sortable(kept.at)}#{fingerprint(kept).hex()}"))
+        .once("at", kept.at)
+        .once("what", kept.what)
+    )
+    change.once("version_id", kept.version_id).once("etag", kept.etag).once("size", kept.size)
+    change.once("detail", dict(kept.detail)).once("place", place)
+    change.once("after", after).once("seal", line_seal(bucket, kept, after))
+    await table.update(change)
+
+
+def _sortable(at: str) -> str:
+    return "".join(letter for letter in at if letter.isascii() and (letter.isalnum() or letter in "-:.+"))[:40]
+
+
+async def _last_seal(table: Table, bucket: str, key: str) -> str:
+    """Return the seal of the newest line of a key that has an item of its own; "" if there is none."""
+    items = await table.query(
+        partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True, ScanIndexForward=False, Limit=1, pages=1
+    )
+    seals = [line.link for item in items for line in lines_in(bucket, key, [item])]
+    return seals[-1] if seals else ""
+
+
+async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
+    """Return all lines of a key, in the order of writing."""
+    pk = partition(bucket, key)
+    items = await table.query(pk, RECORDED, LAST_LINE, ConsistentRead=True)
+    return lines_in(bucket, key, items + await table.query(pk, DIGESTS, ConsistentRead=True))
+
+
+def write_look(event: Event, version: Version, algorithm: str, place: int) -> str:
+    """Return a verification as a text of an item's list: place, time, and the other fields unless they are usual."""
+    rest = [event.version_id, event.etag, event.size, dict(event.detail)]
+    if event == _usual(event.key, event.at, version, algorithm):
+        rest = []
+    return json.dumps([place, event.at, rest], separators=(",", ":"))
+
+
+def _usual(key: str, at: str, version: Version, algorithm: str) -> Event:
+    detail = {"algorithm": algorithm, "digest": version.digests[algorithm].digest, "origin": "ledger"}
+    identity = {"version_id": version.version_id, "etag": version.etag}
+    return Event(key=key, at=at, what="verified", size=version.size, detail=detail, **identity)
+
+
+def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str) -> list[tuple[int, Line]]:
+    """Return the lines of the verifications in an item, each with its place. One seal covers all of them."""
+    after = text(item, f"{algorithm}_look_from") or ""
+    found = []
+    for look in item.get(f"{algorithm}_looks", {}).get("L", []):
+        place, event = _read_look(str(look["S"]), _usual(key, "", version, algorithm))
+        seal = line_seal(bucket, event, after)
+        found.append((place, Line(event, after, seal)))
+        after = seal
+    if found and after != text(item, f"{algorithm}_look_seal"):
+        found = [(place, replace(line, seal="")) for place, line in found]
+    return found
+
+
+def look_time(look: str) -> str:
+    """Return the time of a text of write_look(), as a part of a sort key."""
+    return _sortable(str(json.loads(look)[1]))
+
+
+def _read_look(look: str, usual: Event) -> tuple[int, Event]:
+    """Return the place and the event of a text of write_look(). A damaged text is shown as it is."""
+    try:
+        place, at, rest = json.loads(look)
+        version_id, etag, size, detail = rest or (usual.version_id, usual.etag, usual.size, usual.detail)
+        return int(place), replace(usual, at=str(at), version_id=version_id, etag=etag, size=size, detail=dict(detail))
+    except (ValueError, TypeError):
+        return 0, replace(usual, detail={"damaged": look})
+
+
+def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
+    """Return the lines of recorded digests in an item, each with its place.
+
+    Old items of digests have no lines of their own, and imply them without a seal. The place is 0 in the oldest.
+    """
+    version, _ = evidence(bucket, key, item)
+    is_line = item["sk"]["S"].startswith(RECORDED)
+    lines = []
+    for algorithm, known in version.digests.items():
+        seal = text(item, f"{algorithm}_seal")
+        entry = Entry(
+            bucket=bucket,
+            key=key,
+            version_id=version.version_id,
+            etag=version.etag,
+            size=version.size,
+            digests={algorithm: known.digest},
+            hashed_at=known.recorded_at,
+            source=known.source,
+            bytes_read=known.bytes_read,
+        )
+        event = recorded(entry, algorithm)
+        if is_line or seal is None:
+            sound = None if seal is None else "" if known.damaged else line_seal(bucket, event, "")
+            lines.append((number(item, f"{algorithm}_place") or 0, Line(event, "", sound)))
+        if (before := text(item, f"{algorithm}_s3_at")) is not None:
+            s3s_entry = replace(entry, hashed_at=before, source=S3, bytes_read=0)
+            lines.append((number(item, f"{algorithm}_s3_place") or 0, Line(recorded(s3s_entry, algorithm), "", None)))
+    return lines
+
+
+def history_line(key: str, item: Item) -> Line:
+    """Return the line in an item of its own."""
+    what: Any = text(item, "what")
+    event = Event(
+        key=key,
+        at=text(item, "at") or "",
+        what=what,
+        version_id=text(item, "version_id"),
+        etag=text(item, "etag"),
+        size=number(item, "size"),
+        detail={name: str(value["S"]) for name, value in item["detail"]["M"].items()},
+    )
+    return Line(event, text(item, "after") or "", text(item, "seal"))
+
+
+def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Line]:
+    """Return all lines of a key's items, each once, in the order of writing. items: of any kind."""
+    found: list[tuple[int, Line]] = []
+    for item in items:
+        sk = item["sk"]["S"]
+        if sk.startswith(HISTORY) and "what" in item:
+            found.append((number(item, "place") or 0, history_line(key, item)))
+        elif sk.startswith((RECORDED, HISTORY)) or sk >= DIGESTS:
+            if not sk.startswith(HISTORY):
+                found += recorded_lines(bucket, key, item)
+            version, _ = evidence(bucket, key, item)
+            for algorithm in version.digests:
+                found += looks_of(bucket, item, version, algorithm, key)
+    found.sort(key=lambda one: (one[0], one[1].event.at))
+    once: dict[bytes, Line] = {}
+    for _, line in found:
+        once.setdefault(fingerprint(line.event), line)
+    return list(once.values())

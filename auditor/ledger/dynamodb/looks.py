@@ -1,0 +1,120 @@
+"""Verifications in the shared ledger: one write of one unit adds a verification to its digest's item."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from auditor.errors import LedgerError
+from auditor.ledger.base import DAMAGED, UNSEALED, Event, Known, Version
+from auditor.ledger.dynamodb.changes import Change
+from auditor.ledger.dynamodb.digests import seal_old
+from auditor.ledger.dynamodb.items import (
+    HISTORY,
+    LOOKS,
+    Item,
+    Name,
+    evidence,
+    identity,
+    partition,
+    state_of,
+    text,
+)
+from auditor.ledger.dynamodb.lines import lines_of, look_time, write_look
+from auditor.ledger.dynamodb.table import ConditionFailed, Table
+from auditor.ledger.matching import NULL
+from auditor.ledger.seals import contradicted, line_seal
+
+_TRIES: Final = 30
+"""Each try that fails is another writer's success: as many workers may verify one object at once."""
+
+
+async def looked(table: Table, bucket: str, event: Event) -> bool:
+    """Add a verification to its digest's item. Return False if it needs a line of its own.
+
+    The writer says which verification it follows; if another came first, it reads the item and tries again. So the
+    chain of a digest's verifications never forks.
+    """
+    algorithm = event.detail.get("algorithm")
+    if event.etag is None or algorithm is None:
+        return False
+    name = partition(bucket, event.key), identity(event.version_id, event.etag)
+    version, seal = _as_told(event, algorithm), event.chain.partition(":")[2]
+    item: Item = {}
+    for number in range(_TRIES):
+        if number or version is None or not event.chain:
+            item = await _sealed(table, bucket, event, name, algorithm)
+            if not item:
+                return False
+            version, _ = evidence(bucket, event.key, item)
+            seal = text(item, f"{algorithm}_look_seal") or ""
+        full = len(item.get(f"{algorithm}_looks", {}).get("L", [])) >= LOOKS
+        if full:
+            await table.update(_archive(name, item, version, algorithm))
+        try:
+            await table.update(_added(table, Change(name), bucket, event, version, algorithm, seal, alone=full))
+        except ConditionFailed:
+            continue
+        return True
+    raise LedgerError(f"the ledger table {table.name!r} changes while it is written: stop what deletes its items")
+
+
+async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm: str) -> Item:
+    """Return the digest's item; empty if it takes no such verification. An old digest is sealed first."""
+    item = await table.get(name) or {}
+    if algorithm not in item or (text(item, f"{algorithm}_verified_at") or "") >= event.at:
+        return {}
+    version, _ = evidence(bucket, event.key, item)
+    state = state_of(bucket, event.key, item, algorithm, version.digests[algorithm])
+    if state == UNSEALED:
+        told = [line.event for line in await lines_of(table, bucket, event.key)]
+        if contradicted(told, version, algorithm) is not None:
+            return {}
+        await seal_old(table, bucket, event.key, item, algorithm)
+        return await table.get(name) or {}
+    return {} if state == DAMAGED else item
+
+
+def _as_told(event: Event, algorithm: str) -> Version | None:
+    """Return the version that the event says it verified; None if it does not say all."""
+    digest = event.detail.get("digest")
+    if digest is None or event.etag is None or event.size is None:
+        return None
+    known = Known(digest=digest, source="auditor", recorded_at="", verified_at=None, bytes_read=0)
+    name = event.version_id or NULL
+    return Version(version_id=name, etag=event.etag, size=event.size, digests={algorithm: known}, first_seen="")
+
+
+def _added(
+    table: Table,
+    change: Change,
+    bucket: str,
+    event: Event,
+    version: Version,
+    algorithm: str,
+    seal: str,
+    *,
+    alone: bool = False,
+) -> Change:
+    """Return the change that adds the verification after the one with this seal. alone: drop those before it."""
+    look = write_look(event, version, algorithm, table.place())
+    attribute = f"{algorithm}_looks"
+    if alone:
+        change.put(attribute, [look]).put(f"{algorithm}_look_from", seal)
+    else:
+        change.append(attribute, look)
+    change.put(f"{algorithm}_look_seal", line_seal(bucket, event, seal)).put(f"{algorithm}_verified_at", event.at)
+    change.when(algorithm, version.digests[algorithm].digest).when("size", version.size)
+    change.when(f"{algorithm}_look_seal", seal or None).when_there(f"{algorithm}_seal")
+    verified = f"{algorithm}_verified_at"
+    return change.when_any((verified, "=", None), (verified, "<", event.at))
+
+
+def _archive(name: Name, item: Item, version: Version, algorithm: str) -> Change:
+    """Return the change that copies an item's verifications into a line of their own, before the item drops them."""
+    looks = [str(one["S"]) for one in item[f"{algorithm}_looks"]["L"]]
+    seal = text(item, f"{algorithm}_look_seal") or ""
+    change = Change((name[0], f"{HISTORY}{look_time(looks[0])}#{seal}"))
+    change.put("version_id", version.version_id).put("etag", version.etag).put("size", version.size)
+    change.put(algorithm, version.digests[algorithm].digest).put(f"{algorithm}_looks", looks)
+    change.put(f"{algorithm}_look_from", text(item, f"{algorithm}_look_from")).put(f"{algorithm}_look_seal", seal)
+    return change

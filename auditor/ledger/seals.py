@@ -1,0 +1,181 @@
+"""Seals: hashes over the fields of rows and lines, which show damage and careless edits.
+
+A seal is not keyed. Whoever can write the ledger and knows this module can forge one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Checked, Event, Known, Soundness, Version
+from auditor.ledger.history import fingerprint
+from auditor.ledger.key_record import KeyRows, source_of
+from auditor.ledger.matching import NULL
+
+_LENGTH: Final = 32
+"""Hexadecimal digits of a seal: 128 bits of SHA-256. They miss no chance damage, and leave a DynamoDB item small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a key's history as it is stored. after: the seal of the line before; seal: None in an old line."""
+
+    event: Event
+    after: str
+    seal: str | None
+
+    @property
+    def link(self) -> str:
+        """The `after` of the next line: this line's seal, or the fingerprint of a line without a seal."""
+        return self.seal if self.seal is not None else fingerprint(self.event).hex()
+
+    def soundness(self, bucket: str) -> Soundness:
+        if self.seal is None:
+            return UNSEALED
+        return SOUND if line_seal(bucket, self.event, self.after) == self.seal else DAMAGED
+
+
+def line_seal(bucket: str, event: Event, after: str) -> str:
+    """Return the seal of a line. It covers the line before it, whose seal is `after`; "" for the first line."""
+    size, detail = event.size, dict(sorted(event.detail.items()))
+    return _seal("line", after, bucket, event.key, event.at, event.what, event.version_id, event.etag, size, detail)
+
+
+def row_seal(bucket: str, key: str, *fields: str | int | None) -> str:
+    """Return the seal of a digest's row. fields: all of the row's fields, in an order of the kind of ledger."""
+    return _seal("row", bucket, key, *fields)
+
+
+def _seal(*fields: object) -> str:
+    return hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()[:_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class _Digest:
+    """One digest of a key. version: the version with this digest alone. place: as in KeyRows."""
+
+    version: Version
+    algorithm: str
+    place: int
+
+    @property
+    def known(self) -> Known:
+        return self.version.digests[self.algorithm]
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return self.version.version_id, self.version.etag, self.algorithm
+
+
+def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
+    """Replace the damaged digests of a key by those of its history, and name the damage in `rows.damage`.
+
+    lines: the events of the lines that are not damaged. If the damage is in the row's identity, the line without a row
+    takes its place. A digest for which no line stands stays, marked as damaged.
+    """
+    found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
+    rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
+    proven = _proven(lines)
+    spare = {name: one for name, one in proven.items() if name not in {digest.name for digest in found}}
+    mended = [_mended(one, proven, spare) if one.known.damaged else one for one in found]
+    versions: dict[tuple[str, str, int], tuple[Version, int]] = {}
+    for one in mended:
+        identity = (one.version.version_id, one.version.etag, one.version.size)
+        before, place = versions.get(identity, (one.version, one.place))
+        versions[identity] = replace(before, digests={**before.digests, one.algorithm: one.known}), place
+    rows.versions = list(versions.values())
+
+
+def _only(version: Version, algorithm: str) -> Version:
+    return replace(version, digests={algorithm: version.digests[algorithm]})
+
+
+def _mended(damaged: _Digest, proven: _Proven, spare: _Proven) -> _Digest:
+    """Return the history's digest for a damaged one; the damaged one if the history has none."""
+    own = proven.get(damaged.name)
+    alike = (name for name in spare if name[2] == damaged.algorithm)
+    name = next(alike, None) or next(iter(spare), None)
+    line = own or (spare.pop(name) if name else None)
+    if line is None:
+        return damaged
+    return _Digest(version_of_line(line), line.detail["algorithm"], damaged.place)
+
+
+_Proven = dict[tuple[str, str, str], Event]
+
+
+def _proven(lines: Iterable[Event]) -> _Proven:
+    """Return the "recorded" lines by version_id, ETag and algorithm. Lines that disagree prove nothing."""
+    found: _Proven = {}
+    refuted = set()
+    for line in lines:
+        if line.what != "recorded" or not {"algorithm", "digest"} <= line.detail.keys():
+            continue
+        name = (line.version_id or NULL, line.etag or "", line.detail["algorithm"])
+        before = found.setdefault(name, line)
+        if (before.size, before.detail["digest"]) != (line.size, line.detail["digest"]):
+            refuted.add(name)
+        found[name] = line
+    return {name: line for name, line in found.items() if name not in refuted}
+
+
+def version_of_line(line: Event) -> Version:
+    """Return the version of a "recorded" line, with its digest."""
+    read = line.detail.get("bytes_read", "")
+    known = Known(
+        digest=line.detail["digest"],
+        source=source_of(line.detail.get("source")),
+        recorded_at=line.at,
+        verified_at=None,
+        bytes_read=int(read) if read.isdecimal() else line.size or 0,
+    )
+    return Version(
+        version_id=line.version_id or NULL,
+        etag=line.etag or "",
+        size=line.size or 0,
+        digests={line.detail["algorithm"]: known},
+        first_seen=line.at,
+    )
+
+
+def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> str | None:
+    """Return the digest that the history has of this version, if it is another than the row's; else None."""
+    told = _proven(lines).get((version.version_id, version.etag, algorithm))
+    if told is None or (told.detail["digest"], told.size) == (version.digests[algorithm].digest, version.size):
+        return None
+    return told.detail["digest"]
+
+
+def check_key(
+    bucket: str, key: str, rows: Iterable[tuple[Version, str, Soundness]], lines: Sequence[Line]
+) -> list[Checked]:
+    """Check the rows and lines of one key, each row with its lines. rows: version, algorithm and the seal's state."""
+    events = [line.event for line in lines if line.soundness(bucket) != DAMAGED]
+    places = {"", *(line.link for line in lines)}
+    told, verified = _proven(events), {event.at for event in events if event.what == "verified"}
+    found, names = [], set()
+    for version, algorithm, state in rows:
+        name = (version.version_id, version.etag, algorithm)
+        names.add(name)
+        words = f"{algorithm} of version {name[0]}, ETag {name[1]}: "
+        if state == DAMAGED:
+            words += "the seal does not hold"
+        elif contradicted(events, version, algorithm) is not None:
+            state, words = DAMAGED, f"{words}the history has another digest or size"
+        elif state == SOUND and name not in told:
+            state, words = DAMAGED, f"{words}its line is missing from the history"
+        elif state == SOUND and (at := version.digests[algorithm].verified_at) is not None and at not in verified:
+            state, words = DAMAGED, f"{words}the history has no verification at {at}"
+        found.append(Checked(bucket, key, "row", state, words if state == DAMAGED else ""))
+    for line in lines:
+        state, words = line.soundness(bucket), f"{line.event.what} at {line.event.at}: "
+        if state == DAMAGED or line.after not in places:
+            state, words = DAMAGED, f"{words}the seal does not hold, or the line before it is missing"
+        elif state == SOUND and line.event.what == "recorded" and not names.issuperset(_proven([line.event])):
+            state, words = DAMAGED, f"{words}the digest's row is missing"
+        found.append(Checked(bucket, key, "line", state, words if state == DAMAGED else ""))
+    return found

@@ -1,0 +1,85 @@
+"""`auditor ledger --check`: a whole ledger is checked, and damage is named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from auditor.ledger import open_ledger
+from tests.conformance.ledgers.base import ENTRY
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = main(["ledger", *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    async def fill() -> None:
+        async with open_ledger(f"sqlite:{tmp_path / 'l.db'}") as ledger:
+            await ledger.record_many([replace(ENTRY, key=f"k{number}\x1b") for number in range(300)])
+            await ledger.record(replace(ENTRY, bucket="other"))
+
+    asyncio.run(fill())
+    return tmp_path / "l.db"
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(statement).rowcount > 0
+
+
+def test_sound_ledger(run: Run, path: Path) -> None:
+    sound = "301 rows: 301 sound, 0 damaged, 0 unsealed\n301 lines: 301 sound, 0 damaged, 0 unsealed\n"
+    assert run("--check", f"sqlite:{path}")[:2] == (0, sound)
+    assert run("--check", "--ledger", f"sqlite:{path}")[:2] == (0, sound)
+
+
+def test_damage_is_named_counted_and_bounded(run: Run, path: Path) -> None:
+    change(path, "UPDATE digests SET size = 6 WHERE bucket = 'bucket'")
+    code, out, _ = run("--check", f"sqlite:{path}")
+    assert code == 3
+    assert "301 rows: 1 sound, 300 damaged, 0 unsealed\n" in out
+    assert "  damaged row: s3://bucket/k0\\x1b: sha256 of version null, ETag etag: the seal does not hold\n" in out
+    assert "  and 200 more\nrestore the ledger from a copy" in out
+    code, out, _ = run("--check", f"sqlite:{path}", "--format", "json")
+    found = json.loads(out)
+    assert (code, found["rows"], len(found["damage"])) == (3, {"sound": 1, "damaged": 300, "unsealed": 0}, 100)
+
+
+def test_rows_of_an_earlier_version_are_no_damage(run: Run, path: Path) -> None:
+    change(path, "UPDATE digests SET seal = NULL WHERE bucket = 'other'")
+    code, out, _ = run("--check", f"sqlite:{path}")
+    assert (code, "300 sound, 0 damaged, 1 unsealed (an earlier version wrote them)" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--check", "s3://bucket"), "is not a ledger: write sqlite:PATH or dynamodb:TABLE"),
+        (("--check",), "--ledger is missing"),
+        (("--check", "sqlite:no-such.db"), "is not there"),
+        (("s3://bucket/k", "--check", "sqlite:l.db"), "leave the key out"),
+        (("--ledger", "sqlite:l.db"), "write s3://BUCKET/KEY, or --check for the whole ledger"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(run: Run, given: tuple[str, ...], words: str) -> None:
+    code, out, err = run(*given)
+    assert (code, out) == (2, "")
+    assert words in err

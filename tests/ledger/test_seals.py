@@ -1,0 +1,193 @@
+"""Damage to a ledger: it is found, it is named, and the history stands for a damaged row."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from auditor.ledger import open_ledger
+from auditor.ledger.base import Checked, Event, Ledger
+from auditor.ledger.dynamodb.ledger import create_table
+from tests.conformance.ledgers.base import ENTRY, KEY, MD5, OTHER, REF, SHA, lines, subject
+from tests.conformance.ledgers.seals import states
+
+# The names of one field in both kinds of ledger, and a damaged value.
+FIELDS = [
+    ("digest", "sha256", OTHER),
+    ("size", "size", 6),
+    ("source", "sha256_source", "s3"),
+    ("hashed_at", "sha256_at", "2036-01-02T03:04:05Z"),
+    ("bytes_read", "sha256_bytes_read", 99),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Damager:
+    """A ledger, and the ways to damage it behind its back. A line is the first one of its kind."""
+
+    ledger: Ledger
+    row: Callable[[str, str, Any], None]
+    """Sets a field of the row of KEY: the column, the attribute, the value."""
+    no_row: Callable[[], None]
+    line: Callable[[str], None]
+    """Changes the time of the line of this kind."""
+    no_line: Callable[[str], None]
+    unseal: Callable[[], None]
+    """Leaves the ledger as an earlier version wrote it."""
+
+
+@pytest.fixture(params=["sqlite", "dynamodb"])
+async def damager(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Damager]:
+    if request.param == "sqlite":
+        path = tmp_path / "ledger.db"
+        async with open_ledger(f"sqlite:{path}") as ledger:
+            yield of_sqlite(path, ledger)
+        return
+    url, table = request.getfixturevalue("moto_url"), f"ledger-{uuid4().hex}"
+    await create_table(table, endpoint_url=url)
+    async with open_ledger(f"dynamodb:{table}", endpoint_url=url) as ledger:
+        yield of_dynamodb(boto3.resource("dynamodb", endpoint_url=url).Table(table), ledger)
+
+
+def of_sqlite(path: Path, ledger: Ledger) -> Damager:
+    def run(statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            for name in ("history_is_never_changed", "history_is_never_deleted"):
+                connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+            assert connection.execute(statement, values).rowcount > 0
+
+    def unseal() -> None:
+        run("UPDATE digests SET seal = NULL")
+        run("UPDATE history SET seal = NULL")
+
+    return Damager(
+        ledger,
+        row=lambda column, _, value: run(f"UPDATE digests SET {column} = ?", value),
+        no_row=lambda: run("DELETE FROM digests"),
+        line=lambda what: run("UPDATE history SET at = 'x' WHERE what = ?", what),
+        no_line=lambda what: run("DELETE FROM history WHERE what = ?", what),
+        unseal=unseal,
+    )
+
+
+def of_dynamodb(table: Any, ledger: Ledger) -> Damager:
+    def items(wanted: str) -> list[Any]:
+        found = [one for one in table.scan()["Items"] if one["pk"] == f"bucket/{KEY}"]
+        kinds = {"row": lambda one: one["sk"] >= "!", "recorded": lambda one: one["sk"].startswith(" etag#")}
+        return list(filter(kinds.get(wanted, lambda one: one.get("what") == wanted), found))
+
+    def put(item: Any, attribute: str, value: object) -> None:
+        assert item[attribute] != value
+        table.put_item(Item=item | {attribute: value})
+
+    def delete(wanted: str) -> None:
+        for one in items(wanted):
+            table.delete_item(Key={"pk": one["pk"], "sk": one["sk"]})
+
+    def unseal() -> None:
+        delete("recorded")
+        for one in items("row"):
+            table.put_item(Item={name: value for name, value in one.items() if not name.endswith("_seal")})
+
+    return Damager(
+        ledger,
+        row=lambda _, attribute, value: put(items("row")[0], attribute, value),
+        no_row=lambda: delete("row"),
+        line=lambda what: put(items(what)[0], "sha256_at" if what == "recorded" else "at", "x"),
+        no_line=delete,
+        unseal=unseal,
+    )
+
+
+async def damaged(ledger: Ledger) -> list[Checked]:
+    return [one async for part in ledger.checked() for one in part if one.state == "damaged"]
+
+
+@pytest.mark.parametrize(("column", "attribute", "value"), FIELDS)
+async def test_damaged_row_is_named_and_the_history_stands_for_it(
+    damager: Damager, column: str, attribute: str, value: object
+) -> None:
+    await damager.ledger.record(ENTRY)
+    sound = await subject(damager.ledger)
+    damager.row(column, attribute, value)
+    found = await subject(damager.ledger)
+    assert found.damage == ("sha256 etag null",)
+    assert found.versions == sound.versions
+    assert [one.damage async for one in damager.ledger.subjects("bucket")] == [found.damage]
+    (fault,) = [one for one in await damaged(damager.ledger) if one.kind == "row"]
+    assert (fault.bucket, fault.key) == ("bucket", KEY)
+    assert "sha256 of version null, ETag etag: the seal does not hold" in fault.words
+
+
+async def test_damaged_digest_is_not_known(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    damager.line("recorded")
+    damager.row("digest", "sha256", OTHER)
+    assert await damager.ledger.known("bucket", [REF], ["sha256"]) == [{}]
+    (version,) = (await subject(damager.ledger)).versions
+    assert version.digests["sha256"].damaged
+
+
+@pytest.mark.parametrize("what", ["recorded", "missing"])
+async def test_changed_line_is_found(damager: Damager, what: str) -> None:
+    await damager.ledger.record(ENTRY)
+    await damager.ledger.note("bucket", [Event(key=KEY, at="2026-05", what="missing", etag="etag")])
+    damager.line(what)
+    found = await damaged(damager.ledger)
+    assert any(one.kind == "line" and one.words.startswith(f"{what} at x: the seal does not hold") for one in found)
+
+
+async def test_missing_line_is_found_by_the_line_after_it(damager: Damager) -> None:
+    for what in ("missing", "changed"):
+        await damager.ledger.note("bucket", [Event(key=KEY, at=f"2026-05-{what}", what=what, etag="etag")])
+    damager.no_line("changed")
+    assert await damaged(damager.ledger) == []  # the last line has none after it
+    await damager.ledger.note("bucket", [Event(key=KEY, at="2026-06", what="changed", etag="etag")])
+    damager.no_line("missing")
+    (fault,) = await damaged(damager.ledger)
+    assert "or the line before it is missing" in fault.words
+
+
+async def test_row_without_its_line_and_line_without_its_row_are_found(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    damager.no_line("recorded")
+    (fault,) = await damaged(damager.ledger)
+    assert "its line is missing from the history" in fault.words
+
+
+async def test_missing_row_is_found(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    damager.no_row()
+    (fault,) = await damaged(damager.ledger)
+    assert (fault.kind, "the digest's row is missing" in fault.words) == ("line", True)
+
+
+async def test_verification_does_not_seal_a_damaged_row(damager: Damager) -> None:
+    await damager.ledger.record(ENTRY)
+    damager.row("digest", "sha256", OTHER)
+    match = Event(key=KEY, at="2026-05", what="verified", version_id="null", etag="etag", size=5)
+    await damager.ledger.note("bucket", [replace(match, detail={"algorithm": "sha256", "digest": SHA})])
+    assert [one.kind for one in await damaged(damager.ledger)] == ["row"]
+    assert len(await lines(damager.ledger)) == 2
+
+
+async def test_old_ledger_counts_as_unsealed_and_is_sealed_when_written(damager: Damager) -> None:
+    await damager.ledger.record(replace(ENTRY, digests={"sha256": SHA, "md5": MD5}))
+    told = await lines(damager.ledger)
+    damager.unseal()
+    assert await lines(damager.ledger) == told
+    assert await states(damager.ledger) == {"row unsealed": 2, "line unsealed": 2}
+    assert await damager.ledger.known("bucket", [REF], ["sha256"]) == [{"sha256": SHA}]
+    match = Event(key=KEY, at="2026-05", what="verified", version_id="null", etag="etag", size=5)
+    await damager.ledger.note("bucket", [replace(match, detail={"algorithm": "sha256", "digest": SHA})])
+    found = await states(damager.ledger)
+    assert (found["row sound"], found["row unsealed"], found["row damaged"], found["line damaged"]) == (1, 1, 0, 0)
+    assert [what for what, _, _ in await lines(damager.ledger)] == ["recorded", "recorded", "verified"]

@@ -1,0 +1,95 @@
+"""Damage to the ledger is the ledger's fault, never the object's."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers.clients import BUCKET
+from tests.support.servers.stub import StubServer
+from tests.support.verification import Bench, make_bench
+from tests.verify.test_run import flip
+
+WRONG = "aa" * 32
+
+
+class DamagedBench:
+    """A bench, and a way to change its ledger behind its back."""
+
+    def __init__(self, bench: Bench, path: Path) -> None:
+        self.bench = bench
+        self.path = path
+
+    def run(self, statement: str) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            for name in ("history_is_never_changed", "history_is_never_deleted"):
+                connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+            assert connection.execute(statement).rowcount == 1
+
+
+@pytest.fixture
+async def damaged(stub: StubServer, tmp_path: Path) -> AsyncIterator[DamagedBench]:
+    async with make_bench(stub, tmp_path) as bench:
+        yield DamagedBench(bench, tmp_path / "digests.db")
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["digest = '" + WRONG + "'", "size = 99", "etag = 'x'", "version_id = 'v'", "algorithm = 'md5'"],
+)
+async def test_history_stands_for_a_damaged_row_and_the_run_says_so(
+    damaged: DamagedBench, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await damaged.bench.recorded(damaged.bench.put("k"))
+    damaged.run(f"UPDATE digests SET {change}")
+    found = await damaged.bench.verify()
+    assert (found.outcomes, found.code) == ({"match": 1}, 0)
+    assert found.detail("k")["ledger"].startswith("damaged: ")
+    assert "the ledger's entry of k is damaged" in caplog.text
+    assert "restore it from a copy" in caplog.text
+
+
+async def test_damaged_object_is_a_mismatch_although_the_row_is_damaged_too(damaged: DamagedBench) -> None:
+    item = damaged.bench.put("k")
+    await damaged.bench.recorded(item)
+    damaged.run(f"UPDATE digests SET digest = '{WRONG}'")
+    flip(item, 0)
+    found = await damaged.bench.verify()
+    assert (found.outcomes, found.code) == ({"mismatch": 1}, 3)
+    assert found.detail("k")["recorded"] != WRONG
+
+
+@pytest.mark.parametrize("gone", [False, True])
+async def test_nothing_is_said_of_an_object_without_a_sound_digest(damaged: DamagedBench, gone: bool) -> None:
+    await damaged.bench.recorded(damaged.bench.put("k"))
+    if gone:
+        damaged.bench.stub.world.buckets[BUCKET].objects.remove("k")
+    damaged.run("UPDATE digests SET digest = 'bad'")
+    damaged.run("UPDATE history SET detail = '{}'")
+    found = await damaged.bench.verify()
+    assert (found.outcomes, found.code) == ({"ledger_fault": 1}, 4)
+    assert found.lines == ["? k"]
+
+
+@pytest.mark.parametrize("size", [4, 99])
+async def test_old_row_that_its_history_contradicts_is_no_mismatch(damaged: DamagedBench, size: int) -> None:
+    await damaged.bench.recorded(damaged.bench.put("k", b"data"))
+    damaged.run(f"UPDATE digests SET seal = NULL, digest = '{WRONG}', size = {size}")
+    damaged.run("UPDATE history SET seal = NULL")
+    found = await damaged.bench.verify()
+    assert (found.outcomes, found.code) == (({"match": 1}, 0) if size == 4 else ({"ledger_fault": 1}, 4))
+    assert await damaged.bench.noted("k") == []
+
+
+async def test_key_that_is_damaged_is_neither_missing_nor_new_evidence(damaged: DamagedBench) -> None:
+    damaged.bench.put("k")
+    await damaged.bench.recorded(damaged.bench.put("sound"), damaged.bench.put("k1"))
+    damaged.run("UPDATE digests SET key = CAST('k2' AS BLOB) WHERE key = CAST('k1' AS BLOB)")
+    damaged.run("UPDATE versions SET key = CAST('k2' AS BLOB) WHERE key = CAST('k1' AS BLOB)")
+    found = await damaged.bench.verify()
+    assert found.outcomes["ledger_fault"] == 1
+    assert "missing" not in found.outcomes
