@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e check docs rule format lock bench bench-memory clean \
-	deploy remove invoke invoke-local event logs local-aws package template check-template elasticmq dynamodb-local
+	deploy remove deployer-policy invoke invoke-local event logs local-aws package template check-template elasticmq dynamodb-local
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -129,8 +129,16 @@ deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=expo
 	@$(aws) $(SLS) deploy --stage $(STAGE) $(given)
 	@$(if $(filter local,$(STAGE)),$(aws) $(BIN)/python -m deploy.local_aws --take-over)
 
-remove: node_modules/.installed ## remove what was deployed, but for the ledger and the reports
-	@$(aws) $(SLS) remove --stage $(STAGE) $(if $(BUCKETS),--param buckets=$(BUCKETS),--param buckets=any-bucket)
+remove: node_modules/.installed ## remove what was deployed, but for the ledger and the reports; STAGE=prod, asks; CONFIRM=prod does not ask
+	@test "$(origin STAGE)" != file || { echo "name the stage to remove: make remove STAGE=prod" >&2; exit 2; }
+	@test "$(STAGE)" = local || test "$(CONFIRM)" = "$(STAGE)" || { \
+		printf 'This removes the stack s3-auditor-%s, its queues and their messages. Type its stage to go on: ' "$(STAGE)" >&2; \
+		read -r answer; test "$$answer" = "$(STAGE)" || { echo "nothing was removed" >&2; exit 2; }; }
+	@$(aws) $(SLS) remove --stage $(STAGE) $(any) $(PARAMS)
+
+deployer-policy: install node_modules/.installed ## print the IAM policy of who deploys; [LEVEL=fixity] [STAGE=prod]
+	@$(SLS) package --stage $(STAGE) $(any) $(PARAMS) >&2
+	@$(BIN)/python -m deploy.deployer --stage $(STAGE)
 
 invoke: install ## audit now; BUCKET=my-bucket [PREFIX=photos/] [FUNCTION=verify] [STAGE=local]; or EVENT=event.json
 	@$(aws) $(BIN)/python -m deploy.invoke --stage $(STAGE) $(named) --bucket "$(BUCKET)" --prefix "$(PREFIX)"

@@ -15,7 +15,7 @@ const NAMES = [
   'config', 'architecture', 'dependencies', 'auditTimeout', 'auditMemory', 'hashingTimeout', 'hashingMemory',
   'visibilityTimeout', 'hashingConcurrency', 'notificationConcurrency', 'maxReceives', 'oldestHash',
   'oldestNotification', 'logDays', 'logLevel', 'reportDays', 'alertAddress', 'reportsBucket', 'topic', 'ledger',
-  'kmsKey', 'notificationTopic', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
+  'kmsKey', 'notificationTopic', 'tags', 'deploymentBucket', 'serviceRole', 'permissionsBoundary', 'rolePath', 'subnets', 'securityGroups',
 ];
 const NUMBERS = {
   silentHours: [1, 168],
@@ -36,6 +36,8 @@ const NUMBERS = {
   reportDays: [1, 36500],
 };
 const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.-]{3,255}$/;
+const TAG = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
+const ROLE = /^arn:[a-z-]+:iam::[0-9]{12}:role\/.+$/;
 const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
 const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
@@ -141,10 +143,27 @@ function eventRules(found, service) {
         Id: 'NotificationQueue',
         Arn: { 'Fn::GetAtt': ['NotificationQueue', 'Arn'] },
         RetryPolicy: { MaximumRetryAttempts: 185, MaximumEventAgeInSeconds: 86400 },
+        DeadLetterConfig: { Arn: { 'Fn::GetAtt': ['DeadLetterQueue', 'Arn'] } },
       }],
     },
   }]);
   return { first, more: { Resources: Object.fromEntries(more) } };
+}
+
+/* Tags by their names, ours among them. */
+function tags(text, service) {
+  const found = { service };
+  for (const one of text.split(',').map((part) => part.trim()).filter(Boolean)) {
+    const equals = one.indexOf('=');
+    const [name, value] = [one.slice(0, equals).trim(), one.slice(equals + 1).trim()];
+    if (equals < 1 || name === 'service') fail(`the parameter tags has '${one}': give name=value, and not the name service`);
+    if (!TAG.test(name) || !TAG.test(value) || name.length > 128 || value.length > 256 || /^aws:/i.test(name)) {
+      fail(`the parameter tags has '${one}', which is no tag of AWS: give letters, numbers, spaces and _.:/=+-@`);
+    }
+    found[name] = value;
+  }
+  if (Object.keys(found).length > 50) fail('the parameter tags has more than 49 tags: AWS takes 50 of a resource, ours among them');
+  return found;
 }
 
 /* The target as auditor/lambdas/metrics.py has it in the dimension Target. */
@@ -234,6 +253,15 @@ module.exports = async ({ options, resolveVariable }) => {
   if (checked.visibilityTimeout < 6 * checked.hashingTimeout) {
     fail(`the parameter visibilityTimeout is ${checked.visibilityTimeout}: give six times hashingTimeout, ${6 * checked.hashingTimeout}, or more`);
   }
+  checked.tags = tags(values.tags, service);
+  if (values.deploymentBucket && !BUCKET.test(values.deploymentBucket)) {
+    fail(`the parameter deploymentBucket is '${values.deploymentBucket}': give the name of a bucket`);
+  }
+  checked.deploymentBucket = values.deploymentBucket ? { name: values.deploymentBucket } : { blockPublicAccess: true };
+  if (values.serviceRole && !ROLE.test(values.serviceRole)) {
+    fail(`the parameter serviceRole is '${values.serviceRole}': give the ARN of a role`);
+  }
+  checked.iam = values.serviceRole ? { deploymentRole: values.serviceRole } : {};
   const uris = listed(values.buckets);
   const found = uris.map(target);
   const buckets = [...new Set(found.map(({ bucket }) => bucket))];

@@ -61,13 +61,13 @@ class Deployment:
         # The builder's interpreter is looked for here; it is whichever runs these tests.
         (self._root / ".venv").symlink_to(sys.prefix)
 
-    def osls(self, command: str) -> str:
-        """`serverless COMMAND --stage local`; what it said."""
+    def osls(self, command: str, *more: str) -> str:
+        """`serverless COMMAND --stage local`; what it said. more: further arguments."""
         environ = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         environ |= {"AWS_ENDPOINT_URL": self.url, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
         environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "NODE_NO_WARNINGS": "1"}
         done = subprocess.run(
-            ["node", "node_modules/.bin/serverless", command, "--stage", "local"],
+            ["node", "node_modules/.bin/serverless", command, "--stage", "local", *more],
             cwd=self._root,
             env=environ,
             capture_output=True,
