@@ -10,14 +10,16 @@ from auditor.aio.loop import new_loop
 from auditor.lambdas import logs
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
+from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import load, open_engine
 from auditor.s3.engines.pool import EnginePool
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# One loop for all invocations in this container. It keeps the connections to the buckets that were audited last.
+# One loop for all invocations in this container. It keeps the connections to the buckets that were audited
+# last, and to the store of run folders.
 _runner = asyncio.Runner(loop_factory=new_loop)
-_service = AuditFunction(os.environ, engines=EnginePool(open_engine).lend)
+_service = AuditFunction(os.environ, engines=EnginePool(open_engine).lend, kept=KeptTransports())
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -44,10 +44,11 @@ from auditor.runs.tally import Tally
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines.base import Engine
+from auditor.s3.engines.pool import EnginePool
 from auditor.s3.gather import gather
 from auditor.s3.listing import pages
 from auditor.s3.object_reader import ObjectReader
-from auditor.s3.open import find_region
+from auditor.s3.open import asking, find_region
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
@@ -107,16 +108,19 @@ class Audit:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
         self._expected: int | None = None
+        self._engines = places.engines
         self._tally = Tally()
 
     async def run(self) -> Summary:
         """Audit, write the summary to the run folder, return it. After a RunError the parts written so far stay."""
         try:
             state = await self._io(self._load_state)
-            facts = await self._facts()
-            plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
-            self._check_budget(plan)
-            return await self._audit(facts, plan, state)
+            async with EnginePool(self._places.engines) as engines:
+                self._engines = engines.lend
+                facts = await self._facts()
+                plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
+                self._check_budget(plan)
+                return await self._audit(facts, plan, state)
         finally:
             self._thread.shutdown(wait=True)
 
@@ -134,8 +138,9 @@ class Audit:
         return state
 
     async def _facts(self) -> BucketFacts:
-        self._connection, region = await find_region(self._connection, self._caller)
-        with bucketfacts.open_reader(self._connection, self._caller) as reader:
+        engines = asking(self._settings.engine, self._engines)
+        self._connection, region = await find_region(self._connection, self._caller, engines)
+        async with bucketfacts.open_reader(self._connection, self._caller, engines) as reader:
             facts = await reader.read(region)
         if facts.request_payer == "Requester" and facts.owner != facts.own_id and not self._settings.requester_pays:
             raise BucketError(
@@ -173,7 +178,7 @@ class Audit:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._io, folder.close)
             await self._io(folder.prepare)
-            engine = await stack.enter_async_context(self._places.engines((settings.engine, self._connection)))
+            engine = await stack.enter_async_context(self._engines((settings.engine, self._connection)))
             self._caller.permits.assume_open(engine.open_connections)
             dispatcher = self._dispatcher()
             fixity = open_fixity(

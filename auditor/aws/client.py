@@ -8,10 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-from botocore.config import Config
-
-from auditor.aws.failures import sdk_errors
-from auditor.aws.session import check_endpoint, client_of, custom_endpoint, make_session
+from auditor.aws.plain import check_endpoint, custom_endpoint
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
@@ -33,6 +30,8 @@ class ThreadedClient:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._send, operation, arguments)
 
     def _send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        from auditor.aws.sdk_errors import sdk_errors
+
         with sdk_errors(operation):
             answer: dict[str, Any] = getattr(self._client, _METHODS[operation])(**arguments)
             return answer
@@ -77,18 +76,18 @@ async def open_client(
     environment says.
     """
     check_endpoint(endpoint_url)
-    config = Config(
-        connect_timeout=5,
-        read_timeout=30,
-        max_pool_connections=threads,
-        retries=_RETRIES,
-        user_agent_extra="s3-auditor",
-        use_fips_endpoint=fips or None,
-    )
+    options = {
+        "connect_timeout": 5,
+        "read_timeout": 30,
+        "max_pool_connections": threads,
+        "retries": _RETRIES,
+        "user_agent_extra": "s3-auditor",
+        "use_fips_endpoint": fips or None,
+    }
     executor = ThreadPoolExecutor(threads, thread_name_prefix=service)
     loop = asyncio.get_running_loop()
     try:
-        made = await loop.run_in_executor(executor, _make, service, config, region, endpoint_url, profile)
+        made = await loop.run_in_executor(executor, _make, service, options, region, endpoint_url, profile)
         client = ThreadedClient(made, executor)
         try:
             yield client
@@ -98,8 +97,15 @@ async def open_client(
         executor.shutdown(wait=False)
 
 
-def _make(service: str, config: Config, region: str | None, endpoint_url: str | None, profile: str | None) -> Any:
+def _make(
+    service: str, options: dict[str, Any], region: str | None, endpoint_url: str | None, profile: str | None
+) -> Any:
+    # Imported here, because most commands and functions need no client of the SDK, and its import is slow.
+    from botocore.config import Config
+
+    from auditor.aws.session import client_of, make_session
+
     session = make_session(profile, region)
     if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
         session = make_session(profile, "us-east-1")  # requests must be signed for some region
-    return client_of(session, service, endpoint_url=endpoint_url, config=config)
+    return client_of(session, service, endpoint_url=endpoint_url, config=Config(**options))

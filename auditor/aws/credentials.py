@@ -13,11 +13,7 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Final, Protocol
 
-from botocore import exceptions as sdk
-from botocore.credentials import RefreshableCredentials
-
-from auditor.aws import session as aws
-from auditor.aws.failures import translate
+from auditor.aws.plain import PlainConfiguration, plain
 from auditor.aws.sigv4 import Credentials, UnsignableError, check_credentials
 from auditor.errors import AuditorError, CredentialsError
 
@@ -57,7 +53,13 @@ Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:
-    """Return the first provider of botocore's chain that has credentials, from a new session. It blocks."""
+    """Return the plain configuration, or the first provider of botocore's chain that has credentials. It blocks."""
+    if (configuration := plain(profile)) is not None:
+        return configuration
+    from botocore import exceptions as sdk
+
+    from auditor.aws import session as aws
+
     found = aws.core_session(profile).get_credentials()
     if found is None:
         raise sdk.NoCredentialsError
@@ -120,6 +122,9 @@ class CredentialSource:
         """
         if (held := self.at_hand()) is not None:
             return held
+        if isinstance(self._provider, PlainConfiguration):  # reading the environment takes microseconds
+            self._take(_ProviderAnswer(self._provider, self._provider.get_frozen_credentials(), _NEVER))
+            return self._provider.get_frozen_credentials()
         if self._request is not None and self._clock() - self._request.started_at >= self._patience:
             self._give_up(self._request)
         request = self._request or self._start(afresh=self._provider is None)
@@ -189,7 +194,10 @@ class CredentialSource:
             self._changed_at = now
         self._provider, self._held, self._failing = answer.provider, answer.credentials, False
         self._expires_at = now + seconds
-        self._ask_at = now + (seconds if seconds == _NEVER else EVERY if seconds > 2 * EVERY else _SOON)
+        if isinstance(answer.provider, PlainConfiguration) and answer.provider.of_environment:
+            self._ask_at = now + _SOON
+        else:
+            self._ask_at = now + (seconds if seconds == _NEVER else EVERY if seconds > 2 * EVERY else _SOON)
 
     def _expiring(self) -> bool:
         return self._clock() > self._expires_at - _TOO_LATE
@@ -225,13 +233,18 @@ def _seconds_left(provider: CredentialProvider) -> float:
 
     botocore only tells whether they expire within a given number of seconds, so this is a binary search.
     """
-    if not isinstance(provider, RefreshableCredentials):
+    refresh_needed = getattr(provider, "refresh_needed", None)  # only botocore's RefreshableCredentials have it
+    if refresh_needed is None:
         return _NEVER
-    return float(max(0, bisect_right(range(_DAY), False, key=provider.refresh_needed) - 1))
+    return float(max(0, bisect_right(range(_DAY), False, key=refresh_needed) - 1))
 
 
 def _sentence(error: Exception) -> str:
     """Describe the failure in one sentence, without the SDK's message: it may quote secrets of a credential process."""
+    from botocore import exceptions as sdk
+
+    from auditor.aws.sdk_errors import translate
+
     ours = translate("GetCredentials", error)
     if isinstance(ours, CredentialsError) or isinstance(error, AuditorError):
         return str(ours)

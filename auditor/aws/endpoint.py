@@ -8,24 +8,29 @@ never sent.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from botocore.awsrequest import AWSResponse
-from botocore.config import Config
-from botocore.httpsession import ProxyConfiguration, get_cert_path
-from botocore.utils import get_environ_proxies
-
-from auditor.aws import session as aws
 from auditor.aws.connection import Connection
-from auditor.aws.failures import sdk_errors
+from auditor.aws.plain import certificates, check_endpoint, custom_endpoint, host_of, is_web_address, no_proxy, plain
 from auditor.errors import UsageError
 
 _PORTS: Final = {"http": 80, "https": 443}
 _ALGORITHM: Final = "AWS4-HMAC-SHA256 Credential="
+_LABEL: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+"""A bucket's name that can be a part of a host name."""
+_HOST: Final = re.compile(r"[A-Za-z0-9.:\[\]-]+")
+_PATH: Final = re.compile(r"[A-Za-z0-9/._-]*")
+_SDK_ONLY: Final = re.compile(r"--|-s3alias$|\.mrap$|:|/")
+"""The SDK sends requests for such names elsewhere: directory buckets, access points, their aliases."""
+_PLAIN_REGION: Final = re.compile(r"[a-z0-9-]+")
+_ODD_REGION: Final = re.compile(r"fips|global|external")
+"""The SDK signs for another region than such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def resolve_endpoint(connection: Connection) -> Origin:
     The bucket may be an access point's ARN, on Outposts too. Raises UsageError for a multi-Region access point or a
     directory bucket, and CredentialsError for a missing profile.
     """
-    return origin_of(*_caught_request(connection))
+    return plain_origin(connection) or origin_of(*_caught_request(connection))
 
 
 def origin_of(url: str, authorization: str) -> Origin:
@@ -63,10 +68,14 @@ def origin_of(url: str, authorization: str) -> Origin:
 
     url: the request's URL, without an object key. authorization: its Authorization header.
     """
-    aws.check_endpoint(url, "the S3 endpoint")
+    check_endpoint(url, "the S3 endpoint")
     if not authorization.startswith(_ALGORITHM):
         raise UsageError("S3 wants other signatures there than those of AWS Signature Version 4: use another --engine")
     _, _, region, service, _ = authorization.removeprefix(_ALGORITHM).partition(",")[0].split("/")
+    return _origin_at(url, region, service)
+
+
+def _origin_at(url: str, region: str, service: str) -> Origin:
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or _PORTS[parts.scheme]
@@ -82,6 +91,70 @@ def origin_of(url: str, authorization: str) -> Origin:
     )
 
 
+def plain_origin(connection: Connection) -> Origin | None:
+    """Return the Origin that the SDK would find; None if the configuration is not plain."""
+    endpoint, bucket = custom_endpoint("s3", connection.endpoint_url, connection.profile), connection.bucket
+    origin = service_origin("s3", connection, endpoint)
+    if origin is None or _SDK_ONLY.search(bucket):
+        return None
+    if endpoint:
+        return replace(origin, path_prefix=f"{origin.path_prefix}/{bucket}") if _PATH.fullmatch(bucket) else None
+    host = f"{bucket}.{origin.host}"
+    return replace(origin, host=host, host_header=host) if _LABEL.fullmatch(bucket) else None
+
+
+def service_origin(service: str, connection: Connection, endpoint: str | None) -> Origin | None:
+    """Return the server of a service, without a bucket; None if the configuration is not plain.
+
+    service: s3, s3-control or sts. endpoint: the user's own endpoint.
+    """
+    configuration = plain(connection.profile)
+    if configuration is None:
+        return None
+    region = connection.region or configuration.region or "us-east-1"
+    signed = "s3" if service == "s3-control" else service
+    if endpoint is None:
+        host = host_of(service, region)
+        return None if host is None else _origin_at(f"https://{host}", region, signed)
+    if not is_web_address(endpoint) or not _PLAIN_REGION.fullmatch(region) or _ODD_REGION.search(region):
+        return None
+    parts = urlsplit(endpoint)
+    odd = not _HOST.fullmatch(parts.netloc) or parts.query or parts.fragment or not _PATH.fullmatch(parts.path)
+    return None if odd else _origin_at(endpoint, region, signed)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The servers beside the bucket's own: S3 itself, for ListBuckets; STS; S3 Control."""
+
+    s3: Origin
+    sts: Origin
+    control: Origin
+
+    @classmethod
+    def of(cls, connection: Connection) -> Services | None:
+        """Return the servers; None if only the SDK can find them."""
+        custom = custom_endpoint("s3", connection.endpoint_url, connection.profile)
+        at_control = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
+        s3 = service_origin("s3", connection, custom)
+        sts = service_origin("sts", connection, custom_endpoint("sts", None, connection.profile) or custom)
+        control = service_origin("s3-control", connection, at_control or custom)
+        if s3 is None or sts is None or control is None or len({s3.scheme, sts.scheme, control.scheme}) > 1:
+            return None
+        return cls(s3, sts, control)
+
+    def control_of(self, account: str) -> Origin:
+        """Return S3 Control's server for an account: the account ID goes before a host that is no IP address."""
+        found = self.control
+        if _is_address(found.host):
+            return found
+        return replace(found, host=f"{account}.{found.host}", host_header=f"{account}.{found.host_header}")
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdecimal()
+
+
 class _Nothing:
     """The empty body of the answer that the handler gives."""
 
@@ -95,6 +168,12 @@ def _caught_request(connection: Connection) -> tuple[str, str]:
     A presigned URL is no substitute: it names the global endpoint in any region. With the fake access keys the SDK does
     not search for credentials, which can take seconds.
     """
+    from botocore.awsrequest import AWSResponse
+    from botocore.config import Config
+
+    from auditor.aws import session as aws
+    from auditor.aws.sdk_errors import sdk_errors
+
     caught: list[tuple[str, str]] = []
 
     def answer(request: Any, **_: Any) -> AWSResponse:
@@ -131,19 +210,37 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
     setting counts as absent: the SDK would then verify no server, but this context always does. Raises UsageError if
     the certificates cannot be read.
     """
-    configured = aws.core_session(connection.profile).get_config_variable("ca_bundle")
-    path = configured or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    path = certificates() if plain(connection.profile) is not None else _certificates_of_profile(connection.profile)
     try:
-        context.load_verify_locations(path)
+        state = os.stat(path)
+        return _context(path, state.st_mtime_ns, state.st_size)
     except OSError as error:  # ssl.SSLError is a subclass
         raise UsageError(
             f"no certificates can be read from {path!r} ({error.strerror or type(error).__name__}):"
             " fix AWS_CA_BUNDLE, or ca_bundle in the AWS configuration"
         ) from error
+
+
+@lru_cache(maxsize=4)
+def _context(path: str, mtime: int, size: int) -> ssl.SSLContext:
+    """Make a context. It is cached, because reading the SDK's certificates takes the CPU of a hundred calls.
+
+    mtime, size: of the file, so that new certificates are read.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_verify_locations(path)
     return context
+
+
+def _certificates_of_profile(profile: str | None) -> str:
+    from botocore.httpsession import get_cert_path
+
+    from auditor.aws import session as aws
+
+    configured = aws.core_session(profile).get_config_variable("ca_bundle")
+    return str(configured or os.environ.get("REQUESTS_CA_BUNDLE") or get_cert_path(True))
 
 
 def proxy_for(origin: Origin) -> str | None:
@@ -151,11 +248,16 @@ def proxy_for(origin: Origin) -> str | None:
 
     None if there is no proxy, or if NO_PROXY names the server. Raises UsageError for a proxy that is not HTTP.
     """
+    if no_proxy():
+        return None
+    from botocore.httpsession import ProxyConfiguration
+    from botocore.utils import get_environ_proxies
+
     proxy = ProxyConfiguration(proxies=get_environ_proxies(origin.url)).proxy_url_for(origin.url)
     if not proxy:
         return None
     # botocore turns a SOCKS proxy into http://socks5://.. The error does not quote the URL: it may hold a password.
-    if proxy.count("://") > 1 or not aws.is_web_address(proxy):
+    if proxy.count("://") > 1 or not is_web_address(proxy):
         raise UsageError(
             f"{origin.scheme.upper()}_PROXY is not the URL of an HTTP proxy: write it like http://proxy.example:3128"
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import botocore.session
-from botocore.exceptions import UnknownRegionError
-
 
 def partition_of(region: str | None) -> str:
     """Return a region's partition (aws, aws-cn ..) from botocore's table; aws for None and for unknown regions."""
+    import botocore.session  # here, because few runs ask for a partition
+    from botocore.exceptions import UnknownRegionError
+
     try:
         return str(botocore.session.Session().get_partition_for_region(region)) if region else "aws"
     except UnknownRegionError:

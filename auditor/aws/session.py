@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 import boto3
 import botocore.session
@@ -19,6 +17,7 @@ from botocore.utils import parse_timestamp
 
 from auditor.aws.connection import Connection
 from auditor.aws.first_call import first_call_alone
+from auditor.aws.plain import custom_endpoint
 from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 
@@ -26,18 +25,8 @@ SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
 """All AWS services that the functions call. The deployed package contains the SDK's data files of these only."""
 
 
-def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
-    """Return the endpoint that the user set for a service; None if there is none.
-
-    The first one counts: endpoint_url (the flag), AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the profile.
-    """
-    if endpoint_url:
-        return endpoint_url
-    if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
-        return None
-    named = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}")
-    if found := named or os.environ.get("AWS_ENDPOINT_URL"):
-        return found
+def endpoint_of_profile(profile: str | None) -> str | None:
+    """Return the endpoint of the user's AWS files; None if there is none."""
     with _configuration(profile):
         session = botocore.session.Session(profile=profile)
         found = session.get_scoped_config().get("endpoint_url")
@@ -46,23 +35,6 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
 
 def profile_missing(profile: str | None) -> CredentialsError:
     return CredentialsError(f"there is no AWS profile {profile!r}: see `aws configure list-profiles`, or fix --profile")
-
-
-def is_web_address(url: str) -> bool:
-    """True if the text is an http(s) URL with a host, and the port, if any, is valid."""
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets without an IPv6 address, or a port above 65535
-        return False
-
-
-def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
-    """Raise UsageError unless the endpoint is an http(s) URL with a host."""
-    if url is not None and not is_web_address(url):
-        raise UsageError(
-            f"{setting} {url!r} is not a URL: write it like https://s3.example.net or http://127.0.0.1:9000"
-        )
 
 
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:

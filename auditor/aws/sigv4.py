@@ -1,4 +1,4 @@
-"""Sign S3 requests without a body with AWS Signature Version 4. The costly parts are computed once a day.
+"""Sign requests with AWS Signature Version 4. The costly parts are computed once a day.
 
 Source: Amazon S3 API reference, "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)".
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _hashlib import HASH
 
 EMPTY_BODY: Final = sha256(b"").hexdigest()
-"""The payload hash of every request that we sign; none has a body."""
+"""The payload hash of a request without a body."""
 
 UNSIGNED: Final = frozenset({"expect", "transfer-encoding", "user-agent", "x-amzn-trace-id"})
 """Headers that the signature does not cover, because a proxy may change them. The SDKs leave out the same ones."""
@@ -111,7 +111,7 @@ class Signer:
     def __init__(self, region: str, service: str = "s3") -> None:
         self._region = region
         self._service = service
-        self._prepared: dict[tuple[Credentials, str, Pairs], _Prepared] = {}
+        self._prepared: dict[tuple[Credentials, str, Pairs, str], _Prepared] = {}
         self._keyed: dict[str, _KeyedHash] = {}
         self._second = -1
         self._stamp = self._day = self._scope = self._to_sign = ""
@@ -126,19 +126,20 @@ class Signer:
         query: str,
         headers: Pairs,
         now: float,
+        payload: str = EMPTY_BODY,
     ) -> Pairs:
         """Sign a request; return all headers to send, with Host and Authorization. Raises UnsignableError.
 
         path, query: as sent, made with encode_key() and encode_query(). headers: the request's own headers, sorted;
         those in UNSIGNED are sent but not signed. host: the value of the Host header. now: seconds since the epoch, by
-        the server's clock.
+        the server's clock. payload: the SHA-256 of the body in hex, or UNSIGNED-PAYLOAD.
         """
         second = int(now)
         if second != self._second:
             self._tick(second)
-        prepared = self._prepared.get((credentials, host, headers))
+        prepared = self._prepared.get((credentials, host, headers, payload))
         if prepared is None:
-            prepared = self._prepare(credentials, host, headers)
+            prepared = self._prepare(credentials, host, headers, payload)
         canonical = f"{method}\n{path}\n{query}\n{prepared.before}{self._stamp}{prepared.after}"
         to_sign = f"{self._to_sign}{sha256(canonical.encode()).hexdigest()}"
         signature = prepared.keyed.hexdigest(to_sign.encode())
@@ -155,9 +156,9 @@ class Signer:
         self._second, self._stamp, self._date = second, stamp, ("x-amz-date", stamp)
         self._to_sign = f"AWS4-HMAC-SHA256\n{stamp}\n{self._scope}\n"
 
-    def _prepare(self, credentials: Credentials, host: str, headers: Pairs) -> _Prepared:
+    def _prepare(self, credentials: Credentials, host: str, headers: Pairs, payload: str) -> _Prepared:
         _check(credentials, host, headers)
-        fixed = [("host", host), *headers, ("x-amz-content-sha256", EMPTY_BODY)]
+        fixed = [("host", host), *headers, ("x-amz-content-sha256", payload)]
         if credentials.token:
             fixed.append(("x-amz-security-token", credentials.token))
         signed = sorted([*(pair for pair in fixed if pair[0] not in UNSIGNED), ("x-amz-date", "")])
@@ -166,7 +167,7 @@ class Signer:
         before, _, after = f"\n{lines}".partition("\nx-amz-date:")
         prepared = _Prepared(
             before=f"{before[1:]}\nx-amz-date:",
-            after=f"{after}\n{names}\n{EMPTY_BODY}",
+            after=f"{after}\n{names}\n{payload}",
             keyed=self._key(credentials.secret_key),
             authorization=f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{self._scope}, "
             f"SignedHeaders={names}, Signature=",
@@ -174,7 +175,7 @@ class Signer:
         )
         if len(self._prepared) >= _MOST_PREPARED:
             self._prepared.clear()
-        self._prepared[credentials, host, headers] = prepared
+        self._prepared[credentials, host, headers, payload] = prepared
         return prepared
 
     def _key(self, secret: str) -> _KeyedHash:

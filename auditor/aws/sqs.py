@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.aws.failures import ABSENT, DENIED, explain
-from auditor.aws.session import custom_endpoint, is_web_address
+from auditor.aws.plain import custom_endpoint, is_web_address
 from auditor.errors import CallFailed, QueueError, UsageError
 from auditor.model.json_text import parse_object
 

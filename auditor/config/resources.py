@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from auditor.aws import session as aws
 from auditor.aws.connection import Connection
+from auditor.aws.plain import custom_endpoint
 from auditor.aws.sqs import Queue, open_queue
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
@@ -18,9 +18,10 @@ from auditor.ledger.base import Ledger
 from auditor.model.target import Target
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import Store
+from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.engines import open_engine
+from auditor.s3.engines import ASKING, open_engine
 from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
 from auditor.s3.open import open_in_its_region
 from auditor.s3.rate import RateLimit
@@ -48,13 +49,14 @@ async def open_resources(
     engines: OpenEngine[EngineChoice] = open_engine,
     *,
     hashing: bool = True,
+    kept: KeptTransports | None = None,
 ) -> AsyncIterator[Resources]:
     """Open the store and the ledger that the settings name. hashing: open also the queue and the store of manifests.
 
-    Raises UsageError if a store lies in the bucket of a target.
+    kept: connections to the store that stay open afterwards. Raises UsageError if a store lies in a target's bucket.
     """
     async with AsyncExitStack() as stack:
-        store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings))
+        store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings, kept))
         check_output(store, targets)
         manifests = None
         if hashing and settings.batch_manifest is not None:
@@ -83,11 +85,18 @@ def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
 
 def ledger_endpoint(settings: Settings) -> str | None:
     """Return DynamoDB's endpoint: its own variable, else --endpoint-url. So with a local S3 all calls stay local."""
-    return aws.custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
+    return custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 
-def _store_of(uri: str, settings: Settings) -> Store:
-    return open_store(uri, endpoint_url=settings.endpoint_url, profile=settings.profile, region=settings.region)
+def _store_of(uri: str, settings: Settings, kept: KeptTransports | None = None) -> Store:
+    return open_store(
+        uri,
+        endpoint_url=settings.endpoint_url,
+        profile=settings.profile,
+        region=settings.region,
+        sdk=settings.engine not in ASKING,
+        kept=kept,
+    )
 
 
 def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from auditor.aws.plain import check_endpoint
 from auditor.errors import UsageError
 from auditor.model.digest import ALGORITHMS
 from auditor.model.finding import Severity
@@ -142,8 +143,6 @@ def algorithms(value: Any, source: str) -> tuple[str, ...]:
 
 
 def endpoint(value: Any, source: str) -> str:
-    from auditor.aws.session import check_endpoint  # here, because it imports the SDK: --help must not wait for that
-
     check_endpoint(text(value, source), source)
     return str(value)
 

@@ -21,6 +21,7 @@ from auditor.logs import bound
 from auditor.model.finding import Verdict
 from auditor.model.summary import Summary
 from auditor.model.target import Target
+from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.text import visible
@@ -31,14 +32,19 @@ log = logging.getLogger(__name__)
 class AuditFunction:
     """The audit function; one instance serves all events of a process.
 
-    engines: opens an engine for each run, or lends one that stays open between events.
+    engines: opens an engine for each run, or lends one that stays open between events. kept: connections to the store
+    of run folders, which stay open too.
     """
 
     def __init__(
-        self, environ: Mapping[str, str] = os.environ, *, engines: OpenEngine[EngineChoice] = open_engine
+        self,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        engines: OpenEngine[EngineChoice] = open_engine,
+        kept: KeptTransports | None = None,
     ) -> None:
         self._environ = environ
-        opening = partial(open_resources, engines=engines)
+        opening = partial(open_resources, engines=engines, kept=kept)
         self._work = TargetWork(function="audit", noun="audit", failed="RunsFailed", opening=opening, run=self._audit)
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:

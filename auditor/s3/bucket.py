@@ -3,74 +3,63 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit, urlunsplit
-
-from botocore import xform_name
 
 from auditor.aio.groups import task_group
-from auditor.aws import session as aws
 from auditor.aws.connection import Connection
-from auditor.aws.failures import sdk_errors
+from auditor.aws.plain import custom_endpoint, plain
 from auditor.errors import BucketError, CallFailed
 from auditor.model.bucket import BucketFacts, PublicAccessBlock
 from auditor.model.object import Acl, Skipped, Unread
 from auditor.s3.bucket_settings import SETTINGS, BucketSetting, Reply, access_block_of
 from auditor.s3.calls import UNREADABLE, Caller
+from auditor.s3.concurrency import first_in_flight
 from auditor.s3.engines import parse_reply as replies
+from auditor.s3.engines.base import AskingEngine, OpenEngine, Questions
 
 T = TypeVar("T")
 NO_ACCOUNT_LEVEL: Final = "there is no account level behind a custom endpoint"
 NO_ACCOUNT_ID: Final = "there is no account ID behind this custom endpoint"
-THREADS: Final = 4
 _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
 class BucketSettingsReader:
-    """A reader of BucketFacts. It calls boto3 clients in its own few threads.
+    """A reader of BucketFacts.
 
     AWS calls: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
     GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity;
     S3 Control GetPublicAccessBlock.
     """
 
-    def __init__(self, connection: Connection, caller: Caller, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, connection: Connection, caller: Caller, questions: Questions) -> None:
         self._connection = connection
         self._caller = caller
-        self._pool = pool
-        self._arguments: dict[str, Any] = {"Bucket": connection.bucket}
-        if connection.expected_owner:
-            self._arguments["ExpectedBucketOwner"] = connection.expected_owner
-        self._custom = aws.custom_endpoint("s3", connection.endpoint_url, connection.profile)
+        self._questions = questions
+        self._custom = custom_endpoint("s3", connection.endpoint_url, connection.profile)
+        self._at_once = asyncio.Semaphore(first_in_flight())
 
-    async def _thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+    async def _call(self, action: str, question: Callable[[], Awaitable[T]]) -> T:
+        async def attempt() -> T:
+            async with self._at_once:
+                return await question()
 
-    async def _call(self, action: str, method: Callable[..., Any], **arguments: Any) -> Any:
-        def attempt() -> Any:
-            with sdk_errors(action):
-                return method(**arguments)
-
-        return await self._caller.call("bucket", action, lambda: self._thread(attempt))
+        return await self._caller.call("bucket", action, attempt)
 
     async def _fact(
         self,
         action: str,
-        method: Callable[..., Any],
         parse: Callable[[Reply], T],
         absent: Mapping[str, T] | None = None,
-        **arguments: Any,
+        question: Callable[[], Awaitable[Reply]] | None = None,
     ) -> T | Unread:
         """Read one value. absent: the error codes that mean "not configured", and the value for each."""
         try:
-            return parse(await self._call(action, method, **arguments))
+            return parse(await self._call(action, question or (lambda: self._questions.ask(action))))
         except CallFailed as failure:
             if absent and failure.code in absent:
                 return absent[failure.code]
@@ -82,10 +71,9 @@ class BucketSettingsReader:
         Raises BucketError for a bucket that does not exist, cannot be reached, or is in another region than `explicit`.
         """
         bucket = self._connection.bucket
-        client = await self._client("s3", endpoint_url=self._connection.endpoint_url)
+        headers: Mapping[str, str]
         try:
-            reply = await self._call("HeadBucket", client.head_bucket, **self._arguments)
-            headers, code = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {}), ""
+            headers, code = await self._call("HeadBucket", self._questions.head_bucket), ""
         except CallFailed as failure:
             headers, code = failure.headers, failure.code
             if code in ("Timeout", "ConnectionError"):
@@ -112,16 +100,12 @@ class BucketSettingsReader:
             Skipped("a custom endpoint names no region") if self._custom else Unread("HeadBucket", code or "Malformed")
         )
 
-    async def _client(self, service: str, *, endpoint_url: str | None = None) -> Any:
-        return await self._thread(lambda: aws.make_client(service, self._connection, endpoint_url=endpoint_url))
-
     async def read(self, region: str | Unread | Skipped) -> BucketFacts:
         """Read all facts. A failed call makes its fact Unread; raises RunError if every further call would fail too."""
-        s3 = await self._client("s3", endpoint_url=self._connection.endpoint_url)
         async with task_group() as group:
-            own = group.create_task(self._own(s3))
+            own = group.create_task(self._own())
             account = group.create_task(self._account())
-            tasks = {setting.fact: group.create_task(self._read_setting(s3, setting)) for setting in SETTINGS}
+            tasks = {setting.fact: group.create_task(self._read_setting(setting)) for setting in SETTINGS}
         answers = {fact: task.result() for fact, task in tasks.items()}
         own_id, is_ours = own.result()
         owner = _owner(answers["acl"], own_id, is_ours)
@@ -135,28 +119,23 @@ class BucketSettingsReader:
             **answers,
         )
 
-    async def _read_setting(self, s3: Any, setting: BucketSetting) -> Any:
-        method = getattr(s3, xform_name(setting.action))
-        return await self._fact(setting.action, method, setting.parse, setting.absent, **self._arguments)
+    async def _read_setting(self, setting: BucketSetting) -> Any:
+        return await self._fact(setting.action, setting.parse, setting.absent)
 
-    async def _own(self, s3: Any) -> tuple[str | Unread, bool]:
+    async def _own(self) -> tuple[str | Unread, bool]:
         """Return the caller's canonical ID, and True if the caller owns the bucket, which ListBuckets then names."""
         bucket = self._connection.bucket
         try:
-            reply = await self._call("ListBuckets", s3.list_buckets, Prefix=bucket)
+            reply = await self._call("ListBuckets", lambda: self._questions.ask("ListBuckets"))
             own = str(replies.required("ListBuckets", replies.required("ListBuckets", reply, "Owner"), "ID"))
         except CallFailed as failure:
             return Unread("ListBuckets", failure.code), False
         return own, any(entry.get("Name") == bucket for entry in reply.get("Buckets", ()))
 
     async def _account(self) -> str | Unread | Skipped:
-        """Return the caller's 12-digit account ID. Behind a custom endpoint STS is called there, never at AWS."""
-        endpoint = aws.custom_endpoint("sts", None, self._connection.profile) or self._custom
-        sts = await self._client("sts", endpoint_url=endpoint)
+        """Return the caller's 12-digit account ID."""
         found = await self._fact(
-            "GetCallerIdentity",
-            sts.get_caller_identity,
-            lambda reply: str(replies.required("GetCallerIdentity", reply, "Account")),
+            "GetCallerIdentity", lambda reply: str(replies.required("GetCallerIdentity", reply, "Account"))
         )
         return Skipped(NO_ACCOUNT_ID) if self._custom and isinstance(found, Unread) else found
 
@@ -165,8 +144,7 @@ class BucketSettingsReader:
     ) -> PublicAccessBlock | Unread | Skipped:
         """Read the public access block of the caller's account. It applies only to buckets that the account owns."""
         action = "GetPublicAccessBlock"
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
-        if self._custom and not endpoint:
+        if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
             return Skipped(NO_ACCOUNT_LEVEL)
         if not isinstance(account, str):
             return account
@@ -177,15 +155,11 @@ class BucketSettingsReader:
                     return fact
             if owner != own_id:
                 return Unread(action, "ForeignAccount")
-        control = await self._client("s3control", endpoint_url=endpoint)
-        if endpoint:
-            control.meta.events.register("before-send.s3-control", _without_account_host)
         return await self._fact(
             action,
-            control.get_public_access_block,
             access_block_of,
             {"NoSuchPublicAccessBlockConfiguration": PublicAccessBlock()},
-            AccountId=account,
+            lambda: self._questions.account_block(account),
         )
 
 
@@ -196,23 +170,19 @@ def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unre
     return own_id if is_ours else acl
 
 
-def _without_account_host(request: Any, **_: Any) -> None:
-    """Remove the account ID that S3 Control puts before the host, if the host is an IP address and cannot have it."""
-    parts = urlsplit(request.url)
-    host = (parts.hostname or "").partition(".")[2]
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return
-    request.url = urlunsplit(parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}"))
+@asynccontextmanager
+async def open_reader(
+    connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
+) -> AsyncIterator[BucketSettingsReader]:
+    """Open a reader. engines: opens the engine that asks, if it can; None, or if it cannot: the SDK asks."""
+    if engines is not None and (configuration := await asyncio.to_thread(plain, connection.profile)) is not None:
+        # The region is written out, so that this engine serves the run too, if the bucket is in the default region.
+        region = connection.region or configuration.region or "us-east-1"
+        async with engines(replace(connection, region=region)) as engine:
+            if isinstance(engine, AskingEngine) and engine.asks:
+                yield BucketSettingsReader(connection, caller, engine)
+                return
+    from auditor.s3.engines.sdk_questions import open_questions  # here, because importing the SDK is slow
 
-
-@contextmanager
-def open_reader(connection: Connection, caller: Caller) -> Iterator[BucketSettingsReader]:
-    """Open a reader with its own few threads, and one connection for each."""
-    connection = replace(connection, concurrency=THREADS)
-    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-bucket")
-    try:
-        yield BucketSettingsReader(connection, caller, pool)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    with open_questions(connection) as questions:
+        yield BucketSettingsReader(connection, caller, questions)

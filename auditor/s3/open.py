@@ -11,8 +11,9 @@ from auditor.model.object import Skipped, Unread
 from auditor.s3.bucket import open_reader
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
-from auditor.s3.engines import ENGINES
-from auditor.s3.engines.base import Engine
+from auditor.s3.engines import ASKING, open_engine
+from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
+from auditor.s3.engines.pool import EnginePool
 from auditor.s3.rate import RateLimit
 
 
@@ -23,16 +24,24 @@ async def open_in_its_region(engine: str, connection: Connection) -> AsyncIterat
     Raises BucketError if the bucket does not exist, or is not in connection.region.
     """
     caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1))
-    connection, _ = await find_region(connection, caller)
-    async with ENGINES[engine](connection) as opened:
-        yield opened
+    async with EnginePool(open_engine) as pool:
+        connection, _ = await find_region(connection, caller, asking(engine, pool.lend))
+        async with pool.lend((engine, connection)) as opened:
+            yield opened
 
 
-async def find_region(connection: Connection, caller: Caller) -> tuple[Connection, str | Unread | Skipped]:
+def asking(engine: str, engines: OpenEngine[EngineChoice]) -> OpenEngine[Connection] | None:
+    """Return the function that opens an engine for questions about the bucket; None if this engine asks none."""
+    return (lambda connection: engines((engine, connection))) if engine in ASKING else None
+
+
+async def find_region(
+    connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
+) -> tuple[Connection, str | Unread | Skipped]:
     """Return the connection with the bucket's region, and the region. Without a region the connection is unchanged.
 
-    Raises BucketError if the bucket does not exist, or is not in connection.region.
+    engines: see open_reader. Raises BucketError if the bucket does not exist, or is not in connection.region.
     """
-    with open_reader(connection, caller) as reader:
+    async with open_reader(connection, caller, engines) as reader:
         region = await reader.region(connection.region)
     return replace(connection, region=region) if isinstance(region, str) else connection, region

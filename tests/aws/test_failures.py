@@ -12,7 +12,8 @@ import urllib3.exceptions
 from botocore import exceptions as sdk
 from botocore.parsers import ResponseParserError
 
-from auditor.aws.failures import doom, is_gone, is_throttle, is_transient, sdk_errors, translate
+from auditor.aws.failures import doom, is_gone, is_throttle, is_transient
+from auditor.aws.sdk_errors import sdk_errors, translate
 from auditor.errors import BucketError, CallFailed, CredentialsError, UsageError
 
 URL = "http://127.0.0.1:1"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.config import Config
 
 from auditor.aws.client import _make
 from auditor.aws.connection import Connection
@@ -26,7 +25,7 @@ def s3_client() -> Any:
 
 
 def sqs_client() -> Any:
-    return _make("sqs", Config(retries={"total_max_attempts": 1}), "us-east-1", HERE, None)
+    return _make("sqs", {"retries": {"total_max_attempts": 1}}, "us-east-1", HERE, None)
 
 
 class Calls:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from auditor.runs.reading import RunReader, last_listed
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import PIECE, LockingStore, Store
 from auditor.runs.stores.s3 import UPDATES, S3Store
+from auditor.runs.stores.sdk_objects import SdkObjects
 from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
 from tests.support.log_lines import logged
@@ -45,14 +47,15 @@ def s3(moto_url: str) -> Iterator[Any]:
     client.close()
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", "s3 by the SDK"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    sdk = request.param == "s3 by the SDK"
     if request.param == "local":
         uri, endpoint = str(tmp_path / "out"), None
     else:
         request.getfixturevalue("s3")
         uri, endpoint = "s3://results/some/where", request.getfixturevalue("moto_url")
-    with open_store(uri, endpoint_url=endpoint) as opened:
+    with open_store(uri, endpoint_url=endpoint, sdk=sdk) as opened:
         yield opened
 
 
@@ -167,7 +170,7 @@ def test_two_writers_in_a_bucket_lose_nothing() -> None:
     client = FakeClient()
 
     def write(name: str) -> None:
-        store = S3Store(client, "results", sleep=lambda seconds: None)
+        store = in_bucket(client, sleep=lambda seconds: None)
         for number in range(5):
             store.update_json("latest.json", adding(f"{name}{number}"))
 
@@ -187,6 +190,11 @@ def together(write: Callable[[str], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def in_bucket(client: Any, prefix: str = "", sleep: Callable[[float], None] = time.sleep) -> S3Store:
+    """A store in the bucket `results` of this boto3 client, or of a fake of one."""
+    return S3Store(SdkObjects(client, "results"), "results", prefix, sleep)
 
 
 class FakeClient:
@@ -245,14 +253,14 @@ def fault(code: str, operation: str) -> ClientError:
 @pytest.mark.parametrize("code", ["PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "412", "409"])
 def test_refused_condition_is_tried_again(code: str) -> None:
     client, pauses = FakeClient(code, code), list[float]()
-    S3Store(client, "results", sleep=pauses.append).update_json("latest.json", lambda value: {"n": 1})
+    in_bucket(client, sleep=pauses.append).update_json("latest.json", lambda value: {"n": 1})
     assert json.loads(client.files["latest.json"]) == {"n": 1}
     assert len(pauses) == 2
 
 
 def test_update_among_endless_writers_gives_up() -> None:
     pauses: list[float] = []
-    store = S3Store(FakeClient(*["PreconditionFailed"] * 99), "results", sleep=pauses.append)
+    store = in_bucket(FakeClient(*["PreconditionFailed"] * 99), sleep=pauses.append)
     with pytest.raises(OutputError, match="too many others"):
         store.update_json("latest.json", lambda value: {"n": 1})
     assert len(pauses) == UPDATES
@@ -261,7 +269,7 @@ def test_update_among_endless_writers_gives_up() -> None:
 def test_other_refusals_are_not_tried_again() -> None:
     pauses: list[float] = []
     with pytest.raises(OutputError, match="AccessDenied"):
-        S3Store(FakeClient("AccessDenied"), "results", sleep=pauses.append).update_json("a.json", lambda value: {})
+        in_bucket(FakeClient("AccessDenied"), sleep=pauses.append).update_json("a.json", lambda value: {})
     assert pauses == []
 
 
@@ -285,7 +293,7 @@ class Careless(FakeClient):
 @pytest.mark.parametrize("refuses", [False, True])
 def test_a_server_without_conditions_is_named_and_looked_at_before_each_write(refuses: bool, tmp_path: Path) -> None:
     client = Careless(refuses=refuses)
-    store = S3Store(client, "results", "some", sleep=lambda seconds: None)
+    store = in_bucket(client, "some", sleep=lambda seconds: None)
     with logged() as lines:
         store.check_writable()
         store.check_writable()
@@ -322,7 +330,7 @@ class Literal(FakeClient):
 
 def test_a_server_that_compares_etags_without_quotes_gets_them_without() -> None:
     client = Literal()
-    store = S3Store(client, "results")
+    store = in_bucket(client)
     first = store.put_if("a", b"1", None)
     with logged() as lines:
         second = store.put_if("a", b"2", first)
@@ -337,7 +345,7 @@ def test_a_server_that_compares_etags_without_quotes_gets_them_without() -> None
 
 def test_a_server_that_refuses_a_condition_that_holds_is_named() -> None:
     client = Literal(never=True)
-    store = S3Store(client, "results")
+    store = in_bucket(client)
     first = store.put_if("a", b"1", None)
     with logged() as lines:
         assert store.put_if("a", b"2", first) is not None
@@ -347,7 +355,7 @@ def test_a_server_that_refuses_a_condition_that_holds_is_named() -> None:
 
 
 def test_a_server_that_refuses_conditions_late_is_named_then(tmp_path: Path) -> None:
-    store = S3Store(Careless(refuses=True), "results")
+    store = in_bucket(Careless(refuses=True))
     (tmp_path / "file").write_bytes(b"mine")
     with logged() as lines:
         assert store.put_new_file("a", tmp_path / "file")
@@ -384,12 +392,12 @@ def test_a_new_file_takes_no_others_place_and_its_own_twice_is_no_fault(s3: Any,
 def test_a_new_file_whose_place_is_just_being_emptied_is_tried_again(code: str, tmp_path: Path) -> None:
     pauses: list[float] = []
     (tmp_path / "file").write_bytes(b"mine")
-    store = S3Store(FakeClient(code, code), "results", sleep=pauses.append)
+    store = in_bucket(FakeClient(code, code), sleep=pauses.append)
     assert store.put_new_file("a", tmp_path / "file")
     assert len(pauses) == 2
     (tmp_path / "file").write_bytes(b"mine")
     with pytest.raises(OutputError, match="too many others"):
-        S3Store(FakeClient(*[code] * 99), "results", sleep=pauses.append).put_new_file("a", tmp_path / "file")
+        in_bucket(FakeClient(*[code] * 99), sleep=pauses.append).put_new_file("a", tmp_path / "file")
 
 
 def test_bucket_keys_types_and_uri(s3: Any, moto_url: str) -> None:
@@ -412,7 +420,7 @@ def test_more_files_than_one_page_of_a_listing(s3: Any, moto_url: str) -> None:
         pages.append("page")
 
     client.meta.events.register("provide-client-params.s3.ListObjectsV2", two_a_page)
-    with S3Store(client, "results") as store:
+    with in_bucket(client) as store:
         names = [f"objects/{number}" for number in range(5)]
         for name in names:
             store.put(name, b"")
@@ -478,7 +486,7 @@ def test_nobody_answers() -> None:
             raise EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
 
     with pytest.raises(OutputError, match=r"s3://results/a cannot be reached"):
-        S3Store(Dead(), "results").put("a", b"")
+        in_bucket(Dead()).put("a", b"")
 
 
 def test_denied_and_without_credentials() -> None:
@@ -489,9 +497,9 @@ def test_denied_and_without_credentials() -> None:
             raise NoCredentialsError
 
     with pytest.raises(OutputError, match=r"s3://results refuses PutObject \(AccessDenied\): allow s3:PutObject"):
-        S3Store(FakeClient("AccessDenied"), "results").check_writable()
+        in_bucket(FakeClient("AccessDenied")).check_writable()
     with pytest.raises(OutputError, match="no usable AWS credentials"):
-        S3Store(Naked(), "results").check_writable()
+        in_bucket(Naked()).check_writable()
 
 
 class WriteOnly(FakeClient):
@@ -510,13 +518,13 @@ class WriteOnly(FakeClient):
 def test_a_store_that_cannot_be_read_back_is_refused_before_any_write() -> None:
     client = WriteOnly()
     with pytest.raises(OutputError, match=r"s3://results refuses GetObject .*: allow s3:GetObject"):
-        S3Store(client, "results").check_writable()
+        in_bucket(client).check_writable()
     assert client.refused == 0
 
 
 def test_an_unreadable_latest_json_is_refused_at_the_start() -> None:
     """S3 answers 403, not 404, to a caller who may read the object but not use its KMS key."""
-    store = S3Store(WriteOnly(".auditor-probe"), "results")
+    store = in_bucket(WriteOnly(".auditor-probe"))
     store.check_writable()
     with pytest.raises(OutputError, match=r"latest\.json refuses GetObject .* kms:Decrypt where a key"):
         last_listed(store, "audited", "")

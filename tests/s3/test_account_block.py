@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.aws.connection import Connection
 from auditor.model.bucket import BucketFacts, PublicAccessBlock
 from auditor.model.object import Unread
-from auditor.s3 import bucket as bucketfacts
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.rate import RateLimit
+from tests.support.asked_by import asked_by as asked_by
+from tests.support.asked_by import reader_for
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import STRANGER, Odd, StubBucket
@@ -26,10 +26,8 @@ def account_level(stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def read(stub: StubServer, expected_owner: str | None = None) -> BucketFacts:
-    connection = Connection(bucket=BUCKET, region="us-east-1", endpoint_url=stub.url, expected_owner=expected_owner)
-    with bucketfacts.open_reader(
-        connection, Caller(BUCKET, rate=RateLimit(None), permits=ConcurrencyLimit(1))
-    ) as reader:
+    fields = {"bucket": BUCKET, "region": "us-east-1", "endpoint_url": stub.url, "expected_owner": expected_owner}
+    async with reader_for(Caller(BUCKET, rate=RateLimit(None), permits=ConcurrencyLimit(1)), **fields) as reader:
         return await reader.read("us-east-1")
 
 

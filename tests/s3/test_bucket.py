@@ -6,16 +6,19 @@ from typing import Any, Final
 
 import pytest
 
-from auditor.aws.connection import Connection
 from auditor.errors import BucketError, CredentialsError
 from auditor.model.bucket import BucketFacts, Encryption, PublicAccessBlock
 from auditor.model.object import ALL_USERS, Acl, Grant, Skipped, Unread
-from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL, open_reader
+from auditor.s3.bucket import NO_ACCOUNT_ID, NO_ACCOUNT_LEVEL
 from auditor.s3.calls import Caller
+from tests.support.asked_by import asked_by as asked_by
+from tests.support.asked_by import reader_for
 from tests.support.fakes.caller import FakeTime, make_caller
 from tests.support.loop_blocking import free_loop as free_loop
 from tests.support.servers.clients import BUCKET
+from tests.support.servers.hooked import HookedServer
 from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_calls import Call, Refused, Reply
 from tests.support.servers.stub_faults import (
     ACCESS_DENIED,
     BLACK_HOLE,
@@ -48,13 +51,13 @@ EMPTY_MEANS_SOMETHING: Final = {"versioning": "Never"}
 
 
 def reader_of(stub: StubServer, caller: Caller | None = None, **fields: Any) -> Any:
-    """open_reader for the stub's bucket, in fake time; fields: of Connection."""
+    """reader_for the stub's bucket, in fake time; fields: of Connection."""
     given = {"bucket": BUCKET, "endpoint_url": stub.url, "region": "us-east-1", **fields}
-    return open_reader(Connection(**given), caller or make_caller(FakeTime()))
+    return reader_for(caller or make_caller(FakeTime()), **given)
 
 
 async def read(stub: StubServer, caller: Caller | None = None, **fields: Any) -> BucketFacts:
-    with reader_of(stub, caller, **fields) as reader:
+    async with reader_of(stub, caller, **fields) as reader:
         facts: BucketFacts = await reader.read("us-east-1")
     return facts
 
@@ -102,6 +105,13 @@ class TestWhatIsKnown:
         assert sorted(asked) == sorted([*QUESTIONS.values(), "ListBuckets", "GetCallerIdentity"])
         assert dict(caller.counts) == {"bucket": 10}
 
+    async def test_our_own_engine_asks_without_the_sdk(
+        self, stub: StubServer, bucket: StubBucket, asked_by: str
+    ) -> None:
+        await read(stub)
+        agents = {call.headers["user-agent"] for call in stub.calls}
+        assert [agent.startswith("s3-auditor/") for agent in agents] == [asked_by == "direct"] * len(agents)
+
     async def test_expected_owner_goes_with_every_question(self, stub: StubServer, bucket: StubBucket) -> None:
         await read(stub, expected_owner=ACCOUNT)
         of_bucket = [call for call in stub.calls if call.bucket]
@@ -138,6 +148,43 @@ class TestWhatCannotBeRead:
     async def test_policy_that_is_no_policy(self, stub: StubServer, bucket: StubBucket) -> None:
         bucket.policy = '{"Statement": 7}'
         assert (await read(stub)).policy == Unread("GetBucketPolicy", "Malformed")
+
+    @pytest.mark.parametrize(("status", "code"), [(403, ""), (403, "AccessDenied"), (405, "MethodNotAllowed")])
+    async def test_refused_with_and_without_a_code(
+        self, stub: StubServer, bucket: StubBucket, status: int, code: str
+    ) -> None:
+        def hooked(call: Call) -> Reply | None:
+            refusal = Refused(status, code).reply(call) if code else Reply(status)
+            return refusal if call.bucket else None
+
+        with HookedServer(stub.world, hooked) as server:
+            async with reader_for(make_caller(FakeTime()), bucket=BUCKET, endpoint_url=server.url) as reader:
+                facts = await reader.read("us-east-1")
+        assert {getattr(facts, name) for name in QUESTIONS} == {
+            Unread(action, code or str(status)) for action in QUESTIONS.values()
+        }
+
+    @pytest.mark.parametrize(
+        ("action", "body"),
+        [
+            ("GetBucketOwnershipControls", b"<OwnershipControls><Rule/></OwnershipControls>"),
+            ("GetPublicAccessBlock", b"<PublicAccessBlockConfiguration/>"),
+            ("GetBucketPolicyStatus", b"<PolicyStatus/>"),
+            ("GetBucketPolicy", b"\xff{}"),
+            ("GetBucketEncryption", b"<ServerSideEncryptionConfiguration><Rule/></ServerSideEncryptionConfiguration>"),
+            ("GetBucketRequestPayment", b"<RequestPaymentConfiguration/>"),
+            ("GetBucketAcl", b"<AccessControlPolicy><Owner/></AccessControlPolicy>"),
+            ("GetBucketVersioning", b"<html>"),
+            ("GetBucketVersioning", b"<Error><Code>InternalError</Code></Error>"),
+        ],
+    )
+    async def test_answers_that_say_nothing(self, stub: StubServer, action: str, body: bytes) -> None:
+        with HookedServer(stub.world, lambda call: Reply(200, {}, body) if call.operation == action else None) as odd:
+            async with reader_for(make_caller(FakeTime()), bucket=BUCKET, endpoint_url=odd.url) as reader:
+                facts = await reader.read("us-east-1")
+        fact = next(name for name, asked in QUESTIONS.items() if asked == action)
+        code = "InternalError" if b"InternalError" in body else "Malformed"
+        assert getattr(facts, fact) == Unread(action, code)
 
     async def test_server_that_does_not_know_the_question(self, stub: StubServer, bucket: StubBucket) -> None:
         stub.faults = [only("GetBucketOwnershipControls", error(501, "NotImplemented"))]
@@ -210,7 +257,7 @@ class TestAccount:
 
 class TestRegion:
     async def region(self, stub: StubServer, explicit: str | None = None, **fields: Any) -> str | Unread | Skipped:
-        with reader_of(stub, **fields) as reader:
+        async with reader_of(stub, **fields) as reader:
             found: str | Unread | Skipped = await reader.region(explicit)
         return found
 

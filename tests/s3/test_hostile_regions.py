@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.aws.connection import Connection
 from auditor.model.bucket import BucketFacts
 from auditor.model.object import Skipped
-from auditor.s3.bucket import open_reader
+from tests.support.asked_by import asked_by as asked_by
+from tests.support.asked_by import reader_for
 from tests.support.fakes.caller import make_caller
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.hooked import HookedServer
@@ -22,8 +22,7 @@ async def facts_of(named: str) -> BucketFacts:
     world = World()
     world.add(BUCKET)
     with HookedServer(world, hook) as server:
-        connection = Connection(bucket=BUCKET, endpoint_url=server.url)
-        with open_reader(connection, make_caller()) as reader:
+        async with reader_for(make_caller(), bucket=BUCKET, endpoint_url=server.url) as reader:
             return await reader.read(await reader.region(None))
 
 

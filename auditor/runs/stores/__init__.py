@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from auditor.aws.connection import Connection
 from auditor.errors import UsageError
 from auditor.model.target import BUCKET_NAME
-from auditor.runs.stores.base import Store
+from auditor.runs.stores.base import BucketObjects, Store
+
+if TYPE_CHECKING:
+    from auditor.runs.stores.direct_objects import KeptTransports
 
 __all__ = ["BUCKET_NAME", "Store", "open_store"]
 
 
 def open_store(
-    uri: str, *, endpoint_url: str | None = None, profile: str | None = None, region: str | None = None
+    uri: str,
+    *,
+    endpoint_url: str | None = None,
+    profile: str | None = None,
+    region: str | None = None,
+    sdk: bool = False,
+    kept: KeptTransports | None = None,
 ) -> Store:
     """Return the store at `uri`, a directory or s3://BUCKET[/PREFIX]. No call is made and nothing is written yet.
 
+    sdk: the SDK makes the calls, even if they need none. kept: connections that stay open after the store is closed.
     Raise UsageError for any other URI. Close the store, or use it in a `with`.
     """
     if not uri.strip() or "\0" in uri:
@@ -35,7 +47,19 @@ def open_store(
     bucket, _, prefix = rest.partition("/")
     if not BUCKET_NAME.fullmatch(bucket):
         raise UsageError(f"{uri} does not name a bucket: write s3://BUCKET/PREFIX")
-    from auditor.runs.stores.s3 import S3Store, connect
+    from auditor.runs.stores.s3 import S3Store
 
-    client = connect(endpoint_url=endpoint_url, profile=profile, region=region)
-    return S3Store(client, bucket, prefix.strip("/"))
+    # The store's bucket may lie in another region than the audited one.
+    connection = Connection(bucket=bucket, region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
+    return S3Store(_objects(connection, sdk, kept), bucket, prefix.strip("/"))
+
+
+def _objects(connection: Connection, sdk: bool, kept: KeptTransports | None) -> BucketObjects:
+    if not sdk:
+        from auditor.runs.stores import direct_objects
+
+        if (found := direct_objects.open_objects(connection, kept)) is not None:
+            return found
+    from auditor.runs.stores import sdk_objects  # here, because importing the SDK is slow
+
+    return sdk_objects.open_objects(connection)

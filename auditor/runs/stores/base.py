@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
@@ -118,6 +119,33 @@ class ConditionalStore(Store, Protocol):
 
 PIECE: Final = 1024 * 1024
 """Bytes of one piece of a streamed file."""
+ATTEMPTS: Final = 5
+"""Attempts of each call, with the first."""
+
+
+class BucketObjects(Protocol):
+    """The objects of one bucket. The methods block. They raise CallFailed, CredentialsError or UsageError."""
+
+    def get(self, key: str) -> tuple[bytes, str]:
+        """Return the object, and its ETag with quotes."""
+        ...
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        """Return the object in pieces. The call itself raises CallFailed if there is no object."""
+        ...
+
+    def put(self, key: str, body: bytes | BufferedReader, *, kind: str, md5: str, **condition: str) -> str:
+        """Write the object, and return its ETag with quotes. kind: Content-Type. md5: in base64.
+
+        condition: IfMatch or IfNoneMatch.
+        """
+        ...
+
+    def delete(self, key: str) -> None: ...
+
+    def keys(self, prefix: str) -> Iterator[str]: ...
+
+    def close(self) -> None: ...
 
 
 def checked(path: str) -> str:

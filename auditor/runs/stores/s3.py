@@ -14,16 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Final, Self
-
-from botocore import exceptions as sdk
+from typing import Final, Self
 
 from auditor.aio.backoff import backoff
-from auditor.aws.connection import Connection
-from auditor.aws.failures import explain, translate
-from auditor.aws.session import make_client
-from auditor.errors import CallFailed, OutputError
-from auditor.runs.stores.base import PIECE, Change, checked, parsed
+from auditor.aws.failures import explain
+from auditor.errors import CallFailed, CredentialsError, OutputError, UsageError
+from auditor.runs.stores.base import BucketObjects, Change, checked, parsed
 from auditor.runs.stores.local import output_errors
 
 UPDATES: Final = 12
@@ -42,20 +38,13 @@ _READS: Final = (
 log = logging.getLogger(__name__)
 
 
-def connect(*, endpoint_url: str | None, profile: str | None, region: str | None) -> Any:
-    """Return a client for the store's bucket, which may lie in another region than the audited bucket. The SDK
-    retries.
-    """
-    # The connection names no bucket, because the store names it in every call.
-    connection = Connection(bucket="", region=region, endpoint_url=endpoint_url, profile=profile, concurrency=10)
-    return make_client("s3", connection, endpoint_url=endpoint_url, attempts=5)
-
-
 class S3Store:
-    """A store below `prefix` of a bucket. client: a boto3 S3 client. sleep: takes the seconds between two attempts."""
+    """A store below `prefix` of a bucket. sleep: takes the seconds between two attempts."""
 
-    def __init__(self, client: Any, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep) -> None:
-        self._client = client
+    def __init__(
+        self, objects: BucketObjects, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._objects = objects
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         self._sleep = sleep
@@ -83,12 +72,12 @@ class S3Store:
         with self._errors(self.uri()):
             self._read(".auditor-probe")
             try:
-                self._client.put_object(Bucket=self._bucket, Key=key, Body=b"", IfMatch=f'"{"0" * 32}"')
-            except sdk.ClientError as error:
-                if _code(error) not in CONFLICTS | _MISSING:
-                    self._do_without_conditions(error)
+                self._objects.put(key, b"", kind=_type(key), md5=_md5(b""), IfMatch=f'"{"0" * 32}"')
+            except CallFailed as failure:
+                if failure.code not in CONFLICTS | _MISSING:
+                    self._do_without_conditions(failure)
             else:  # the server ignores conditions and has written the file
-                self._client.delete_object(Bucket=self._bucket, Key=key)
+                self._objects.delete(key)
                 self._do_without_conditions()
 
     def put(self, path: str, data: bytes) -> None:
@@ -101,22 +90,22 @@ class S3Store:
 
     def stream(self, path: str) -> Iterator[bytes] | None:
         with self._errors(self.uri(path)):
-            reply = self._get(f"{self._prefix}{path}")
-        return None if reply is None else self._pieces(path, reply["Body"])
+            try:
+                pieces = self._objects.stream(f"{self._prefix}{path}")
+            except CallFailed as failure:
+                if failure.code in _MISSING:
+                    return None
+                raise
+        return self._pieces(path, pieces)
 
     def list(self, prefix: str) -> List[str]:
-        found: List[str] = []
         with self._errors(self.uri(prefix)):
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self._bucket, Prefix=f"{self._prefix}{prefix}"
-            )
-            for page in pages:
-                found += [item["Key"][len(self._prefix) :] for item in page.get("Contents", ())]
+            found = [key[len(self._prefix) :] for key in self._objects.keys(f"{self._prefix}{prefix}")]
         return sorted(path for path in found if not path.rpartition("/")[2].startswith("."))
 
     def delete(self, path: str) -> None:
         with self._errors(self.uri(path)):
-            self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
+            self._objects.delete(self._key(path))
 
     def update_json(self, path: str, change: Change) -> None:
         uri = self.uri(path)
@@ -173,7 +162,7 @@ class S3Store:
         if self._spool is not None:
             shutil.rmtree(self._spool, ignore_errors=True)
             self._spool = None
-        self._client.close()
+        self._objects.close()
 
     def __enter__(self) -> Self:
         return self
@@ -186,16 +175,7 @@ class S3Store:
 
     def _put(self, path: str, body: bytes | BufferedReader, **condition: str) -> str:
         # Buckets with Object Lock require Content-MD5, and every S3 checks it.
-        digest = base64.b64encode(_md5(body)).decode()
-        reply = self._client.put_object(
-            Bucket=self._bucket,
-            Key=self._key(path),
-            Body=body,
-            ContentType=_type(path),
-            ContentMD5=digest,
-            **condition,
-        )
-        return str(reply["ETag"])
+        return self._objects.put(self._key(path), body, kind=_type(path), md5=_md5(body), **condition)
 
     def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
         """Write the file if it still has this tag, and return the new tag; else None. A server that has no conditions
@@ -204,8 +184,8 @@ class S3Store:
         if self._conditional:
             try:
                 return self._put_on(path, body, tag)
-            except sdk.ClientError as error:
-                self._do_without_conditions(error)
+            except CallFailed as failure:
+                self._do_without_conditions(failure)
         return self._put(path, body) if self._read(path)[1] == tag else None
 
     def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
@@ -217,8 +197,8 @@ class S3Store:
         for form in dict.fromkeys((tag, bare)):
             try:
                 return self._put(path, body, **({"IfNoneMatch": "*"} if form is None else {"IfMatch": form}))
-            except sdk.ClientError as error:
-                code = _code(error)
+            except CallFailed as failure:
+                code = failure.code
                 if code not in CONFLICTS | _MISSING:  # missing: another process removed the file since we read it
                     raise
                 if tag is None or code not in _REFUSED or self._read(path)[1] != tag:
@@ -237,9 +217,9 @@ class S3Store:
             body.seek(0)
             return None if there is None else there == body.read()
 
-    def _do_without_conditions(self, error: sdk.ClientError | None = None) -> None:
+    def _do_without_conditions(self, error: CallFailed | None = None) -> None:
         """Warn, and from now on read before each write instead. error: raised again if it has another reason."""
-        if error is not None and _code(error) not in _NO_CONDITIONS:
+        if error is not None and error.code not in _NO_CONDITIONS:
             raise error
         if self._conditional:
             self._conditional = False
@@ -250,54 +230,42 @@ class S3Store:
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
         """Return the file and its ETag, with quotes as conditions need them."""
-        reply = self._get(self._key(path))
-        if reply is None:
-            return None, None
-        with reply["Body"] as body:
-            return body.read(), reply["ETag"]
-
-    def _get(self, key: str) -> dict[str, Any] | None:
-        """Return S3's answer; None if there is no such object."""
         try:
-            reply: dict[str, Any] = self._client.get_object(Bucket=self._bucket, Key=key)
-        except sdk.ClientError as error:
-            if _code(error) in _MISSING:
-                return None
+            return self._objects.get(self._key(path))
+        except CallFailed as failure:
+            if failure.code in _MISSING:
+                return None, None
             raise
-        return reply
 
-    def _pieces(self, path: str, body: Any) -> Iterator[bytes]:
-        with self._errors(self.uri(path)), body:
-            yield from body.iter_chunks(PIECE)
+    def _pieces(self, path: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        with self._errors(self.uri(path)):
+            yield from pieces
 
     @contextmanager
     def _errors(self, uri: str) -> Iterator[None]:
-        """Turn the SDK's errors into an OutputError with one sentence."""
+        """Turn the errors of calls into an OutputError with one sentence."""
         try:
             yield
-        except (sdk.ClientError, sdk.BotoCoreError) as error:
+        except (CallFailed, CredentialsError, UsageError) as error:
             raise OutputError(_sentence(uri, error)) from error
 
 
-def _sentence(uri: str, error: Exception) -> str:
-    failure = translate(getattr(error, "operation_name", "the call"), error)
+def _sentence(uri: str, failure: Exception) -> str:
     if not isinstance(failure, CallFailed):
         return f"{uri} cannot be used: {failure}"
     allow = _READS if failure.action in ("GetObject", "ListObjectsV2") else _WRITES
     return explain(uri, failure, allow=allow, absent="create the bucket, or choose another --out")
 
 
-def _code(error: sdk.ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", "Unknown"))
-
-
-def _md5(body: bytes | BufferedReader) -> bytes:
+def _md5(body: bytes | BufferedReader) -> str:
+    """Return the MD5 of the whole body in base64."""
     if isinstance(body, bytes):
-        return hashlib.md5(body, usedforsecurity=False).digest()
-    body.seek(0)
-    found = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False)).digest()
-    body.seek(0)
-    return found
+        digest = hashlib.md5(body, usedforsecurity=False).digest()
+    else:
+        body.seek(0)
+        digest = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False)).digest()
+        body.seek(0)
+    return base64.b64encode(digest).decode()
 
 
 def _pause(attempt: int) -> float:

@@ -36,6 +36,8 @@ ENGINES: Final[dict[str, OpenEngine[Connection]]] = {
     name: partial(_open, name) for name in ("direct", "aioboto3", "boto3")
 }
 DEFAULT_ENGINE: Final = "direct"
+ASKING: Final = frozenset({"direct"})
+"""The engines that also ask the questions about a bucket. For the others the SDK asks."""
 
 
 def open_engine(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:

@@ -18,7 +18,7 @@ from botocore import exceptions as sdk
 from auditor.aws import session as aws
 from auditor.aws.connection import Connection
 from auditor.aws.endpoint import tls_context
-from auditor.aws.failures import sdk_errors
+from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed, UsageError
 from auditor.model.object import Acl, Head
 from auditor.s3.checksums import stored_of_reply, without_validation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from auditor.aws.connection import Connection
 from auditor.model.object import Acl, Head, ObjectRef
@@ -118,6 +118,30 @@ class Engine(Protocol):
         A span beyond the object's end fails with code InvalidRange, an answer with another span with code Malformed.
         """
         ...
+
+
+class Questions(Protocol):
+    """The questions about one bucket. Each method makes one attempt; it raises CallFailed if that fails."""
+
+    async def head_bucket(self) -> Mapping[str, str]:
+        """Return the headers of HeadBucket's answer, by lower-case name."""
+        ...
+
+    async def ask(self, action: str) -> Mapping[str, Any]:
+        """Return botocore's reply to a question about the bucket, to ListBuckets or to GetCallerIdentity."""
+        ...
+
+    async def account_block(self, account: str) -> Mapping[str, Any]:
+        """Return botocore's reply to S3 Control's GetPublicAccessBlock."""
+        ...
+
+
+@runtime_checkable
+class AskingEngine(Engine, Questions, Protocol):
+    """An engine that can ask the questions about its bucket too, if `asks` is true."""
+
+    @property
+    def asks(self) -> bool: ...
 
 
 OpenEngine: TypeAlias = Callable[[K], AbstractAsyncContextManager[Engine]]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from auditor.aws import session as aws
 from auditor.aws.connection import Connection
-from auditor.aws.failures import sdk_errors
+from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
 from auditor.model.object import Acl, Head
 from auditor.s3.checksums import stored_of_reply, without_validation

@@ -23,6 +23,11 @@ def text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
+def texts(headers: Headers) -> dict[str, str]:
+    """Decode all headers."""
+    return {text(name): text(value) for name, value in headers.items()}
+
+
 def _unquoted(value: str) -> str:
     return value.strip('"')
 

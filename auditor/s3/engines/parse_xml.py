@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any, Final
 from xml.etree.ElementTree import XML, Element, ParseError
@@ -23,11 +24,11 @@ _LARGEST_CACHED: Final = 8 * 1024
 def page(query: ListQuery, body: bytes) -> Page:
     """Parse ListObjectsV2 or ListObjectVersions, requested with EncodingType=url. Raises CallFailed."""
     action = "ListObjectVersions" if query.versions else "ListObjectsV2"
-    root = _root(action, body)
+    root = root_of(action, body)
     reply: dict[str, Any] = {"Contents": [], "Versions": [], "DeleteMarkers": []}
     try:
         for child in root:
-            name = _name(child)
+            name = name_of(child)
             if name == "Contents":
                 reply["Contents"].append(_entry(child))
             elif name == "Version":
@@ -48,7 +49,7 @@ def page(query: ListQuery, body: bytes) -> Page:
 def _entry(element: Element) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for child in element:
-        name = _name(child)
+        name = name_of(child)
         text = child.text or ""
         if name == "LastModified":
             entry[name] = seconds_in_utc(iso_date(text))
@@ -61,7 +62,7 @@ def _entry(element: Element) -> dict[str, Any]:
         else:
             entry[name] = text
     if len(entry) < len(element):
-        _check_once(element)
+        check_once(element)
     if restore := entry.get("RestoreStatus"):
         restore["IsRestoreInProgress"] = restore.get("IsRestoreInProgress") == "true"
     return entry
@@ -73,21 +74,26 @@ def acl(action: str, body: bytes) -> Acl:
 
 
 def _acl(action: str, body: bytes) -> Acl:
+    return replies.acl(action, acl_reply(action, body))
+
+
+def acl_reply(action: str, body: bytes) -> dict[str, Any]:
+    """Parse an ACL into a reply as botocore's. Raises CallFailed."""
     if len(body) > LARGEST_ACL:
         raise malformed(action, "the answer is larger than any ACL")
-    root = _root(action, body)
+    root = root_of(action, body)
     reply: dict[str, Any] = {}
     try:
-        _check_once(root)
+        check_once(root)
         for child in root:
-            name = _name(child)
+            name = name_of(child)
             if name == "Owner":
                 reply["Owner"] = _texts(child)
             elif name == "AccessControlList":
                 reply["Grants"] = [_grant(grant) for grant in child]
     except ValueError as error:
         raise malformed(action, str(error)) from error
-    return replies.acl(action, reply)
+    return reply
 
 
 _cached_acl = lru_cache(maxsize=512)(_acl)
@@ -95,25 +101,25 @@ _cached_acl = lru_cache(maxsize=512)(_acl)
 
 def _grant(element: Element) -> dict[str, Any]:
     """Parse a Grant. Raises ValueError for another element, which would look like a grant without a grantee."""
-    if _name(element) != "Grant":
-        raise ValueError(f"{_name(element)[:20]} stands where a Grant should")
-    _check_once(element)
-    return {_name(child): _texts(child) if _name(child) == "Grantee" else child.text or "" for child in element}
+    if name_of(element) != "Grant":
+        raise ValueError(f"{name_of(element)[:20]} stands where a Grant should")
+    check_once(element)
+    return {name_of(child): _texts(child) if name_of(child) == "Grantee" else child.text or "" for child in element}
 
 
 def _texts(element: Element) -> dict[str, str]:
-    found = {_name(child): child.text or "" for child in element}
+    found = {name_of(child): child.text or "" for child in element}
     if len(found) < len(element):
-        _check_once(element)
+        check_once(element)
     return found
 
 
-def _check_once(element: Element) -> None:
-    """Raise ValueError for a repeated element: its value would replace the first one. ChecksumAlgorithm may repeat."""
+def check_once(element: Element, several: Collection[str] = ("ChecksumAlgorithm",)) -> None:
+    """Raise ValueError for a repeated element: its value would replace the first one. several: those may repeat."""
     seen: set[str] = set()
     for child in element:
-        name = _name(child)
-        if name in seen and name != "ChecksumAlgorithm":
+        name = name_of(child)
+        if name in seen and name not in several:
             raise _repeated(name)
         seen.add(name)
 
@@ -127,13 +133,15 @@ def error_of(body: bytes) -> tuple[str, str]:
     if len(body) > LARGEST_ACL:
         return "", ""
     try:
-        found = {_name(child): child.text or "" for child in XML(body)}
+        root = XML(body)
+        wrapped = next((child for child in root if name_of(child) == "Error"), root)  # by STS and S3 Control
+        found = {name_of(child): child.text or "" for child in wrapped}
     except (ParseError, ValueError, LookupError):
         return "", ""
     return found.get("Code", "").strip(), found.get("Message", "")
 
 
-def _root(action: str, body: bytes) -> Element:
+def root_of(action: str, body: bytes) -> Element:
     """Return the document's root. Raises CallFailed for a body that is not XML, and for an error with status 200."""
     if not body:
         raise malformed(action, "the answer is empty")
@@ -141,13 +149,13 @@ def _root(action: str, body: bytes) -> Element:
         root = XML(body)
     except (ParseError, ValueError, LookupError) as error:
         raise CallFailed(action, UNREADABLE, 500, f"the answer is no XML: {error}"[:500]) from error
-    if _name(root) == "Error":
+    if name_of(root) == "Error":
         code, message = error_of(body)
         raise CallFailed(action, (code or UNREADABLE)[:100], 500, message[:500])
     return root
 
 
-def _name(element: Element) -> str:
+def name_of(element: Element) -> str:
     """Return the tag without its namespace, which some servers omit."""
     return element.tag.rpartition("}")[2]
 

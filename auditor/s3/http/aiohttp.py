@@ -102,6 +102,7 @@ class AiohttpTransport:
                     request.method,
                     URL(self._origin + request.target, encoded=True),
                     headers=request.headers,
+                    data=request.body or None,
                     allow_redirects=False,
                     proxy=self._proxy,
                     trace_request_ctx=connection,

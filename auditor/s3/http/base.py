@@ -84,14 +84,16 @@ class Server:
 
 @record()
 class Request:
-    """A GET or HEAD request without a body. target: path and query, percent-encoded as they were signed.
+    """A request. target: path and query, percent-encoded as they were signed.
 
-    headers: names and values, Host included, in the order in which they are sent; without line breaks.
+    headers: names and values, Host included, in the order in which they are sent; without line breaks. body: with its
+    length among the headers.
     """
 
     method: str
     target: str
     headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
 
 
 @record()

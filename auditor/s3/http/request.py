@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from auditor.s3.http.base import Request
 
-METHODS = ("GET", "HEAD")
-"""The methods that we send. Both may safely be sent twice."""
+METHODS: Final = ("GET", "HEAD", "POST")
+"""The methods that an engine sends. All may safely be sent twice: the only POST is that of GetCallerIdentity."""
 
 _OWN: Final = 2
 """The number of headers at the end that differ in each request: the signer's date and signature (Signer.sign)."""
@@ -46,19 +46,22 @@ class CommonLines:
         return found
 
 
-def request_bytes(request: Request, lines: Callable[[Pairs], str] = _lines) -> bytes:
-    """Return the bytes of an HTTP/1.1 request. lines: encodes the headers that requests share.
+def request_bytes(
+    request: Request, lines: Callable[[Pairs], str] = _lines, methods: Collection[str] = METHODS
+) -> bytes:
+    """Return the bytes of an HTTP/1.1 request. lines: encodes the headers that requests share. methods: the allowed.
 
     Raises ValueError for text that could make it another request: a line break or NUL anywhere, a blank or `#` in the
     target, or a character that is not ASCII.
     """
     method, target, headers = request.method, request.target, request.headers
-    if method not in METHODS:
-        raise ValueError(f"a request is a GET or a HEAD, not {method[:20]!r}")
+    if method not in methods:
+        raise ValueError(f"a request is one of {', '.join(methods)}, not {method[:20]!r}")
     if target[:1] != "/" or " " in target or "#" in target or _broken(target):
         raise ValueError("a request's target is an encoded path and query, without a line break")
     common, own = headers[:-_OWN], headers[-_OWN:]
-    return f"{method} {target} HTTP/1.1\r\n{lines(common)}{_lines(own)}\r\n".encode("ascii")
+    head = f"{method} {target} HTTP/1.1\r\n{lines(common)}{_lines(own)}\r\n".encode("ascii")
+    return head + request.body if request.body else head
 
 
 def _broken(text: str) -> bool:

@@ -96,6 +96,11 @@ class ResponseReader:
         self._answer, self._body = None, []
         return answer
 
+    @property
+    def status(self) -> int:
+        """Return the status of the answer whose head is complete; 0 before."""
+        return 0 if self._head else self._status
+
     def taken(self) -> list[bytes]:
         """Return the new pieces of the body, and forget them. It is for a reader that does not buffer the body."""
         body, self._body = self._body, []

@@ -14,7 +14,7 @@ from botocore.parsers import ResponseParserError, create_parser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.aws.failures import sdk_errors
+from auditor.aws.sdk_errors import sdk_errors
 from auditor.errors import CallFailed
 from auditor.s3.engines import parse_headers as headers
 from auditor.s3.engines import parse_reply as replies

@@ -13,6 +13,7 @@ from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
 from auditor.runs.reading import RunReader
 from auditor.runs.stores.s3 import S3Store
+from auditor.runs.stores.sdk_objects import SdkObjects
 from auditor.runs.tally import Tally
 from tests.support.killed_run import PART, judgements, put_all
 from tests.support.log_lines import logged
@@ -24,7 +25,7 @@ from tests.support.servers.rgw import RgwServer
 def store(rgw: RgwServer) -> Iterator[S3Store]:
     with closing(rgw.client(rgw.owner)) as client:
         client.create_bucket(Bucket="run-folders")
-        with S3Store(client, "run-folders", "runs") as made:
+        with S3Store(SdkObjects(client, "run-folders"), "run-folders", "runs") as made:
             yield made
 
 

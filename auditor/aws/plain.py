@@ -1,0 +1,209 @@
+"""Read the AWS configuration without the SDK, if it is plain: keys, a region, endpoints, and nothing else.
+
+The SDK's imports and clients take more CPU than an audit of a hundred objects. Functions have a plain configuration:
+their keys are in the environment. In every other case the SDK reads the configuration.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from auditor.aws.sigv4 import Credentials
+from auditor.errors import UsageError
+
+_VARIABLES: Final = frozenset(
+    {
+        "AWS_ACCESS_KEY_ID",
+        "AWS_ACCOUNT_ID",
+        "AWS_CA_BUNDLE",
+        "AWS_CONFIG_FILE",
+        "AWS_DEFAULT_PROFILE",
+        "AWS_DEFAULT_REGION",
+        "AWS_EC2_METADATA_DISABLED",
+        "AWS_EXECUTION_ENV",
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+        "AWS_MAX_ATTEMPTS",
+        "AWS_PAGER",
+        "AWS_PROFILE",
+        "AWS_REGION",
+        "AWS_RETRY_MODE",
+        "AWS_SDK_UA_APP_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SECURITY_TOKEN",
+        "AWS_SESSION_TOKEN",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "BOTO_DISABLE_CRT",
+    }
+)
+"""The SDK's variables that this module reads, or that change no request. With any other one the SDK decides."""
+_HARMLESS: Final = ("AWS_ENDPOINT_URL", "AWS_LAMBDA_", "AWS_XRAY_")
+_KEYS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_ENTRIES: Final = frozenset({*_KEYS, "region", "output", "cli_pager"})
+"""The entries of a plain profile."""
+_REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
+"""The regions of the partition aws (partitions.json of botocore). Other partitions have other host names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainConfiguration:
+    """A plain configuration. region: the default one; None if there is none. credentials: as they were read.
+
+    of_environment: the credentials come from variables. Another reading can find others, if the process changed them.
+    """
+
+    region: str | None
+    credentials: Credentials
+    of_environment: bool
+
+    def get_frozen_credentials(self) -> Credentials:
+        """Return the credentials; those of the environment are read again."""
+        return (_environment_keys() if self.of_environment else None) or self.credentials
+
+
+def plain(profile: str | None) -> PlainConfiguration | None:
+    """Return the configuration of a profile, or the default one; None if the SDK has to read it. It reads files."""
+    if any(_is_special(name, value) for name, value in os.environ.items()) or not no_proxy():
+        return None
+    chosen = [name for name in (profile, _variable("AWS_DEFAULT_PROFILE"), _variable("AWS_PROFILE")) if name]
+    try:
+        entries = _entries(chosen[0] if chosen else None)
+    except (OSError, ValueError, LookupError):
+        return None  # the SDK finds the fault, and names it
+    if not entries.keys() <= _ENTRIES:
+        return None
+    own = None if profile else _environment_keys()
+    if own is None and (_variable("AWS_ACCESS_KEY_ID") and not profile):
+        return None
+    keys = own or _profile_keys(entries)
+    return keys and PlainConfiguration(_variable("AWS_DEFAULT_REGION") or entries.get("region"), keys, own is not None)
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name, "")
+
+
+def _is_special(name: str, value: str) -> bool:
+    """True if the variable can change a request in a way that only the SDK knows."""
+    return (name.startswith(("AWS_", "BOTO_")) and name not in _VARIABLES and not name.startswith(_HARMLESS)) or (
+        name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE") and not value
+    )
+
+
+def no_proxy() -> bool:
+    """True if no proxy is set."""
+    if sys.platform != "linux":  # the system has settings of its own
+        from urllib.request import getproxies
+
+        return getproxies().keys() <= {"no"}
+    return not any(value for name, value in os.environ.items() if _names_proxy(name.lower()))
+
+
+def _names_proxy(name: str) -> bool:
+    return name.endswith("_proxy") and name != "no_proxy"
+
+
+def _environment_keys() -> Credentials | None:
+    access, secret = _variable("AWS_ACCESS_KEY_ID"), _variable("AWS_SECRET_ACCESS_KEY")
+    token = os.environ.get("AWS_SECURITY_TOKEN", _variable("AWS_SESSION_TOKEN"))
+    return Credentials(access, secret, token or None) if access and secret else None
+
+
+def _profile_keys(entries: Mapping[str, str]) -> Credentials | None:
+    access, secret, token = (entries.get(name) for name in _KEYS)
+    return Credentials(access, secret, token or None) if access and secret else None
+
+
+def _entries(profile: str | None) -> dict[str, str]:
+    """Return the entries of a profile. Raises LookupError for a missing one, ValueError for keys in two files."""
+    name = profile or "default"
+    config = _section("AWS_CONFIG_FILE", "config", "default" if name == "default" else f"profile {name}")
+    shared = _section("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)
+    if config is None and shared is None:
+        if profile is not None:
+            raise LookupError(profile)
+        return {}
+    found, keys = config or {}, shared or {}
+    if any(name in found for name in _KEYS) and any(name in keys for name in _KEYS):
+        raise ValueError("keys in two files")
+    return found | keys
+
+
+def _section(variable: str, file: str, name: str) -> dict[str, str] | None:
+    """Return a section of one of the user's AWS files; None if there is none."""
+    path = Path(_variable(variable) or f"~/.aws/{file}").expanduser()
+    if not path.exists():
+        return None
+    from configparser import Error, RawConfigParser  # here, because most functions have no such file
+
+    parser = RawConfigParser(default_section="")
+    try:
+        parser.read_string(path.read_text("utf-8"))
+    except Error as error:
+        raise ValueError("not readable") from error
+    if parser.has_section("profile default"):
+        raise ValueError("a second default profile")
+    return dict(parser.items(name)) if parser.has_section(name) else None
+
+
+def host_of(service: str, region: str) -> str | None:
+    """Return the host name of a service in a region; None if the SDK has to find it."""
+    if not _REGION.fullmatch(region):
+        return None
+    if service == "s3" and region == "us-east-1":
+        return "s3.amazonaws.com"
+    return f"{service}.{region}.amazonaws.com"
+
+
+def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
+    """Return the endpoint that the user set for a service; None if there is none.
+
+    The first one counts: endpoint_url (the flag), AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the profile.
+    """
+    if endpoint_url:
+        return endpoint_url
+    if _variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").lower() == "true":
+        return None
+    if found := _variable(f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}") or _variable("AWS_ENDPOINT_URL"):
+        return found
+    if plain(profile) is not None:
+        return None
+    from auditor.aws.session import endpoint_of_profile
+
+    return endpoint_of_profile(profile)
+
+
+def certificates() -> str:
+    """Return the path of the trusted certificates as the SDK finds them, if no profile names others."""
+    named = _variable("AWS_CA_BUNDLE") or _variable("REQUESTS_CA_BUNDLE")
+    if named:
+        return named
+    for package in ("certifi", "botocore"):
+        found = importlib.util.find_spec(package)
+        if found is not None and found.origin:
+            return str(Path(found.origin).with_name("cacert.pem"))
+    raise UsageError("no trusted certificates are installed: install certifi, or set AWS_CA_BUNDLE")
+
+
+def is_web_address(url: str) -> bool:
+    """True if the text is an http(s) URL with a host, and the port, if any, is valid."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without an IPv6 address, or a port above 65535
+        return False
+
+
+def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
+    """Raise UsageError unless the endpoint is an http(s) URL with a host."""
+    if url is not None and not is_web_address(url):
+        raise UsageError(
+            f"{setting} {url!r} is not a URL: write it like https://s3.example.net or http://127.0.0.1:9000"
+        )

@@ -1,0 +1,88 @@
+"""Translate botocore's exceptions to our errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import walk_tb
+from typing import Any, Final
+
+from botocore import exceptions as sdk
+from botocore.parsers import ResponseParserError
+from urllib3 import exceptions as http
+
+from auditor.errors import AuditorError, CallFailed, CredentialsError, UsageError
+
+_LOST = (
+    sdk.ConnectionError,  # base class: closed or refused connections, unreachable hosts, TLS, proxies
+    sdk.HTTPClientError,
+    sdk.IncompleteReadError,
+    http.HTTPError,  # botocore does not translate errors while it reads the body of an error answer
+    OSError,
+)
+_NO_CREDENTIALS = (
+    sdk.NoCredentialsError,
+    sdk.PartialCredentialsError,
+    sdk.CredentialRetrievalError,
+    sdk.TokenRetrievalError,
+    sdk.SSOError,
+    sdk.LoginError if hasattr(sdk, "LoginError") else sdk.SSOError,
+)
+_PARSERS: Final = frozenset({"botocore.parsers", "aiobotocore.parsers"})
+_LONGEST_CODE: Final = 100
+_TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, http.TimeoutError, asyncio.TimeoutError, TimeoutError)
+
+
+def from_client_error(action: str, error: Any) -> CallFailed:
+    """Convert a botocore ClientError to CallFailed; its `response` has code, status and headers."""
+    meta = error.response.get("ResponseMetadata", {})
+    fault = error.response.get("Error", {})
+    return CallFailed(
+        action,
+        str(fault.get("Code", "Unknown"))[:_LONGEST_CODE],
+        int(meta.get("HTTPStatusCode", 0)),
+        str(fault.get("Message", ""))[:500],
+        {str(name).lower(): str(value) for name, value in meta.get("HTTPHeaders", {}).items()},
+    )
+
+
+def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
+    """Convert an SDK's exception to our own error. Our own errors, and bugs, are returned unchanged.
+
+    lost: further exception types that mean a lost connection. An engine on aiohttp passes those of aiohttp; importing
+    aiohttp here would double the start-up time.
+    """
+    if isinstance(error, (AuditorError, CallFailed)):
+        return error
+    if isinstance(error, sdk.ClientError):
+        return from_client_error(action, error)
+    if isinstance(error, _NO_CREDENTIALS):
+        return CredentialsError(
+            f"no usable AWS credentials ({type(error).__name__}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,"
+            " a role, or --profile"
+        )
+    if isinstance(error, _TIMEOUTS):
+        return CallFailed(action, "Timeout", message=str(error)[:500])
+    if isinstance(error, ResponseParserError):
+        return CallFailed(action, "BrokenReply", message=str(error)[:500])
+    if isinstance(error, (*_LOST, *lost)):
+        return CallFailed(action, "ConnectionError", message=str(error)[:500])
+    if any(frame.f_globals.get("__name__") in _PARSERS for frame, _ in walk_tb(error.__traceback__)):
+        # The server's answer is malformed: a date or a number is invalid, or an element is in the wrong place.
+        return CallFailed(action, "Malformed", 200, str(error)[:500])
+    if isinstance(error, (sdk.BotoCoreError, ValueError)):
+        return UsageError(f"the AWS SDK refuses the settings: {error}")
+    return error
+
+
+@contextmanager
+def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Convert the exceptions of the SDK call inside to our own errors. lost: see translate()."""
+    try:
+        yield
+    except Exception as error:
+        ours = translate(action, error, lost)
+        if ours is error:
+            raise
+        raise ours from error

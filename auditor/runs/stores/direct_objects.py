@@ -1,0 +1,204 @@
+"""The S3 calls of a store, by requests that we sign ourselves. No SDK is imported."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from hashlib import file_digest, sha256
+from io import BufferedReader
+from threading import Lock
+from typing import Final, TypeVar
+
+from auditor.aio.backoff import backoff
+from auditor.aws.connection import Connection
+from auditor.aws.endpoint import Origin, plain_origin, tls_context
+from auditor.aws.failures import EXPIRED, is_transient
+from auditor.aws.plain import PlainConfiguration, plain
+from auditor.aws.sigv4 import EMPTY_BODY, Signer, encode_key, encode_query
+from auditor.errors import CallFailed
+from auditor.model.version import VERSION
+from auditor.runs.stores.base import ATTEMPTS, BucketObjects
+from auditor.s3.engines.base import ListQuery, Position
+from auditor.s3.engines.parse_headers import text
+from auditor.s3.engines.parse_xml import page
+from auditor.s3.engines.requests import listing_query
+from auditor.s3.engines.signed import Pairs, failure_of, transport_errors
+from auditor.s3.http.base import Request, Response, Server
+from auditor.s3.http.blocking import BlockingTransport
+
+T = TypeVar("T")
+_CONDITIONS: Final = {"IfMatch": "if-match", "IfNoneMatch": "if-none-match"}
+_UNSIGNED: Final = "UNSIGNED-PAYLOAD"
+_LARGEST: Final = 1024 * 1024 * 1024
+"""Limit in bytes of an object that is read whole."""
+_FIRST_PAUSE: Final = 0.3
+_LONGEST_PAUSE: Final = 20.0
+
+
+class KeptTransports:
+    """The transports of a process, one for each server. They keep their connections from one store to the next."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._made: dict[Server, BlockingTransport] = {}
+
+    def __call__(self, server: Server) -> BlockingTransport:
+        with self._lock:
+            return self._made.setdefault(server, BlockingTransport(server))
+
+    def close(self) -> None:
+        for transport in self._made.values():
+            transport.close()
+
+
+class DirectObjects:
+    """The objects of a bucket. profile, configuration: where its credentials come from. kept: close() leaves the
+    connections open.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        profile: str | None,
+        configuration: PlainConfiguration,
+        transport: BlockingTransport,
+        *,
+        kept: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._path = f"{origin.path_prefix}/"
+        self._host = origin.host_header
+        self._hashes_bodies = origin.scheme == "http"  # TLS protects a body, and its MD5 is in a signed header
+        self._signer = Signer(origin.region, origin.service)
+        self._signing = Lock()
+        self._profile = profile
+        self._configuration = configuration
+        self.transport = transport
+        self._kept = kept
+        self._sleep = sleep
+
+    def get(self, key: str) -> tuple[bytes, str]:
+        answer = self._retried("GetObject", lambda: self._send("GetObject", "GET", key))
+        return answer.body, _etag("GetObject", answer)
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        return self._retried("GetObject", lambda: self._opened(key))
+
+    def put(self, key: str, body: bytes | BufferedReader, *, kind: str, md5: str, **condition: str) -> str:
+        size = len(body) if isinstance(body, bytes) else os.fstat(body.fileno()).st_size
+        extra = [("content-length", str(size)), ("content-md5", md5), ("content-type", kind)]
+        extra += [(_CONDITIONS[name], value) for name, value in condition.items()]
+        headers = tuple(extra)
+        return _etag(
+            "PutObject", self._retried("PutObject", lambda: self._send("PutObject", "PUT", key, "", headers, body))
+        )
+
+    def delete(self, key: str) -> None:
+        self._retried("DeleteObject", lambda: self._send("DeleteObject", "DELETE", key))
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        query, position = ListQuery(prefix), None
+        while True:
+            found = page(query, self._listed(query, position).body)
+            yield from (ref.key for ref in found.refs)
+            if found.next is None:
+                return
+            position = found.next
+
+    def _listed(self, query: ListQuery, position: Position | None) -> Response:
+        asked = encode_query(listing_query(query, position))
+        return self._retried("ListObjectsV2", lambda: self._send("ListObjectsV2", "GET", "", asked))
+
+    def close(self) -> None:
+        if not self._kept:
+            self.transport.close()
+
+    def _retried(self, action: str, attempt: Callable[[], T]) -> T:
+        """Make the call, again after a failure that may pass. Raises CallFailed."""
+        for failures in range(ATTEMPTS):
+            try:
+                return attempt()
+            except CallFailed as failure:
+                if failures + 1 == ATTEMPTS or not (is_transient(failure) or self._renewed(failure)):
+                    raise
+            self._sleep(backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE))
+        raise AssertionError(action)
+
+    def _renewed(self, failure: CallFailed) -> bool:
+        """True if S3 calls the credentials expired, and there are other ones."""
+        if failure.code not in EXPIRED or (found := plain(self._profile)) is None:
+            return False
+        before, self._configuration = self._configuration, found
+        return found.credentials != before.credentials
+
+    def _opened(self, key: str) -> Iterator[bytes]:
+        request = self._request("GET", key, "", (), EMPTY_BODY)
+        with transport_errors("GetObject"):
+            answer = self.transport.stream(request)
+        if isinstance(answer, Response):
+            raise failure_of("GetObject", answer)
+        return _pieces(answer)
+
+    def _send(
+        self, action: str, method: str, key: str, query: str = "", extra: Pairs = (), body: bytes | BufferedReader = b""
+    ) -> Response:
+        """Make one attempt. Raises CallFailed."""
+        request = self._request(method, key, query, extra, self._payload(body))
+        with transport_errors(action):
+            if isinstance(body, bytes):
+                answer = self.transport.send(replace(request, body=body))
+            else:
+                answer = self.transport.send(request, body)
+        if not 200 <= answer.status < 300:
+            raise failure_of(action, answer)
+        return answer
+
+    def _payload(self, body: bytes | BufferedReader) -> str:
+        """Return the payload's hash for the signature. A file is read, and stands at its start again."""
+        if not body:
+            return EMPTY_BODY
+        if isinstance(body, bytes):
+            return sha256(body).hexdigest() if self._hashes_bodies else _UNSIGNED
+        body.seek(0)
+        digest = file_digest(body, sha256).hexdigest() if self._hashes_bodies else _UNSIGNED
+        body.seek(0)
+        return digest
+
+    def _request(self, method: str, key: str, query: str, extra: Pairs, payload: str) -> Request:
+        credentials = self._configuration.get_frozen_credentials()
+        headers = tuple(sorted((*extra, ("user-agent", f"s3-auditor/{VERSION}"))))
+        path = self._path + encode_key(key)
+        with self._signing:
+            signed = self._signer.sign(credentials, method, self._host, path, query, headers, time.time(), payload)
+        return Request(method, f"{path}?{query}" if query else path, signed)
+
+
+def _pieces(body: Iterator[bytes]) -> Iterator[bytes]:
+    with transport_errors("GetObject"):
+        yield from body
+
+
+def _etag(action: str, answer: Response) -> str:
+    found = answer.headers.get(b"etag")
+    if found is None:
+        raise CallFailed(action, "Malformed", 200, "ETag is missing")
+    return text(found)
+
+
+def open_objects(connection: Connection, kept: KeptTransports | None = None) -> BucketObjects | None:
+    """Return the objects of the connection's bucket; None if only the SDK can reach it. No call is made yet."""
+    configuration, origin = plain(connection.profile), plain_origin(connection)
+    if configuration is None or origin is None:
+        return None
+    server = Server(
+        host=origin.host,
+        port=origin.port,
+        tls=tls_context(connection) if origin.scheme == "https" else None,
+        connect_timeout=connection.connect_timeout,
+        read_timeout=connection.read_timeout,
+        largest_body=_LARGEST,
+    )
+    transport = BlockingTransport(server) if kept is None else kept(server)
+    return DirectObjects(origin, connection.profile, configuration, transport, kept=kept is not None)

@@ -1,0 +1,81 @@
+"""Parse the answers to questions about a bucket into replies as botocore's. The functions are pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from xml.etree.ElementTree import Element
+
+from auditor.s3.engines.parse_headers import malformed
+from auditor.s3.engines.parse_reply import Reply
+from auditor.s3.engines.parse_xml import acl_reply, check_once, name_of, root_of
+
+QUERIES: Final[Mapping[str, str]] = {
+    "GetBucketAcl": "acl=",
+    "GetBucketEncryption": "encryption=",
+    "GetBucketOwnershipControls": "ownershipControls=",
+    "GetBucketPolicy": "policy=",
+    "GetBucketPolicyStatus": "policyStatus=",
+    "GetBucketRequestPayment": "requestPayment=",
+    "GetBucketVersioning": "versioning=",
+    "GetPublicAccessBlock": "publicAccessBlock=",
+}
+"""By action: the URL query of the request (S3 API reference)."""
+
+_MEMBERS: Final[Mapping[str, str]] = {
+    "GetBucketEncryption": "ServerSideEncryptionConfiguration",
+    "GetBucketOwnershipControls": "OwnershipControls",
+    "GetBucketPolicyStatus": "PolicyStatus",
+    "GetPublicAccessBlock": "PublicAccessBlockConfiguration",
+}
+"""By action: the member of botocore's reply that has the whole document. Other replies have the document's elements."""
+
+_STRUCTURES: Final = frozenset({"ApplyServerSideEncryptionByDefault", "GetCallerIdentityResult", "Owner"})
+_BOOLEANS: Final = frozenset(
+    {
+        "BlockPublicAcls",
+        "BlockPublicPolicy",
+        "BucketKeyEnabled",
+        "IgnorePublicAcls",
+        "IsPublic",
+        "RestrictPublicBuckets",
+    }
+)
+
+
+def setting(action: str, body: bytes) -> Reply:
+    """Parse the answer to a question about a bucket, its account or the caller. Raises CallFailed."""
+    if action == "GetBucketAcl":
+        return acl_reply(action, body)
+    if action == "GetBucketPolicy":
+        return {"Policy": _policy(body)}
+    try:
+        found = _structure(root_of(action, body))
+    except ValueError as error:
+        raise malformed(action, str(error)) from error
+    return {_MEMBERS[action]: found} if action in _MEMBERS else found.get("GetCallerIdentityResult", found)
+
+
+def _policy(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise malformed("GetBucketPolicy", str(error)) from error
+
+
+def _structure(element: Element) -> dict[str, Any]:
+    """Return the texts of the elements in it by their names; rules and buckets as lists."""
+    check_once(element, ("Rule",))
+    found: dict[str, Any] = {}
+    for child in element:
+        name = name_of(child)
+        if name == "Rule":
+            found.setdefault("Rules", []).append(_structure(child))
+        elif name == "Buckets":
+            found[name] = [_structure(bucket) for bucket in child]
+        elif name in _STRUCTURES:
+            found[name] = _structure(child)
+        else:
+            text = child.text or ""
+            found[name] = text == "true" if name in _BOOLEANS else text
+    return found

@@ -1,0 +1,104 @@
+"""Ask the questions about a bucket by boto3 clients, in a few threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Lock
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from botocore import xform_name
+
+from auditor.aws import session as aws
+from auditor.aws.connection import Connection
+from auditor.aws.plain import custom_endpoint
+from auditor.aws.sdk_errors import sdk_errors
+from auditor.s3.engines.parse_reply import Reply
+
+T = TypeVar("T")
+THREADS: Final = 4
+
+
+class SdkQuestions:
+    """The questions about one bucket, each with one attempt."""
+
+    def __init__(self, connection: Connection, pool: ThreadPoolExecutor) -> None:
+        self._connection = replace(connection, concurrency=THREADS)
+        self._pool = pool
+        self._making = Lock()
+        self._clients: dict[str, Any] = {}
+        self._arguments: dict[str, Any] = {"Bucket": connection.bucket}
+        if connection.expected_owner:
+            self._arguments["ExpectedBucketOwner"] = connection.expected_owner
+
+    async def head_bucket(self) -> Mapping[str, str]:
+        reply = await self._call("s3", "HeadBucket", self._arguments)
+        found: Mapping[str, str] = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        return found
+
+    async def ask(self, action: str) -> Reply:
+        if action == "ListBuckets":
+            return await self._call("s3", action, {"Prefix": self._connection.bucket})
+        if action == "GetCallerIdentity":
+            return await self._call("sts", action, {})
+        return await self._call("s3", action, self._arguments)
+
+    async def account_block(self, account: str) -> Reply:
+        return await self._call("s3control", "GetPublicAccessBlock", {"AccountId": account})
+
+    async def _call(self, service: str, action: str, arguments: dict[str, Any]) -> Reply:
+        def attempt() -> Any:
+            with sdk_errors(action):
+                return getattr(self._client(service), xform_name(action))(**arguments)
+
+        reply: Reply = await self._thread(attempt)
+        return reply
+
+    async def _thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _client(self, service: str) -> Any:
+        with self._making:
+            found = self._clients.get(service)
+            if found is None:
+                found = self._clients[service] = self._made(service)
+        return found
+
+    def _made(self, service: str) -> Any:
+        connection, profile = self._connection, self._connection.profile
+        endpoint = connection.endpoint_url
+        if service == "sts":  # behind a custom endpoint STS is called there, never at AWS
+            endpoint = custom_endpoint("sts", None, profile) or custom_endpoint("s3", endpoint, profile)
+        elif service == "s3control":
+            endpoint = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
+        client = aws.make_client(service, connection, endpoint_url=endpoint)
+        if service == "s3control" and endpoint:
+            client.meta.events.register("before-send.s3-control", _without_account_host)
+        return client
+
+
+def _without_account_host(request: Any, **_: Any) -> None:
+    """Remove the account ID that S3 Control puts before the host, if the host is an IP address and cannot have it."""
+    parts = urlsplit(request.url)
+    host = (parts.hostname or "").partition(".")[2]
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return
+    request.url = urlunsplit(parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}"))
+
+
+@contextmanager
+def open_questions(connection: Connection) -> Iterator[SdkQuestions]:
+    """Open the questions with their own few threads, and one connection for each."""
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-bucket")
+    try:
+        yield SdkQuestions(connection, pool)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

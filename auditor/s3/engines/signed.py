@@ -1,0 +1,139 @@
+"""Sign the requests to one server, and make CallFailed of the answers that refuse them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from hashlib import sha256
+from typing import Final
+
+from auditor.aws.credentials import CredentialSource
+from auditor.aws.endpoint import Origin
+from auditor.aws.failures import CLOCK_SET, CREDENTIALS_RENEWED, EXPIRED
+from auditor.aws.sigv4 import EMPTY_BODY, Credentials, Signer, UnsignableError, encode_key, encode_query
+from auditor.errors import CallFailed
+from auditor.s3.engines import parse_headers as headers
+from auditor.s3.engines import parse_xml as documents
+from auditor.s3.http.base import Request, Response, Transport, TransportError, TransportTimeoutError
+
+SKEW_SECONDS: Final = 240.0
+"""Seconds. If this machine's clock is wrong by more, the engine corrects the time of its requests.
+
+S3 refuses a request whose time is wrong by fifteen minutes.
+"""
+_LONGEST_CODE: Final = 100
+
+Pairs = tuple[tuple[str, str], ...]
+"""Headers of a request, as pairs of name and value. The names are lower-case and sorted."""
+
+
+class SignedRequests:
+    """The requests to one server, signed with the current credentials and by the server's clock."""
+
+    def __init__(self, origin: Origin, credentials: CredentialSource, transport: Transport) -> None:
+        self.transport = transport
+        self._path = f"{origin.path_prefix}/"
+        self._host = origin.host_header
+        self._signer = Signer(origin.region, origin.service)
+        self._credentials = credentials
+        self._clock_behind = 0.0
+
+    async def send(
+        self,
+        action: str,
+        method: str,
+        key: str,
+        query: str,
+        extra: Pairs,
+        transport: Transport | None = None,
+        body: bytes = b"",
+    ) -> Response:
+        """Send a request, and return its answer. Raises CallFailed. key: not encoded, below the server's own path.
+
+        transport: in the place of this server's usual one.
+        """
+        credentials = self._credentials.at_hand() or await self._credentials.current()
+        request, behind = self.signed(credentials, action, method, key, query, extra, body)
+        try:
+            answer = await (transport or self.transport).send(request)
+        except TransportError as error:
+            raise lost(action, error) from error
+        if answer.status != 200:
+            raise await self.refused(failure_of(action, answer), behind)
+        return answer
+
+    def signed(
+        self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs, body: bytes = b""
+    ) -> tuple[Request, float]:
+        """Return the signed request, and the seconds that were added to this machine's clock for it."""
+        payload = sha256(body).hexdigest() if body else EMPTY_BODY
+        try:
+            path = self._path + encode_key(key)
+            behind = self._clock_behind
+            now = time.time() + behind
+            signed = self._signer.sign(credentials, method, self._host, path, query, extra, now, payload)
+        except UnsignableError as error:
+            raise _unsignable(action, error) from error
+        return Request(method, f"{path}?{query}" if query else path, signed, body), behind
+
+    async def refused(self, failure: CallFailed, signed_behind: float) -> CallFailed:
+        """Return the failure, or a transient one if its cause is gone: renewed credentials, or a corrected clock.
+
+        A HEAD's 403 has no code, so for both codes the answer's Date must show that the clock is wrong.
+        """
+        if failure.code in EXPIRED and await self._credentials.renewed():
+            return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
+        if failure.status == 403 and failure.code in ("RequestTimeTooSkewed", "403"):
+            behind = _seconds_behind(failure)
+            if behind is not None and abs(behind - signed_behind) >= SKEW_SECONDS:
+                self._clock_behind = behind
+                return CallFailed(failure.action, CLOCK_SET, failure.status, failure.message, failure.headers)
+        return failure
+
+
+def query_of(action: str, pairs: list[tuple[str, str]]) -> str:
+    try:
+        return encode_query(pairs)
+    except UnsignableError as error:
+        raise _unsignable(action, error) from error
+
+
+def _unsignable(action: str, error: UnsignableError) -> CallFailed:
+    return CallFailed(action, "Unsignable", message=str(error))
+
+
+def failure_of(action: str, answer: Response) -> CallFailed:
+    """Convert an answer with an error status to CallFailed. A HEAD's answer has no body, so its code is the status."""
+    code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
+    return CallFailed(
+        action,
+        (code or str(answer.status))[:_LONGEST_CODE],
+        answer.status,
+        message[:500],
+        headers.texts(answer.headers),
+    )
+
+
+def _seconds_behind(failure: CallFailed) -> float | None:
+    """Return the seconds by which this machine's clock is behind the Date of the answer; None without a valid Date."""
+    try:
+        return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def lost(action: str, error: TransportError) -> CallFailed:
+    """Convert a TransportError to CallFailed."""
+    code = "Timeout" if isinstance(error, TransportTimeoutError) else "ConnectionError"
+    return CallFailed(action, code, message=str(error)[:500])
+
+
+@contextmanager
+def transport_errors(action: str) -> Iterator[None]:
+    """Convert the TransportErrors inside to CallFailed."""
+    try:
+        yield
+    except TransportError as error:
+        raise lost(action, error) from error

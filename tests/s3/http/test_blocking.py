@@ -1,0 +1,198 @@
+"""The transport for threads: whole answers, streams, files that are sent, and connections that end too soon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.s3.http.base import (
+    BrokenAnswerError,
+    ConnectionLostError,
+    Request,
+    Response,
+    Server,
+    TransportTimeoutError,
+)
+from auditor.s3.http.blocking import BlockingTransport
+from tests.s3.http.certificates import Tls
+from tests.s3.http.conftest import get
+from tests.s3.http.raw_server import OK, Peer, RawServer, answering, once, serving
+
+CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
+LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end"
+
+
+def put(length: int) -> Request:
+    return Request("PUT", "/bucket/key", (("Host", "bucket.test"), ("content-length", str(length))))
+
+
+@asynccontextmanager
+async def opened(raw: RawServer, **fields: Any) -> AsyncIterator[BlockingTransport]:
+    transport = BlockingTransport(Server(**{"host": "127.0.0.1", "port": raw.port, **fields}))
+    try:
+        yield transport
+    finally:
+        transport.close()
+
+
+async def sent(transport: BlockingTransport, request: Request) -> Response:
+    return await asyncio.to_thread(transport.send, request)
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        pytest.param(OK, b"ok", id="length"),
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", b"", id="204"),
+        pytest.param(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n<xml", b"<xml", id="404"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"ok", id="100"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n1\r\n!\r\n0\r\n\r\n", b"ok!", id="chunked"
+        ),
+        pytest.param(LAST, b"until the end", id="until the connection ends"),
+    ],
+)
+async def test_answers(answer: bytes, body: bytes) -> None:
+    async with serving(once(answer)) as server, opened(server) as transport:
+        assert (await sent(transport, get())).body == body
+    async with (
+        serving(once(*[answer[at : at + 1] for at in range(len(answer))])) as server,
+        opened(server) as transport,
+    ):
+        assert (await sent(transport, get())).body == body
+
+
+async def test_connection_is_kept_for_the_next_request() -> None:
+    async with serving(answering(OK)) as server, opened(server) as transport:
+        for _ in range(5):
+            assert (await sent(transport, get())).body == b"ok"
+        assert server.accepted == 1
+
+
+async def test_connection_that_was_idle_for_long_is_not_used_again() -> None:
+    async with serving(answering(OK)) as server, opened(server, idle_seconds=0.0) as transport:
+        for _ in range(2):
+            await sent(transport, get())
+        assert server.accepted == 2
+
+
+async def test_used_connection_that_ends_is_replaced_and_the_request_sent_again(tmp_path: Path) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        if peer.number == 1:
+            await peer.request()  # and no answer
+            return
+        await peer.gone()
+
+    (tmp_path / "file").write_bytes(b"content")
+    async with serving(script) as server, opened(server) as transport:
+        await sent(transport, get())
+        with (tmp_path / "file").open("rb") as file:
+            answer = await asyncio.to_thread(transport.send, put(7), file)
+        assert (answer.body, server.accepted, len(server.requests)) == (b"ok", 2, 3)
+
+
+@pytest.mark.parametrize("part", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b"HTTP/1.1 2"])
+async def test_new_connection_that_ends_too_soon(part: bytes) -> None:
+    async with serving(once(part)) as server, opened(server) as transport:
+        with pytest.raises(ConnectionLostError):
+            await sent(transport, get())
+        assert server.accepted == 1
+
+
+async def test_not_http() -> None:
+    async with serving(once(b"220 mail.example ESMTP\r\n")) as server, opened(server) as transport:
+        with pytest.raises(BrokenAnswerError):
+            await sent(transport, get())
+
+
+async def test_silence() -> None:
+    async def silent(peer: Peer) -> None:
+        await peer.gone()
+
+    async with serving(silent) as server, opened(server, read_timeout=0.05) as transport:
+        with pytest.raises(TransportTimeoutError):
+            await sent(transport, get())
+
+
+async def test_nobody_listens() -> None:
+    async with serving(answering(OK)) as server:
+        port = server.port
+    transport = BlockingTransport(Server(host="127.0.0.1", port=port))
+    with pytest.raises(ConnectionLostError):
+        await sent(transport, get())
+
+
+async def test_body_past_the_limit() -> None:
+    async with serving(answering(OK)) as server, opened(server, largest_body=1) as transport:
+        with pytest.raises(BrokenAnswerError, match="larger"):
+            await sent(transport, get())
+
+
+async def test_stream_is_read_in_pieces_and_its_connection_kept() -> None:
+    body = bytes(range(256)) * 4096
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    async with serving(answering(answer)) as server, opened(server) as transport:
+        for _ in range(2):
+            found = await asyncio.to_thread(transport.stream, get())
+            assert not isinstance(found, Response)
+            assert await asyncio.to_thread(b"".join, found) == body
+        assert server.accepted == 1
+
+
+async def test_stream_that_is_refused_or_cut() -> None:
+    refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"
+    async with serving(once(refusal)) as server, opened(server) as transport:
+        found = await asyncio.to_thread(transport.stream, get())
+        assert isinstance(found, Response)
+        assert (found.status, found.body) == (403, b"no")
+    async with (
+        serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")) as server,
+        opened(server) as transport,
+    ):
+        found = await asyncio.to_thread(transport.stream, get())
+        assert not isinstance(found, Response)
+        with pytest.raises(ConnectionLostError):
+            await asyncio.to_thread(list, found)
+
+
+async def test_refusal_that_comes_before_the_whole_request_was_sent(tmp_path: Path) -> None:
+    async def refuse(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
+
+    (tmp_path / "file").write_bytes(bytes(32 * 1024 * 1024))
+    async with serving(refuse) as server, opened(server) as transport:
+        with (tmp_path / "file").open("rb") as file, suppress(ConnectionLostError):  # a reset may be faster
+            answer = await asyncio.to_thread(transport.send, put(1 << 25), file)
+            assert (answer.status, answer.body) == (403, b"no")
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("method", ["POST", "HEAD", "get", ""])
+async def test_method_that_no_store_needs(method: str) -> None:
+    transport = BlockingTransport(Server(host="127.0.0.1", port=1))
+    with pytest.raises(ValueError, match="one of GET, PUT, DELETE"):
+        transport.send(Request(method, "/", ()))
+
+
+@pytest.mark.parametrize("farewell", [True, False])
+async def test_only_the_server_can_end_a_body_without_a_length(tls: Tls, farewell: bool) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(LAST)
+        if not farewell:
+            peer.cut()
+
+    async with serving(script, tls.server) as server, opened(server, host="localhost", tls=tls.client) as transport:
+        if farewell:
+            assert (await sent(transport, get())).body == b"until the end"
+        else:
+            with pytest.raises(ConnectionLostError):
+                await sent(transport, get())
