@@ -48,6 +48,7 @@ UNITS: Final = {
     "Verified": "Count",
     "Mismatches": "Count",
     "Missing": "Count",
+    "Lost": "Count",
     "Changed": "Count",
     "Deleted": "Count",
     "New": "Count",

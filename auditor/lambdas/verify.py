@@ -101,6 +101,7 @@ def _metrics(summary: VerifySummary, *, handed_on: bool) -> dict[str, float]:
         "Verified": outcomes["match"] + outcomes["mismatch"],
         "Mismatches": outcomes["mismatch"],
         "Missing": outcomes["missing"],
+        "Lost": outcomes["lost"],
         "Changed": outcomes["changed"],
         "Deleted": outcomes["deleted"],
         "New": outcomes["new"],

@@ -143,6 +143,7 @@ What = Literal[
     "conflict",
     "changed",
     "missing",
+    "lost",
     "unreadable",
     "created",
     "deleted",

@@ -13,6 +13,7 @@ class VerifyOutcome(StrEnum):
     MISMATCH = "mismatch"
     CHANGED = "changed"
     MISSING = "missing"
+    LOST = "lost"
     DELETED = "deleted"
     NEW = "new"
     UNREADABLE = "unreadable"
@@ -26,11 +27,12 @@ class VerifyOutcome(StrEnum):
 FINDINGS: Final = (
     VerifyOutcome.MISMATCH,
     VerifyOutcome.MISSING,
+    VerifyOutcome.LOST,
     VerifyOutcome.CHANGED,
     VerifyOutcome.DELETED,
     VerifyOutcome.NEW,
 )
 """Outcomes that `--fail-on` may name. The others are no news, or holes."""
 
-FAIL_ON: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING)
+FAIL_ON: Final = (VerifyOutcome.MISMATCH, VerifyOutcome.MISSING, VerifyOutcome.LOST)
 """Outcomes that make the exit code 3, if no setting says otherwise."""

@@ -95,7 +95,7 @@ class Comparison:
             return verified(ref, VerifyOutcome.LEDGER_FAULT, damaged="; ".join(subject.damage))
         expected = subject.expectations if subject is not None and ref.is_latest else ()
         # A young object with a digest from a manifest is not in flight: the ledger has that digest already.
-        if not versions and not expected and self._in_flight(ref.last_modified):
+        if not versions and not expected and self.in_flight(ref.last_modified):
             return verified(ref, VerifyOutcome.IN_FLIGHT)
         sizes = [(one.size, LEDGER) for one in versions] + [(one.size, one.origin) for one in expected]
         for size, origin in sizes:
@@ -167,14 +167,15 @@ class Comparison:
         outcome = VerifyOutcome.MISSING
         if deleted:
             outcome = VerifyOutcome.DELETED
-        elif self._in_flight(last.first_seen if last is not None else subject.noticed_at or ""):
+        elif self.in_flight(last.first_seen if last is not None else subject.noticed_at or ""):
             outcome = VerifyOutcome.IN_FLIGHT
         if last is None:
             return Verified(key=pair.key, outcome=outcome, listed=False)
         name = None if last.version_id == NULL else last.version_id
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
 
-    def _in_flight(self, written: str) -> bool:
+    def in_flight(self, written: str) -> bool:
+        """True if the ledger may not know yet what was written at that time."""
         return self.in_flight_from <= written <= self.in_flight_to()
 
     def _claims(self, version: Version) -> Iterator[ExpectedDigest]:

@@ -21,6 +21,7 @@ _WHAT: Final[Mapping[VerifyOutcome, What]] = {
     VerifyOutcome.MISMATCH: "mismatch",
     VerifyOutcome.CHANGED: "changed",
     VerifyOutcome.MISSING: "missing",
+    VerifyOutcome.LOST: "lost",
     VerifyOutcome.UNREADABLE: "unreadable",
 }
 _STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded"})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Set
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import KeyRecord, Version
+from auditor.ledger.base import KeyRecord, Known, Version
 from auditor.ledger.matching import NULL
 from auditor.model.dates import now_in_utc
 from auditor.model.object import ObjectRef
@@ -33,6 +33,8 @@ class Pair:
     absent: bool = False
     """True if only the ledger has the object: `version`, or the key as a whole if `version` is None."""
     version: Version | None = None
+    replaced_by: ObjectRef | None = None
+    """The current object, if `version` has no version ID, so that the object may have replaced its bytes."""
     delete_markers: int = 0
     """Number of delete markers that this step of the listing counts."""
     listed_at: str = ""
@@ -84,14 +86,14 @@ class _ListedKey:
         self.name = name
         self._subject = subject
         self._awaited = {version.version_id: version for version in _real_versions(subject)}
-        self._listed = False
-        self._current = False
+        self._etags: set[str] = set()
+        self._current: ObjectRef | None = None
 
     def step(self, step: Listed, asked_at: str) -> Pair:
         ref = step.ref
         if ref is not None:
-            self._listed = True
-            self._current = self._current or ref.is_latest
+            self._etags.add(ref.etag)
+            self._current = ref if ref.is_latest else self._current
             self._awaited.pop(ref.version_id or NULL, None)
         return Pair(
             step.key,
@@ -103,16 +105,36 @@ class _ListedKey:
 
     def end(self, versions: bool) -> Iterator[Pair]:
         """Yield pairs for the ledger's versions that the listing lacks. Call it after the last version of the key."""
-        if not versions or self._subject is None:
+        if self._subject is None:
             return
-        if not self._listed:  # the listing has delete markers only
+        if not self._etags:  # the listing has delete markers only
             yield from _absent(self._subject, versions)
             return
-        for version in self._awaited.values():
+        for version in self._awaited.values() if versions else ():
             yield Pair(self.name, None, self._subject, absent=True, version=version)
-        if self._subject.expectations and not self._current:
+        if self._current is not None:
+            for version in _replaced(self._subject, self._current, self._etags):
+                yield Pair(self.name, None, self._subject, absent=True, version=version, replaced_by=self._current)
+        elif self._subject.expectations:
             # A manifest expects a current version, but the current version is a delete marker.
             yield Pair(self.name, None, replace(self._subject, versions=()), absent=True)
+
+
+def _replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Iterator[Version]:
+    """Yield the versions without a version ID whose bytes no listed version has, as far as the ledger knows.
+
+    listed: ETags of the key's listed versions. The current object may have the same bytes under another ETag.
+    """
+    now = [one.digests for one in subject.versions if one.etag == current.etag]
+    for version in subject.versions:
+        if version.version_id != NULL or not version.digests or version.etag in listed or version.removed_at:
+            continue
+        if not any(_share_a_digest(version.digests, digests) for digests in now):
+            yield version
+
+
+def _share_a_digest(one: Mapping[str, Known], other: Mapping[str, Known]) -> bool:
+    return any(name in other and other[name].digest.lower() == known.digest.lower() for name, known in one.items())
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:

@@ -15,6 +15,7 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MISMATCH: "*",
     VerifyOutcome.CHANGED: "~",
     VerifyOutcome.MISSING: "-",
+    VerifyOutcome.LOST: "%",
     VerifyOutcome.DELETED: "x",
     VerifyOutcome.NEW: "+",
     VerifyOutcome.UNREADABLE: "!",

@@ -24,6 +24,7 @@ from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checke
 from auditor.verify.due import Schedule
 from auditor.verify.history import HistoryWriter
 from auditor.verify.merge import Pair
+from auditor.verify.outcome import Verified
 from auditor.verify.read import ReadResult
 
 log = logging.getLogger(__name__)
@@ -32,8 +33,8 @@ WINDOW: Final = 10_000
 """Most outcomes that wait for the outcome of an earlier object, such as a large one that is still read."""
 
 Ask = Callable[[ReadRequest], Awaitable[ReadResult | Paused]]
-Gone = Callable[[Pair], Awaitable[bool]]
-"""Returns True if a notification reported the deletion of the object."""
+Absent = Callable[[Pair], Awaitable[Verified | None]]
+"""Returns the outcome of an object that only the ledger has; None if there is nothing to say of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,7 @@ class Walk:
         self,
         policy: ReadPolicy,
         ask: Ask,
-        gone: Gone,
+        absent: Absent,
         notes: HistoryWriter,
         permits: InFlightBudget,
         stop: Stop,
@@ -108,7 +109,7 @@ class Walk:
     ) -> None:
         self._policy = policy
         self._ask = ask
-        self._gone = gone
+        self._find_absent = absent
         self._notes = notes
         self._permits = permits
         self._stop = stop
@@ -185,8 +186,11 @@ class Walk:
         return replace(answer, verified=found)
 
     async def _absent(self, pair: Pair) -> Done:
-        verified = self._policy.judge.absent(pair, await self._gone(pair))
-        await self._notes.add(verified)
+        verified = await self._find_absent(pair)
+        if verified is None:
+            return Done(pair.key, None)
+        if verified.outcome is not VerifyOutcome.LOST:  # a loss is noted when it is told, so that it is told once
+            await self._notes.add(verified)
         return Done(pair.key, ReadResult(verified), pair.delete_markers)
 
     async def _hand_on(self, results: list[Done | Paused]) -> None:

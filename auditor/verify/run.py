@@ -40,6 +40,7 @@ from auditor.verify.compare import Comparison, ReadRequest, in_question, is_in_h
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
+from auditor.verify.loss import LossFinder
 from auditor.verify.merge import Pair, merged
 from auditor.verify.outcome import Verified
 from auditor.verify.pipeline import WINDOW, Done, ReadPolicy, Walk
@@ -48,6 +49,8 @@ from auditor.verify.summary import NOTHING_COMPARED, LineSink, VerifySummary, su
 
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
+_MOST_LOST: Final = 50_000
+"""Losses that wait in memory, some 25 MB, until the summary has told them. More are noted before."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
@@ -99,6 +102,8 @@ class Verification:
         self._due = due_of(settings.max_age, settings.percent, settings.every)
         self._at = VerifyCheckpoint(now, target.start_after, target.start_after)
         self._waiting: list[bytes] = []
+        self._notes = HistoryWriter(self._ledger, target.bucket)
+        self._lost: list[Verified] = []
         self.advanced = False
         """True if this invocation found the outcome of an object, or read a part of one."""
         self._started = time.monotonic()
@@ -112,6 +117,7 @@ class Verification:
             ended = await self._verify()
             summary = self._summary(ended)
             await self._io(self._end, summary)
+            await self._note_losses()
         finally:
             try:
                 await self._io(self._folder.discard)
@@ -153,13 +159,14 @@ class Verification:
                 reads = PacedReads(engine, bucket.rate)
                 hash_one = partial(self._hash, reads, options)
                 reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
-                notes = HistoryWriter(self._ledger, target.bucket)
+                judge = self._judge()
+                losses = LossFinder(target.bucket, engine, caller, self._ledger, judge.in_flight)
                 subjects = self._ledger.subjects(target.bucket, target.prefix)
                 walk = Walk(
-                    self._rules(),
+                    ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost),
                     partial(self._ask, reader),
-                    self._gone,
-                    notes,
+                    partial(self._absent, judge, losses),
+                    self._notes,
                     permits,
                     self._stop,
                     self._take,
@@ -174,16 +181,15 @@ class Verification:
                     self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
                     await self._io(self._folder.write, self._drained())
 
-    def _rules(self) -> ReadPolicy:
+    def _judge(self) -> Comparison:
         settings = self._settings
         began = self._now.timestamp()
-        judge = Comparison(
+        return Comparison(
             in_flight_from=_written(max(0.0, began - settings.grace)),
             in_flight_to=lambda: _written(min(time.time() + settings.grace, _LAST)),
             algorithms=self._compared,
             record=settings.record,
         )
-        return ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost)
 
     async def _hash(self, reads: PacedReads, options: HashOptions, task: HashTask, algorithms: Sequence[str]) -> Result:
         checkpoint = self._at.resumed.get((task.key, task.version_id))
@@ -197,6 +203,11 @@ class Verification:
             self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
         return answer
 
+    async def _absent(self, judge: Comparison, losses: LossFinder, pair: Pair) -> Verified | None:
+        if pair.replaced_by is not None:
+            return await losses.find(pair)
+        return judge.absent(pair, await self._gone(pair))
+
     async def _gone(self, pair: Pair) -> bool:
         if is_told(pair):
             return True
@@ -205,15 +216,26 @@ class Verification:
 
     def _used_up(self, caller: Caller, reads: PacedReads) -> bool:
         most = self._settings.max_calls
-        return most is not None and caller.counts["list"] + reads.calls >= most
+        return most is not None and caller.counts["list"] + caller.counts["head"] + reads.calls >= most
 
     async def _take(self, done: Done) -> None:
         self._at.move(done, versions=self._target.versions, accepted=self._accepts(done))
         if done.answer is None:
             return
         self._report(done.answer.verified)
+        if done.answer.verified.outcome is VerifyOutcome.LOST:
+            self._lost.append(done.answer.verified)
+            if len(self._lost) >= _MOST_LOST:
+                await self._note_losses()
         if len(self._waiting) >= _LINES:
             await self._io(self._folder.write, self._drained())
+
+    async def _note_losses(self) -> None:
+        """Write into the history that these losses are told, so that the next run does not repeat them."""
+        losses, self._lost = self._lost, []
+        for verified in losses:
+            await self._notes.add(verified)
+        await self._notes.flush()
 
     def _accepts(self, done: Done) -> bool:
         code = done.answer.verified.unread if done.answer is not None else None

@@ -21,6 +21,7 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MISMATCH: "MISMATCH: the bytes are not those that were recorded or expected",
     VerifyOutcome.CHANGED: "changed: another version or ETag than the ledger's last",
     VerifyOutcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification said that it was deleted",
+    VerifyOutcome.LOST: "LOST: bytes that the ledger knew were replaced, and the bucket keeps no versions (told once)",
     VerifyOutcome.DELETED: "deleted, as a notification said",
     VerifyOutcome.NEW: "new: the ledger has no digest of it",
     VerifyOutcome.UNREADABLE: "UNREADABLE",
@@ -154,9 +155,10 @@ def _holes(tally: VerifyTally, resume: Resume | None, empty_accepted: bool) -> I
 def _why_nothing(tally: VerifyTally) -> str:
     if not tally.outcomes.total():
         return "there is nothing; check the bucket and the prefix"
+    listed = {name: count for name, count in tally.outcomes.items() if name not in (*_GONE, VerifyOutcome.LOST)}
     return (
-        f"the ledger knows none of these objects ({tallied(tally.outcomes)}); check --ledger, or record their digests"
-        " with `auditor hash`"
+        f"the ledger knows none of these objects ({tallied(listed)}); check --ledger, or record their digests with"
+        " `auditor hash`"
     )
 
 

@@ -87,6 +87,7 @@ async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Pat
         "mismatch": 0,
         "changed": 0,
         "missing": 0,
+        "lost": 0,
         "deleted": 0,
         "new": 0,
         "unreadable": 1,

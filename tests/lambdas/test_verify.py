@@ -98,6 +98,17 @@ async def test_bucket_in_which_nothing_was_compared_is_an_alert(
     assert account.metric("VerificationHoles") == 1
 
 
+async def test_replaced_bytes_are_one_alert(service: Service, stub: StubServer, tmp_path: Path) -> None:
+    await fill(stub, tmp_path)
+    stub.put(BUCKET, "007", b"encrypted")
+    account = Account(60)
+    for _ in range(2):
+        await service().handle({}, account.around())
+    (message,) = account.messages
+    assert "found 1 lost.\n" in message
+    assert [line["Lost"] for line in account.lines if "Lost" in line] == [1, 0]
+
+
 @pytest.mark.parametrize("named", [False, True])
 async def test_outcome_that_the_event_names_is_an_alert(
     service: Service, stub: StubServer, tmp_path: Path, named: bool

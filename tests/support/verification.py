@@ -132,7 +132,7 @@ class Bench:
 
     async def noted(self, key: str) -> list[Event]:
         """The events that verifying wrote into the key's history."""
-        states = {"verified", "mismatch", "changed", "missing", "unreadable"}
+        states = {"verified", "mismatch", "changed", "missing", "lost", "unreadable"}
         return [event for event in await self.ledger.history(BUCKET, key) if event.what in states]
 
 
@@ -148,8 +148,9 @@ def check(verdict: Verdict) -> None:
     """Check everything that must hold for any verification."""
     summary = verdict.summary
     assert sum(summary["outcomes"].values()) == summary["listed"] + summary["ledger_only"]
-    gone = summary["outcomes"]["missing"] + summary["outcomes"]["deleted"]
-    assert 0 <= summary["ledger_only"] - gone <= summary["outcomes"]["in_flight"] + summary["outcomes"]["ledger_fault"]
+    gone = sum(summary["outcomes"][name] for name in ("missing", "deleted", "lost"))
+    undecided = sum(summary["outcomes"][name] for name in ("in_flight", "ledger_fault", "unreadable"))
+    assert 0 <= summary["ledger_only"] - gone <= undecided
     assert sum(item["count"] for item in summary["unreadable"]) == summary["outcomes"]["unreadable"]
     assert json.loads((Path(summary["out"]) / "summary.json").read_text()) == summary
     assert not list(Path(summary["out"]).glob(".*.tmp"))

@@ -26,12 +26,12 @@ KEYS = st.one_of(
 DIGEST = Known(digest="00", source="auditor", recorded_at="", verified_at=None, bytes_read=0)
 
 
-def version(name: str) -> Version:
-    return Version(version_id=name, etag="e", size=1, digests={"sha256": DIGEST}, first_seen="")
+def version(name: str, key: str = "a") -> Version:
+    return Version(version_id=name, etag=ref(key).etag, size=1, digests={"sha256": DIGEST}, first_seen="")
 
 
 def subject(key: str, *names: str) -> KeyRecord:
-    return KeyRecord(key=key, versions=tuple(version(name) for name in names))
+    return KeyRecord(key=key, versions=tuple(version(name, key) for name in names))
 
 
 class Told:
@@ -92,6 +92,26 @@ async def test_one_version_with_two_etags_is_missed_once() -> None:
     told = [replace(subject("a", "1"), versions=(version("1"), replace(version("1"), etag="f")))]
     pairs = await pairs_of([], told, Target("audited", versions=True))
     assert [shown(pair) for pair in pairs] == [("a", "absent", True, "1")]
+
+
+@pytest.mark.parametrize("versions", [False, True])
+async def test_bytes_that_no_listed_version_has_are_replaced_by_the_current_object(versions: bool) -> None:
+    other = replace(DIGEST, digest="11")
+    old = replace(version("null"), etag="old", digests={"sha256": other})
+    known = [
+        old,
+        replace(old, etag="same bytes", digests={"sha256": DIGEST, "md5": other}),
+        replace(old, etag="of a version", version_id="1"),
+        replace(old, etag="deleted and told", removed_at="2026"),
+        replace(old, etag="without digests", digests={}),
+        version("null"),
+    ]
+    current = ref("a", "null" if versions else None)
+    told = [KeyRecord(key="a", versions=tuple(known))]
+    pairs = await pairs_of([current, ref("b", current.version_id)], told, Target("audited", versions=versions))
+    replaced = [pair for pair in pairs if pair.replaced_by is not None]
+    assert [(pair.key, pair.version, pair.replaced_by) for pair in replaced] == [("a", old, current)]
+    assert [pair.key for pair in pairs] == (["a", "a", "a", "b"] if versions else ["a", "a", "b"])
 
 
 async def test_ledger_that_goes_back_proves_nothing() -> None:

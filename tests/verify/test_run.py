@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from auditor.config.values import outcomes
-from auditor.errors import UsageError
+from auditor.errors import RunError, UsageError
 from auditor.ledger.base import Entry
 from auditor.model.target import Target
 from auditor.rules.exceptions import Acceptance
@@ -67,6 +67,7 @@ async def test_each_kind_of_harm_is_told_apart(bench: Bench, bucket: StubBucket,
     assert found.lines == [
         "a archived",
         "~ changed",
+        "% changed",
         "x deleted",
         "! denied",
         "* flipped",
@@ -79,7 +80,7 @@ async def test_each_kind_of_harm_is_told_apart(bench: Bench, bucket: StubBucket,
     ]
     assert found.code == 4
     assert {item["code"] for item in found.summary["unreadable"]} == {"AccessDenied", "SSE-C"}
-    assert (found.summary["listed"], found.summary["ledger_only"]) == (9, 2)
+    assert (found.summary["listed"], found.summary["ledger_only"]) == (9, 3)
     # What is changed or new was not read, and the ledger has no new digest.
     assert not [call for call in stub.requests if call.operation == "GetObject" and call.key in {"changed", "new"}]
     subject = await bench.ledger.subject(BUCKET, "changed")
@@ -120,7 +121,7 @@ async def test_no_flood_of_what_stays_as_it_is(bench: Bench, bucket: StubBucket,
         bench.put("key", b"other")
     for _ in range(3):
         await bench.verify()
-    assert [event.what for event in await bench.noted("key")] == [state]
+    assert [event.what for event in await bench.noted("key")] == [state, *(["lost"] if state == "changed" else [])]
 
 
 async def test_object_that_is_throttled_three_times_is_read(bench: Bench, stub: StubServer) -> None:
@@ -176,7 +177,7 @@ class TestExpectations:
         await bench.expected(expectation("right", b"data"), expectation("wrong", b"data"))
         bench.put("right", b"data")
         bench.put("wrong", b"dara")
-        assert (await bench.verify()).lines == ["~ right", "* wrong"]
+        assert (await bench.verify()).lines == ["~ right", "% right", "* wrong", "% wrong"]
 
     async def test_other_size_than_the_manifests_needs_no_read(self, bench: Bench, stub: StubServer) -> None:
         bench.put("key", b"longer")
@@ -191,14 +192,16 @@ class TestRecord:
         bench.put("changed", b"data")
         bench.put("new", b"data")
         first = await bench.verify(record=True)
-        assert first.lines == ["~ changed", "+ new"]
+        assert first.lines == ["~ changed", "% changed", "+ new"]
         assert first.summary["recorded"] == 2
         second = await bench.verify()
         assert second.lines == ["= changed", "= new"]
 
 
 class TestGrace:
-    @pytest.mark.parametrize(("minutes", "expected"), [(5, {"in_flight": 2}), (16, {"changed": 1, "new": 1})])
+    @pytest.mark.parametrize(
+        ("minutes", "expected"), [(5, {"in_flight": 2}), (16, {"changed": 1, "lost": 1, "new": 1})]
+    )
     async def test_young_objects_may_be_on_their_way(
         self, bench: Bench, minutes: int, expected: dict[str, int]
     ) -> None:
@@ -208,7 +211,7 @@ class TestGrace:
         bench.put("new", b"new", last_modified=written)
         found = await bench.verify()
         assert found.outcomes == {"match": 1, **expected}
-        assert found.code == 0
+        assert found.code == (3 if "lost" in expected else 0)
 
     async def test_young_object_that_a_manifest_names_is_compared(self, bench: Bench) -> None:
         bench.put("right", last_modified=now())
@@ -365,8 +368,8 @@ class TestWhatIsDue:
         bucket.objects.remove("k001")
         bench.put("l")
         found = await bench.verify(percent=10.0)
-        assert sum(found.outcomes.values()) == 201
-        assert [line for line in found.lines if line[0] not in "=."] == ["~ k000", "- k001", "+ l"]
+        assert sum(found.outcomes.values()) == 202
+        assert [line for line in found.lines if line[0] not in "=."] == ["~ k000", "% k000", "- k001", "+ l"]
         assert 5 <= found.outcomes["match"] <= 40
         assert found.outcomes["match"] == stub.count("GetObject")
         assert found.code == 0 or found.outcomes["missing"]
@@ -501,6 +504,97 @@ class TestFailOn:
     def test_other_words_are_refused(self, value: object) -> None:
         with pytest.raises(UsageError, match=r"^--fail-on is "):
             outcomes(value, "--fail-on")
+
+
+class TestLoss:
+    """In a bucket without versions the bytes that another object replaced are gone. That is told once."""
+
+    async def overwritten(self, bench: Bench, *, told: bool = False) -> None:
+        """All objects but one, as ransomware does. told: events had the new ones hashed."""
+        await bench.recorded(bench.put("sound"), *(bench.put(f"k{number}", b"%d" % number) for number in range(4)))
+        items = [bench.put(f"k{number}", b"encrypted %d" % number) for number in range(4)]
+        if told:
+            await bench.recorded(*items, hashed_at=days_ago(0.5))
+
+    @pytest.mark.parametrize("told", [False, True])
+    @pytest.mark.parametrize("versions", [False, True])
+    async def test_replaced_bytes_are_lost_once(
+        self, bench: Bench, stub: StubServer, told: bool, versions: bool
+    ) -> None:
+        await self.overwritten(bench, told=told)
+        now_are = {"match": 5} if told else {"match": 1, "changed": 4}
+        found = await bench.verify(versions=versions)
+        assert (found.outcomes, found.code) == ({**now_are, "lost": 4}, 3)
+        assert [line.split("\t")[0] for line in found.lines if line[0] == "%"] == [f"% k{n}" for n in range(4)]
+        assert (found.summary["listed"], found.summary["ledger_only"]) == (5, 4)
+        assert stub.count("HeadObject") == 1
+        lost = [event for event in await bench.noted("k0") if event.what == "lost"]
+        assert [event.etag for event in lost] == [hashlib.md5(b"0", usedforsecurity=False).hexdigest()]
+        again = await bench.verify(versions=versions)
+        assert (again.outcomes, again.code) == (now_are, 0)
+
+    async def test_bucket_that_keeps_versions_has_changes_and_no_loss(
+        self, bench: Bench, bucket: StubBucket, stub: StubServer
+    ) -> None:
+        bucket.versioning = "Enabled"
+        for number in range(4):
+            item = bench.put(f"k{number}", b"%d" % number)
+            await bench.ledger.record(replace(entry(item), version_id=None))
+        await bench.recorded(bench.put("sound"))
+        for number in range(4):
+            bench.put(f"k{number}", b"another")
+        found = await bench.verify()
+        assert (found.outcomes, found.code, stub.count("HeadObject")) == ({"match": 1, "changed": 4}, 0, 1)
+
+    async def test_next_loss_of_a_key_is_told_too(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("key", b"first"))
+        codes = []
+        for body in (b"second", b"third", b"second"):
+            item = bench.put("key", body)
+            await bench.ledger.record(entry(item, hashed_at=days_ago(0.5)))
+            codes += [(await bench.verify()).outcomes.get("lost", 0) for _ in range(2)]
+        assert codes == [1, 0, 1, 0, 1, 0]
+
+    async def test_same_bytes_under_another_etag_are_not_lost(self, bench: Bench) -> None:
+        """As after an encryption with another key, or in other parts."""
+        await bench.recorded(bench.put("key", b"data"))
+        item = bench.put("key", b"data", etag="0" * 32 + "-2")
+        await bench.recorded(item, hashed_at=days_ago(0.5))
+        assert (await bench.verify()).outcomes == {"match": 1}
+
+    async def test_object_that_was_replaced_lately_is_in_flight_until_the_grace_is_over(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("key", b"first"), bench.put("sound"))
+        item = bench.put("key", b"second", last_modified=now())
+        assert (await bench.verify()).outcomes == {"in_flight": 1, "match": 1}
+        item.last_modified = now() - timedelta(hours=1)
+        assert (await bench.verify()).outcomes == {"changed": 1, "lost": 1, "match": 1}
+
+    async def test_s3_that_does_not_tell_whether_it_keeps_versions_is_a_hole(self, bench: Bench) -> None:
+        await bench.recorded(bench.put("key", b"first"), bench.put("sound"))
+        item = bench.put("key", b"second")
+        item.deny = {"head"}
+        found = await bench.verify()
+        assert (found.outcomes, found.code) == ({"changed": 1, "match": 1, "unreadable": 1}, 4)
+        item.deny = set()
+        assert (await bench.verify()).outcomes["lost"] == 1
+
+    async def test_loss_that_no_summary_told_is_told_by_the_next_run(self, bench: Bench, stub: StubServer) -> None:
+        await self.overwritten(bench)
+        bench.put("z")
+
+        def fail(operation: str, key: str, nth: int) -> Fault | None:
+            return error(403, "AccountProblem") if operation == "GetObject" and key == "sound" else None
+
+        stub.faults = [fail]
+        with pytest.raises(RunError):
+            await bench.verify()
+        stub.faults = []
+        assert (await bench.verify()).outcomes["lost"] == 4
+
+    async def test_setting_leaves_losses_out(self, bench: Bench) -> None:
+        await self.overwritten(bench)
+        found = await bench.verify(fail_on_outcomes=outcomes("mismatch,missing", "--fail-on"))
+        assert (found.outcomes["lost"], found.code) == (4, 0)
 
 
 class TestBounds:

@@ -1,0 +1,77 @@
+"""Find out whether the bytes that the ledger knew are lost: replaced in a bucket that keeps no earlier versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from auditor.aws.failures import is_gone
+from auditor.errors import CallFailed
+from auditor.ledger.base import Event, KeyHistory, Version
+from auditor.ledger.matching import NULL
+from auditor.model.outcome import VerifyOutcome
+from auditor.s3.calls import Caller
+from auditor.s3.engines.base import Engine
+from auditor.verify.compare import is_damaged
+from auditor.verify.merge import Pair
+from auditor.verify.outcome import Verified
+
+
+class LossFinder:
+    """Finds the outcome of versions that other objects replaced. It asks S3 once whether the bucket keeps versions.
+
+    in_flight: returns True if the ledger may not know yet what was written at that time.
+    """
+
+    def __init__(
+        self, bucket: str, engine: Engine, caller: Caller, ledger: KeyHistory, in_flight: Callable[[str], bool]
+    ) -> None:
+        self._bucket = bucket
+        self._engine = engine
+        self._caller = caller
+        self._ledger = ledger
+        self._in_flight = in_flight
+        self._keeps: bool | None = None
+        self._asking = asyncio.Lock()
+
+    async def find(self, pair: Pair) -> Verified | None:
+        """Return LOST if no version has the bytes any more and no earlier run said so; else None.
+
+        Return UNREADABLE if S3 does not tell whether the bucket keeps versions.
+        """
+        lost, current = pair.version, pair.replaced_by
+        if lost is None or current is None or pair.subject is None:
+            raise ValueError("no object replaced the version")
+        known = any(one.digests and one.etag == current.etag for one in pair.subject.versions)
+        if is_damaged(pair.subject) or (not known and self._in_flight(current.last_modified)):
+            return None  # the ledger's entry is the hole; or the object's digest is on its way, and may be the same
+        try:
+            if (current.version_id or NULL) != NULL or await self._keeps_versions(pair.key):
+                return None
+        except CallFailed as failure:
+            if is_gone(failure):
+                return None  # deleted since the listing: the next run looks at the whole key
+            return _verified(pair, lost, VerifyOutcome.UNREADABLE, code=failure.code)
+        if is_told_lost(lost, await self._ledger.history(self._bucket, pair.key)):
+            return None
+        return _verified(pair, lost, VerifyOutcome.LOST, replaced_by=current.etag)
+
+    async def _keeps_versions(self, key: str) -> bool:
+        """True if the bucket has or had versioning. HEAD of a bucket that never had it names no version."""
+        async with self._asking:
+            if self._keeps is None:
+                head = await self._caller.call(
+                    "head", "HeadObject", lambda: self._engine.head(key, None, checksum=False)
+                )
+                self._keeps = head.version_id is not None
+            return self._keeps
+
+
+def _verified(pair: Pair, lost: Version, outcome: VerifyOutcome, **detail: str) -> Verified:
+    return Verified(key=pair.key, outcome=outcome, listed=False, etag=lost.etag, size=lost.size, detail=detail)
+
+
+def is_told_lost(version: Version, history: Sequence[Event]) -> bool:
+    """True if the history calls the version lost, and the ledger did not see it again since."""
+    seen = max(max(known.recorded_at, known.verified_at or "") for known in version.digests.values())
+    return any(event.what == "lost" and event.etag == version.etag and event.at >= seen for event in history)
