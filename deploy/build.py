@@ -10,33 +10,46 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from auditor.aws.session import SERVICES
-from deploy import budget, stamp
+from deploy import budget, python, stamp
 from deploy.archive import pack, replace
+from deploy.bytecode import compiled
 from deploy.config import config_files, outvoted
 from deploy.cut import Files, installed_files
 from deploy.errors import BuildError
 from deploy.install import install
-from deploy.options import PLATFORMS, Options, read_options
+from deploy.options import PLATFORMS, PYTHON, Options, read_options
 from deploy.sources import source_files
 
 Install = Callable[[Path, Options], None]
 """Installs the requirements into a folder."""
 
 
-def build(options: Options, *, installer: Install = install, limits: budget.Budget | None = None) -> list[str]:
-    """Make the package if it is not up to date; return lines for the user that say which. Raises BuildError."""
+def build(
+    options: Options,
+    *,
+    installer: Install = install,
+    limits: budget.Budget | None = None,
+    interpreter: Path | None = None,
+) -> list[str]:
+    """Make the package if it is not up to date; return lines for the user that say which. Raises BuildError.
+
+    interpreter: of the functions' version of Python, for bytecode; None: the package has none.
+    """
     sources = source_files(options.root) | config_files(options.config, options.buckets)
     notes = [
         f"{options.config}: the deployment has a parameter for {name}, which wins over the file where it is not empty"
         for name in outvoted(options.config, options.root)
     ]
-    inputs = stamp.input_digest(options, sources)
+    inputs = stamp.input_digest(options, sources, interpreter)
     if stamp.is_current(options, inputs):
         return [*notes, f"{options.output}: unchanged"]
+    if interpreter is None:
+        notes.append(f"no python{PYTHON} is on the PATH: without its bytecode each cold start takes twice the CPU")
     with tempfile.TemporaryDirectory(prefix="package-") as folder:
         installer(Path(folder), options)
         dependencies = installed_files(Path(folder), SERVICES, options.architecture)
-    archives = _archives(options, dependencies, sources)
+    dependencies |= compiled(dependencies, interpreter)
+    archives = _archives(options, dependencies, sources | compiled(sources, interpreter))
     weight = budget.weigh(archives.values())
     budget.check(weight, limits or budget.Budget())
     for path, content in archives.items():
@@ -73,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = read_options(
             given.architecture, layer=given.layer, output=given.output, config=given.config, buckets=given.buckets
         )
-        lines = build(options)
+        lines = build(options, interpreter=python.find())
     except (BuildError, OSError) as error:
         sys.stderr.write(f"no package was made: {error}\n")
         return 1

@@ -31,7 +31,7 @@ def measure(archives: Sequence[Path], interpreter: Path, runs: int = RUNS) -> di
     """archives: the function's zip, and its layer's if it has one. Raises BuildError for what does not import.
 
     Times are CPU seconds from the interpreter's start, which `empty` shows alone, the least of `runs` fresh processes;
-    nothing is compiled beforehand, as in Lambda. memory: MB at most.
+    no bytecode but the package's own is there, as in Lambda. memory: MB at most.
     """
     weight = budget.weigh(path.read_bytes() for path in archives)
     with tempfile.TemporaryDirectory(prefix="measure-") as folder:

@@ -11,10 +11,17 @@ from deploy.cut import Files
 from deploy.options import PYTHON, Options
 
 
-def input_digest(options: Options, sources: Files) -> str:
-    """Return the SHA-256 of all inputs: the lock, the auditor's code, the builder and the options."""
+def input_digest(options: Options, sources: Files, interpreter: Path | None) -> str:
+    """Return the SHA-256 of all inputs: the lock, the auditor's code, the builder, the options and the interpreter."""
     digest = hashlib.sha256()
-    chosen = [options.architecture, options.platform, options.layer is not None, list(options.time), PYTHON]
+    chosen = [
+        options.architecture,
+        options.platform,
+        options.layer is not None,
+        list(options.time),
+        PYTHON,
+        str(interpreter),
+    ]
     inputs = dict(sources)
     for path in (options.root / "requirements.txt", *sorted((options.root / "deploy").glob("*.py"))):
         inputs[path.relative_to(options.root).as_posix()] = path.read_bytes()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import stat
+import sys
 import zipfile
 from dataclasses import replace
+from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,32 @@ def test_the_package_holds_the_functions_code_and_licence_and_not_the_command_li
     build(options, installer=Packages())
     ours = [name for name in names(options.output) if name.startswith(("auditor/", "handlers/"))]
     assert ours == ["auditor/LICENSE", "auditor/rules/access/o01_everyone_control.py", "handlers/audit.py"]
+
+
+def test_bytecode_is_for_every_module_and_equal_in_each_build(options: Options, tmp_path: Path) -> None:
+    interpreter = Path(sys.executable)
+    build(options, installer=Packages(), interpreter=interpreter)
+    again = replace(options, output=tmp_path / "again" / "f.zip")
+    build(again, installer=Packages(), interpreter=interpreter)
+    assert options.output.read_bytes() == again.output.read_bytes()
+    with zipfile.ZipFile(options.output) as archive:
+        cached = {name: archive.read(name) for name in archive.namelist() if name.endswith(".pyc")}
+    modules = ("auditor/rules/access/o01_everyone_control.py", "handlers/audit.py", "sdk/__init__.py")
+    assert sorted(cached) == sorted(cache_from_source(name) for name in modules)
+    for content in cached.values():
+        assert (content[:4], content[4:8]) == (MAGIC_NUMBER, b"\1\0\0\0")
+        assert b"/var/task/" in content
+
+
+def test_interpreter_that_compiles_nothing_is_named(options: Options) -> None:
+    with pytest.raises(BuildError, match="false does not compile the package"):
+        build(options, installer=Packages(), interpreter=Path("/bin/false"))
+
+
+def test_package_without_bytecode_says_so(options: Options) -> None:
+    lines = build(options, installer=Packages())
+    assert [line for line in lines if "without its bytecode" in line]
+    assert not [name for name in names(options.output) if name.endswith(".pyc")]
 
 
 def test_with_a_layer_the_dependencies_are_below_python_and_the_code_is_alone(options: Options, tmp_path: Path) -> None:

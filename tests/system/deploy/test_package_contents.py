@@ -36,6 +36,10 @@ reason = "the vault denies everyone"
 """
 
 
+UNCHECKED_HASH = (1).to_bytes(4, "little")
+"""The flags of such a file (PEP 552)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """A package of each kind, made of one copy of the sources: others may be at work on the tree."""
@@ -62,7 +66,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     def make(architecture: str | None, name: str, *, layer: bool = False) -> Options:
         made = read_options(architecture, layer=layer, output=folder / name, config=folder / "ours.toml", environ={})
         options = replace(made, root=root)
-        build(options)
+        build(options, interpreter=python.find())
         return options
 
     layered = make(None, "code.zip", layer=True)
@@ -126,6 +130,31 @@ def test_code_and_layer_together_are_the_one_package(built: Built) -> None:
     assert whole == contents(built.local)
 
 
+def test_every_module_has_bytecode_that_is_valid_whatever_its_dates(built: Built, interpreter: Path) -> None:
+    for path in (built.arm64, built.x86_64, built.local):
+        found = contents(path)
+        modules = {name for name in found if name.endswith(".py")}
+        cached = {name for name in found if name.endswith(".pyc")}
+        assert cached == {_cached(name) for name in modules}
+        assert {found[name][4:8] for name in cached} == {UNCHECKED_HASH}
+
+
+def _cached(module: str) -> str:
+    folder, _, name = module.rpartition("/")
+    return f"{folder}{'/' if folder else ''}__pycache__/{name.removesuffix('.py')}.cpython-313.pyc"
+
+
+def test_functions_run_from_bytecode_where_they_can_write_none(
+    interpreter: Path, unzipped: Path, tmp_path: Path
+) -> None:
+    """The code of a module is as its bytecode says, even after its source was changed: nothing is compiled."""
+    task = tmp_path / "task"
+    shutil.copytree(unzipped, task)
+    (task / "auditor/errors.py").write_text("raise SystemExit('compiled')\n")
+    code = "import sys, handlers.audit; print(sys.modules['auditor.errors'].__cached__)"
+    assert run(interpreter, task, code, tmp_path).strip() == str(task / "auditor/__pycache__/errors.cpython-313.pyc")
+
+
 def test_the_packages_are_within_their_budget(built: Built) -> None:
     for path in (built.arm64, built.x86_64):
         weight = weigh([path.read_bytes()])
@@ -163,9 +192,7 @@ def test_nothing_is_in_it_that_no_function_needs(built: Built) -> None:
     names = contents(built.arm64)
     tops = {name.partition("/")[0] for name in names}
     assert not tops & {"bin", "pip", "setuptools", "typing_extensions.py", "deploy", "tests"}
-    unwanted = re.compile(
-        r"__pycache__|\.py[cxi]$|\.px[di]$|/tests?/|/examples|^boto3/data/|^auditor/(cli|demo)/|/RECORD$"
-    )
+    unwanted = re.compile(r"\.py[xi]$|\.px[di]$|/tests?/|/examples|^boto3/data/|^auditor/(cli|demo)/|/RECORD$")
     assert not [name for name in names if unwanted.search(name)]
 
 
