@@ -53,9 +53,10 @@ class Cloud:
         return encode(HashMessage("run", self.bucket, ("sha256",), tasks))
 
     def items(self) -> list[dict[str, Any]]:
+        """The ledger's digests; the names of all other items begin with a space or a minus."""
         table = self.environ["AUDITOR_LEDGER"].removeprefix("dynamodb:")
         found: list[dict[str, Any]] = self.client("dynamodb").scan(TableName=table)["Items"]
-        return found
+        return [one for one in found if one["sk"]["S"][0] not in " -"]
 
     def letters(self) -> list[dict[str, Any]]:
         url = self.environ["AUDITOR_DEAD_LETTER_QUEUE"]

@@ -73,12 +73,8 @@ def as_moto_asks(document: dict[str, Any]) -> str:
         if "NotResource" not in one or "s3:" not in json.dumps(one["Action"])
     ]
     text = json.dumps({**document, "Statement": statements})
-    for action, asked in {
-        "sqs:SendMessage": "sqs:SendMessageBatch",
-        "dynamodb:UpdateItem": "dynamodb:TransactWriteItems",
-    }.items():
-        text = text.replace(f'"{action}"', f'"{action}", "{asked}"')
-    return text
+    text = text.replace('"sqs:SendMessage"', '["sqs:SendMessage", "sqs:SendMessageBatch"]')
+    return text.replace('"dynamodb:UpdateItem"', '"dynamodb:UpdateItem", "dynamodb:TransactWriteItems"')
 
 
 @pytest.fixture(params=LEVELS)
@@ -246,7 +242,7 @@ async def test_the_worker_hashes_what_the_audit_sent_and_writes_nothing_else(enf
     assert done == {"batchItemFailures": []}
     enforce(enforced.url, "inf")
     items = enforced.client("dynamodb").scan(TableName=variables["AUDITOR_LEDGER"].partition(":")[2])["Items"]
-    assert len(items) == len(OBJECTS)
+    assert len([one for one in items if one["sk"]["S"][0] not in " -"]) == len(OBJECTS)  # the digests
     letters = sqs.receive_message(QueueUrl=variables["AUDITOR_DEAD_LETTER_QUEUE"])["Messages"]
     assert [one["Body"] for one in letters] == ["malformed"]
     enforce(enforced.url, "0")
