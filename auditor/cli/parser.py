@@ -150,7 +150,9 @@ def _work(add: Add) -> None:
 
 
 def _digests(add: Add) -> None:
-    summary = "write the ledger's digests as a manifest, or import manifests"
+    summary = (
+        "write the ledger's digests as a manifest, import manifests, or retire and acknowledge what verifying found"
+    )
     actions = add("digests", help=summary, description=f"{summary[0].upper()}{summary[1:]}.").add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True
     )
@@ -181,6 +183,22 @@ def _digests(add: Add) -> None:
     _ledger_only(imported)
     _format(imported)
     _import_report(actions.add_parser)
+    _settle(actions.add_parser, "retire", "stop expecting keys: `auditor verify` counts them as retired, not missing")
+    _settle(
+        actions.add_parser,
+        "acknowledge",
+        "say that the last findings of keys were looked into, so that the same ones count apart",
+    )
+
+
+def _settle(add: Add, name: str, summary: str) -> None:
+    parser = _command(add, name, summary, "settle")
+    parser.add_argument("targets", nargs="+", metavar="s3://BUCKET/KEY", help="whole keys")
+    parser.add_argument("--by", required=True, metavar="NAME", help="the person who says so, for the history")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, for the history")
+    parser.add_argument("--version", metavar="ID", help="only this version of the key")
+    _ledger_only(parser)
+    _format(parser)
 
 
 def _import_report(add: Add) -> None:

@@ -148,6 +148,8 @@ What = Literal[
     "created",
     "deleted",
     "listed",
+    "retired",
+    "acknowledged",
     "imported",
 ]
 
@@ -206,6 +208,8 @@ class Version:
     """Sequencer of the notification of this version; "" if there was none."""
     removed_at: str | None = None
     """Time of the deletion of this version for good; None if no notification told it, or a later read belies it."""
+    retired_at: str | None = None
+    """Time at which a person retired this version or its key; None if nobody did, or it was read later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +243,8 @@ class KeyRecord:
     damage: tuple[str, ...] = ()
     """The rows of this key whose seals do not hold: algorithm, ETag and version of each. Its digest is the history's,
     or is marked as damaged."""
+    retired_at: str | None = None
+    """Time at which a person retired the key or its last version; None if nobody did, or any later sight belies it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +274,8 @@ class KeyHistory(Protocol):
         "verified" sets verified_at of the digest that its detail's algorithm names. Such an event has the version_id
         and the etag of the ledger's Version. "deleted" with a version_id tells that this version or delete marker was
         deleted for good. "listed" tells that the key had a current object, whatever earlier notifications said.
+        "retired" tells that a person does not expect the version any more, or without a version_id the key and the
+        expected digests that it has.
         """
         ...
 

@@ -16,6 +16,9 @@ SLACK: Final = timedelta(minutes=15)
 """Duration after a deletion in which a read does not prove that the object exists: the read may have begun before the
 deletion, and two clocks may differ. AWS refuses requests of clocks that differ by more."""
 
+NO_SLACK: Final = timedelta(0)
+"""Between a person's word and a sight of the object: whatever the clocks say, doubt counts against the word."""
+
 
 class Mark(StrEnum):
     """A word in the place of an ETag: such a row of the ledger tells of a version, or of the key, as a whole."""
@@ -26,6 +29,8 @@ class Mark(StrEnum):
     """The version or delete marker was deleted for good."""
     LISTED = "-listed"
     """The key had a current object. The version is NULL."""
+    RETIRED = "-retired"
+    """A person retired the version, or the key if the version is NULL."""
 
 
 MARKS: Final = frozenset(Mark)
@@ -77,8 +82,9 @@ def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
     return KeyRecord(
         key=key,
         versions=tuple(state.versions()),
-        expectations=tuple(sorted(rows.expectations, key=lambda one: (one.algorithm, one.origin))),
+        expectations=tuple(state.expectations()),
         deleted_at=state.deleted_at(),
+        retired_at=state.retired_at(),
         noticed_at=rows.latest.at if rows.latest else None,
         unrecorded=state.is_unrecorded(),
         damage=rows.damage,
@@ -89,6 +95,8 @@ def mark_of(event: Event) -> tuple[str, Mark] | None:
     """Return the version_id and the Mark of the row that an event of the history sets; None if it sets none."""
     if event.what == "deleted" and event.version_id:
         return event.version_id, Mark.REMOVED
+    if event.what == "retired":
+        return event.version_id or NULL, Mark.RETIRED
     return (NULL, Mark.LISTED) if event.what == "listed" else None
 
 
@@ -155,8 +163,38 @@ class _State:
             name = version.version_id, version.etag
             at = self._removed[name[0]].at if self._is_removed(name) else None
             rank = (*self._order[name], version.first_seen, *name)
-            placed.append((rank, replace(version, sequencer=self._sequencer(name), removed_at=at)))
+            retired = self._version_retired_at(version)
+            placed.append((rank, replace(version, sequencer=self._sequencer(name), removed_at=at, retired_at=retired)))
         return (version for _, version in sorted(placed, key=lambda one: one[0]))
+
+    def expectations(self) -> list[Expectation]:
+        """Return the expected digests that were imported after the key was retired."""
+        retired = self._mark(NULL, Mark.RETIRED)
+        left = [one for one in self._rows.expectations if retired is None or one.imported_at > retired]
+        return sorted(left, key=lambda one: (one.algorithm, one.origin))
+
+    def _mark(self, version_id: str, mark: Mark) -> str | None:
+        notice = self._rows.noticed.get((version_id, mark))
+        return notice.at if notice else None
+
+    def _version_retired_at(self, version: Version) -> str | None:
+        """Return when the version or its key was retired; None if it was not, or was recorded or read afterwards."""
+        at = max(self._mark(name, Mark.RETIRED) or "" for name in (version.version_id, NULL))
+        return at if at and not is_seen_after(version, at, NO_SLACK) else None
+
+    def retired_at(self) -> str | None:
+        """Return when the key was retired, or the last of its versions. Any later sight of the key overrules that."""
+        versions = [self._version_retired_at(version) for version, _ in self._rows.versions]
+        at = self._mark(NULL, Mark.RETIRED) or ("" if self.is_unrecorded() else max(filter(None, versions), default=""))
+        latest = self._rows.latest
+        sights = [self._mark(NULL, Mark.LISTED), latest.at if latest and not latest.deleted else None]
+        gone = all(
+            retired or self._is_removed((version.version_id, version.etag))
+            for retired, (version, _) in zip(versions, self._rows.versions, strict=True)
+        )
+        if not at or not gone or any(sight and is_after(sight, at, NO_SLACK) for sight in sights):
+            return None
+        return at
 
     def is_unrecorded(self) -> bool:
         """True if the newest version that is left has no digests, neither by its version_id nor without one."""
@@ -173,8 +211,8 @@ class _State:
         If the current object was listed or read long afterwards, a newer notification was lost, and the key exists.
         """
         at = self._told_at()
-        listed = self._rows.noticed.get((NULL, Mark.LISTED))
-        if at is None or (listed is not None and is_after(listed.at, at)):
+        listed = self._mark(NULL, Mark.LISTED)
+        if at is None or (listed is not None and is_after(listed, at)):
             return None
         # An older version can be read by its version_id after the deletion.
         unversioned = [version for version, _ in self._rows.versions if version.version_id == NULL]
@@ -212,15 +250,17 @@ class _State:
         return name[1] not in MARKS
 
 
-def is_seen_after(version: Version, at: str) -> bool:
-    """True if the version was read more than SLACK after the time `at`."""
-    return any(is_after(max(known.recorded_at, known.verified_at or ""), at) for known in version.digests.values())
+def is_seen_after(version: Version, at: str, slack: timedelta = SLACK) -> bool:
+    """True if the version was read more than `slack` after the time `at`."""
+    return any(
+        is_after(max(known.recorded_at, known.verified_at or ""), at, slack) for known in version.digests.values()
+    )
 
 
-def is_after(one: str, other: str) -> bool:
-    """True if the first time is more than SLACK after the second one."""
+def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:
+    """True if the first time is more than `slack` after the second one."""
     try:
-        return datetime.fromisoformat(one) - datetime.fromisoformat(other) > SLACK
+        return datetime.fromisoformat(one) - datetime.fromisoformat(other) > slack
     except (ValueError, TypeError):  # no auditor writes such a time, so it proves nothing
         return False
 

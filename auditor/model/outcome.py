@@ -15,6 +15,8 @@ class VerifyOutcome(StrEnum):
     MISSING = "missing"
     LOST = "lost"
     DELETED = "deleted"
+    RETIRED = "retired"
+    ACKNOWLEDGED = "acknowledged"
     NEW = "new"
     UNREADABLE = "unreadable"
     LEDGER_FAULT = "ledger_fault"

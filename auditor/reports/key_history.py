@@ -16,6 +16,7 @@ def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[
         "bucket": bucket,
         "key": key,
         "deleted_at": subject.deleted_at if subject else None,
+        "retired_at": subject.retired_at if subject else None,
         "damage": list(subject.damage) if subject else [],
         "versions": [_plain(version) for version in subject.versions] if subject else [],
         "expectations": [_plain(one) for one in subject.expectations] if subject else [],
@@ -41,6 +42,8 @@ def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> s
 def _subject(subject: KeyRecord) -> Iterator[str]:
     if subject.deleted_at is not None:
         yield f"deleted, a notification said at {visible(subject.deleted_at)}"
+    if subject.retired_at is not None:
+        yield f"retired at {visible(subject.retired_at)}"
     for words in subject.damage:
         yield f"DAMAGED ledger entry: {visible(words)}; see `auditor ledger --check`, and restore it from a copy"
     for version in subject.versions:
@@ -50,6 +53,8 @@ def _subject(subject: KeyRecord) -> Iterator[str]:
         )
         if version.removed_at is not None:
             yield f"  deleted for good, a notification said at {visible(version.removed_at)}"
+        if version.retired_at is not None:
+            yield f"  retired at {visible(version.retired_at)}"
         for algorithm, known in sorted(version.digests.items()):
             yield f"  {visible(algorithm):9} {visible(known.digest)}"
             yield f"            {_how(known)}"

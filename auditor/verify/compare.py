@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Final
 
 from auditor.ledger.base import S3, Event, KeyRecord, Version
-from auditor.ledger.key_record import is_after, is_seen_after
+from auditor.ledger.key_record import NO_SLACK, SLACK, is_after, is_seen_after
 from auditor.ledger.matching import NULL
 from auditor.ledger.seals import contradicted
 from auditor.model.digest import ALGORITHMS
@@ -167,6 +167,8 @@ class Comparison:
         outcome = VerifyOutcome.MISSING
         if deleted:
             outcome = VerifyOutcome.DELETED
+        elif (version.retired_at if version is not None else subject.retired_at) is not None:
+            outcome = VerifyOutcome.RETIRED
         elif self.in_flight(last.first_seen if last is not None else subject.noticed_at or ""):
             outcome = VerifyOutcome.IN_FLIGHT
         if last is None:
@@ -186,9 +188,15 @@ class Comparison:
 
 
 def listed_again(pair: Pair) -> Event | None:
-    """Return the "listed" event of a key whose current object was listed long after its deletion; else None."""
-    ref, at = pair.ref, pair.subject.deleted_at if pair.subject is not None else None
-    if ref is None or not ref.is_latest or at is None or not is_after(pair.listed_at, at):
+    """Return the "listed" event of a key whose current object was listed long after its deletion, or after it was
+    retired; else None.
+    """
+    ref, subject = pair.ref, pair.subject
+    if ref is None or not ref.is_latest or subject is None:
+        return None
+    told = {"deleted": (subject.deleted_at, SLACK), "retired": (subject.retired_at, NO_SLACK)}
+    belied = {name: at for name, (at, slack) in told.items() if at is not None and is_after(pair.listed_at, at, slack)}
+    if not belied:
         return None
     return Event(
         key=pair.key,
@@ -197,7 +205,7 @@ def listed_again(pair: Pair) -> Event | None:
         version_id=ref.version_id,
         etag=ref.etag,
         size=ref.size,
-        detail={"deleted": at},
+        detail=belied,
     )
 
 
@@ -206,6 +214,12 @@ def is_told(pair: Pair) -> bool:
     if pair.version is not None:
         return pair.version.removed_at is not None
     return pair.subject is not None and pair.subject.deleted_at is not None
+
+
+def is_settled(pair: Pair) -> bool:
+    """True if the ledger's record says that the object was deleted or retired."""
+    known = pair.version or pair.subject
+    return is_told(pair) or (known is not None and known.retired_at is not None)
 
 
 def in_question(pair: Pair) -> list[Version]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-from auditor.aio.groups import together
 from auditor.ledger.base import Event, What
+from auditor.ledger.history import bounded
 from auditor.ledger.matching import NULL
 from auditor.model.dates import seconds_in_utc
 from auditor.model.outcome import VerifyOutcome
@@ -24,7 +25,8 @@ _WHAT: Final[Mapping[VerifyOutcome, What]] = {
     VerifyOutcome.LOST: "lost",
     VerifyOutcome.UNREADABLE: "unreadable",
 }
-_STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded"})
+_FINDINGS: Final = frozenset(_WHAT.values()) - {"unreadable"}
+_STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded", "acknowledged"})
 
 
 class Keeper(Protocol):
@@ -38,6 +40,11 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def has_history(outcome: VerifyOutcome) -> bool:
+    """True if the history takes such an outcome of an object that is not read."""
+    return outcome in _WHAT
+
+
 class HistoryWriter:
     """Collects events and writes them in batches; flush() writes the last batch."""
 
@@ -48,13 +55,15 @@ class HistoryWriter:
         self._waiting: list[Event] = []
         self._writing = asyncio.Lock()
 
-    async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> None:
-        """Add the events of an outcome, if it has any. claims: the expected digests of a match; all are right."""
+    async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
+        """Add the events of an outcome, if it has any, and return the outcome: ACKNOWLEDGED for a finding that a person
+        looked into. claims: the expected digests of a match; all are right.
+        """
         at = seconds_in_utc(self._now())
         if verified.outcome is VerifyOutcome.MATCH:
-            self._waiting += _matches(verified, claims, at)
+            await self.note(*_matches(verified, claims, at))
         elif what := _WHAT.get(verified.outcome):
-            self._waiting.append(
+            event = bounded(
                 Event(
                     key=verified.key,
                     at=at,
@@ -65,12 +74,17 @@ class HistoryWriter:
                     detail=verified.detail,
                 )
             )
-        if len(self._waiting) >= TOGETHER:
-            await self.flush()
+            last = _last(await self._keeper.history(self._bucket, event.key), event)
+            if last is not None and last.what == "acknowledged" and _is_of(last, event):
+                detail = {**verified.detail, **last.detail}
+                return replace(verified, outcome=VerifyOutcome.ACKNOWLEDGED, detail=detail)
+            if last is None or last.what != event.what or dict(last.detail) != dict(event.detail):
+                await self.note(event)
+        return verified
 
-    async def note(self, event: Event) -> None:
-        """Add an event that is always new."""
-        self._waiting.append(event)
+    async def note(self, *events: Event) -> None:
+        """Add events that are always new."""
+        self._waiting += events
         if len(self._waiting) >= TOGETHER:
             await self.flush()
 
@@ -80,23 +94,34 @@ class HistoryWriter:
     async def flush(self) -> None:
         async with self._writing:
             events, self._waiting = self._waiting, []
+            if not events:
+                return
             try:
-                news = await together(self._is_new(event) for event in events)
-                if any(news):
-                    new_ones = [event for event, new in zip(events, news, strict=True) if new]
-                    await self._keeper.note(self._bucket, new_ones)
+                await self._keeper.note(self._bucket, events)
             except BaseException:  # cancelled or refused: keep the events for a later flush
                 self._waiting = events + self._waiting
                 raise
 
-    async def _is_new(self, event: Event) -> bool:
-        """True if the last state of this version in the history is another one. A verified match is always new."""
-        if event.what in ("verified", "listed"):
-            return True
-        for past in reversed(await self._keeper.history(self._bucket, event.key)):
-            if past.what in _STATES and _same_version(past, event):
-                return past.what != event.what or dict(past.detail) != dict(event.detail)
-        return True
+
+def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) -> list[Event]:
+    """Return an "acknowledged" event for each finding of the history that is the last state of its version."""
+    found: list[Event] = []
+    for event in reversed(history):
+        if event.what in _FINDINGS and _last(history, event) is event:
+            detail = {**event.detail, "finding": event.what, "by": by, "reason": reason}
+            found.append(replace(event, at=at, what="acknowledged", detail=detail))
+    return found[::-1]
+
+
+def _is_of(acknowledged: Event, finding: Event) -> bool:
+    """True if this finding was acknowledged, with each of its facts."""
+    said = acknowledged.detail
+    return said.get("finding") == finding.what and all(said.get(name) == one for name, one in finding.detail.items())
+
+
+def _last(history: Sequence[Event], event: Event) -> Event | None:
+    """Return the last state of the event's version in the history, or its acknowledgement; None if it has none."""
+    return next((past for past in reversed(history) if past.what in _STATES and _same_version(past, event)), None)
 
 
 def _same_version(one: Event, other: Event) -> bool:

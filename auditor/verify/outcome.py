@@ -17,6 +17,8 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MISSING: "-",
     VerifyOutcome.LOST: "%",
     VerifyOutcome.DELETED: "x",
+    VerifyOutcome.RETIRED: "r",
+    VerifyOutcome.ACKNOWLEDGED: "k",
     VerifyOutcome.NEW: "+",
     VerifyOutcome.UNREADABLE: "!",
     VerifyOutcome.LEDGER_FAULT: "?",

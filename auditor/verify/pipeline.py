@@ -20,9 +20,9 @@ from auditor.model.outcome import VerifyOutcome
 from auditor.s3.listing import within_limit
 from auditor.s3.storage_class import ARCHIVED_CLASSES, CHARGED_CLASSES, charged
 from auditor.text import visible
-from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked, listed_again
+from auditor.verify.compare import LEDGER, Comparison, ReadRequest, cross_checked, is_settled, listed_again
 from auditor.verify.due import Schedule
-from auditor.verify.history import HistoryWriter
+from auditor.verify.history import HistoryWriter, has_history
 from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 from auditor.verify.read import ReadResult
@@ -147,7 +147,7 @@ class Walk:
             if not same_key:
                 return None
         if pair.absent:
-            if pair.version is None:
+            if is_settled(pair):
                 return await self._absent(pair)
             return ItemWork(self._permits, 0, partial(self._absent, pair))
         if pair.ref is None:
@@ -156,8 +156,9 @@ class Walk:
             await self._notes.note(again)
         found = self._policy.look(pair)
         if isinstance(found, ReadResult):
+            if has_history(found.verified.outcome):
+                return ItemWork(self._permits, 0, partial(self._looked, pair, found))
             found = await self._cross_checked(pair, found)
-            await self._notes.add(found.verified)
             return Done(pair.key, found, pair.delete_markers)
         return ItemWork(self._permits, self._weight(pair.ref.size), partial(self._read, pair, found))
 
@@ -168,7 +169,8 @@ class Walk:
         after = await self._cross_checked(pair, answer)
         # A match against the history alone verifies no row of the ledger.
         proven = after.verified.outcome is answer.verified.outcome
-        await self._notes.add(after.verified, request.claims if proven else ())
+        verified = await self._notes.add(after.verified, request.claims if proven else ())
+        after = replace(after, verified=verified)
         return Done(pair.key, after, pair.delete_markers, self._policy.late(request))
 
     async def _cross_checked(self, pair: Pair, answer: ReadResult) -> ReadResult:
@@ -185,12 +187,16 @@ class Walk:
             found = replace(found, detail={**found.detail, "ledger": f"damaged: {damage}"})
         return replace(answer, verified=found)
 
+    async def _looked(self, pair: Pair, found: ReadResult) -> Done:
+        verified = await self._notes.add((await self._cross_checked(pair, found)).verified)
+        return Done(pair.key, replace(found, verified=verified), pair.delete_markers)
+
     async def _absent(self, pair: Pair) -> Done:
         verified = await self._find_absent(pair)
         if verified is None:
             return Done(pair.key, None)
         if verified.outcome is not VerifyOutcome.LOST:  # a loss is noted when it is told, so that it is told once
-            await self._notes.add(verified)
+            verified = await self._notes.add(verified)
         return Done(pair.key, ReadResult(verified), pair.delete_markers)
 
     async def _hand_on(self, results: list[Done | Paused]) -> None:

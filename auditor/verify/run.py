@@ -36,7 +36,7 @@ from auditor.s3.listing import pages
 from auditor.s3.paced_reads import PacedReads
 from auditor.text import visible
 from auditor.verify.checkpoint import VerifyCheckpoint
-from auditor.verify.compare import Comparison, ReadRequest, in_question, is_in_history, is_told
+from auditor.verify.compare import Comparison, ReadRequest, in_question, is_in_history, is_settled, is_told
 from auditor.verify.due import due_of
 from auditor.verify.folder import VerifyFolder
 from auditor.verify.history import HistoryWriter
@@ -209,8 +209,8 @@ class Verification:
         return judge.absent(pair, await self._gone(pair))
 
     async def _gone(self, pair: Pair) -> bool:
-        if is_told(pair):
-            return True
+        if is_settled(pair):
+            return is_told(pair)
         versions = in_question(pair)
         return bool(versions) and is_in_history(versions, await self._ledger.history(self._target.bucket, pair.key))
 

@@ -23,6 +23,8 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.MISSING: "MISSING: in the ledger, not in the bucket, and no notification said that it was deleted",
     VerifyOutcome.LOST: "LOST: bytes that the ledger knew were replaced, and the bucket keeps no versions (told once)",
     VerifyOutcome.DELETED: "deleted, as a notification said",
+    VerifyOutcome.RETIRED: "retired: gone, and no longer expected (`auditor digests retire`)",
+    VerifyOutcome.ACKNOWLEDGED: "acknowledged: findings that were looked into (`auditor digests acknowledge`)",
     VerifyOutcome.NEW: "new: the ledger has no digest of it",
     VerifyOutcome.UNREADABLE: "UNREADABLE",
     VerifyOutcome.LEDGER_FAULT: "LEDGER FAULT: the ledger's entry is damaged, so nothing is said of the object;"
@@ -33,9 +35,9 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.LEFT_FOR_COST: "left, for reading them costs (--accept-cost)",
 }
 
-_SEEN: Final = (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.NOT_DUE)
+_SEEN: Final = (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.ACKNOWLEDGED, VerifyOutcome.NOT_DUE)
 """Outcomes of listed objects that the ledger knows, and that a run has read or need not read."""
-_GONE: Final = (VerifyOutcome.MISSING, VerifyOutcome.DELETED)
+_GONE: Final = (VerifyOutcome.MISSING, VerifyOutcome.DELETED, VerifyOutcome.RETIRED, VerifyOutcome.ACKNOWLEDGED)
 
 NOTHING_COMPARED: Final = ("Verify", "NothingCompared")
 """The action and code by which the configuration accepts that nothing is compared."""

@@ -248,6 +248,7 @@ def test_evidence_as_json_has_every_field(run: Run) -> None:
             "first_seen": THEN,
             "sequencer": "",
             "removed_at": None,
+            "retired_at": None,
         }
     ]
     assert [(event["what"], event["version_id"], event["size"]) for event in document["history"]] == [
@@ -317,3 +318,57 @@ def test_signal_ends_an_import_after_its_batch_and_a_second_one_at_once(
     lock.close()
     assert said == "auditor: SIGTERM: finishing what is in flight; once more to give that up\n"
     assert (child.returncode, printed, told.splitlines()) == (4, out, [err])
+
+
+WHO = ("--by", "Ada Lovelace", "--reason", "expired by the lifecycle rule")
+
+
+def test_retired_keys_are_said_in_the_ledger(run: Run) -> None:
+    record(entry("a", "old", "v1"), entry("b", "old"))
+    code, out, err = run("digests", "retire", "s3://bucket/a", "s3://bucket/b", *WHO, *LEDGER)
+    assert (code, out, err) == (0, "retired: s3://bucket/a\nretired: s3://bucket/b\n", "")
+    _, out, _ = run("ledger", "s3://bucket/a", *LEDGER)
+    assert "retired at 20" in out
+    assert "by=Ada Lovelace reason=expired by the lifecycle rule" in out.splitlines()[-1]
+    code, out, _ = run("digests", "retire", "s3://bucket/a", "--version", "v1", *WHO, *LEDGER, "--format", "json")
+    (event,) = json.loads(out)["events"]
+    assert (code, event["bucket"], event["key"], event["version_id"]) == (0, "bucket", "a", "v1")
+    assert event["detail"] == {"by": WHO[1], "reason": WHO[3]}
+
+
+def test_acknowledged_findings_are_those_that_stand(run: Run) -> None:
+    mismatch = Event(key="a", at=THEN, what="mismatch", etag="e", size=1, detail={"found": "00"})
+    missing = Event(key="b", at=THEN, what="missing", version_id="v1", etag="e")
+    record(entry("a", "old"), events=(mismatch, missing))
+    code, out, _ = run("digests", "acknowledge", "s3://bucket/a", "s3://bucket/b", *WHO, *LEDGER)
+    assert (code, out) == (0, "acknowledged mismatch: s3://bucket/a\nacknowledged missing: s3://bucket/b, version v1\n")
+    code, out, err = run("digests", "acknowledge", "s3://bucket/a", *WHO, *LEDGER)
+    assert (code, out) == (1, "")
+    assert "the history of s3://bucket/a ends with no finding" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "sentence"),
+    [
+        (("retire", "s3://bucket/k", "s3://bucket/unknown", *WHO), 1, "knows nothing of s3://bucket/unknown"),
+        (
+            ("retire", "s3://bucket/k", "--version", "v9", *WHO),
+            1,
+            "no version v9 of s3://bucket/k: its versions are v1",
+        ),
+        (("retire", "s3://bucket", *WHO), 2, "names no key"),
+        (("retire", "s3://bucket/k", "--by", "Ada"), 2, "--reason"),
+        (("retire", "s3://bucket/k", "--by", " ", "--reason", "x"), 2, "--by takes 1 to 1,000 characters"),
+        (("acknowledge", "s3://bucket/k", "--by", "x", "--reason", "x" * 1001), 2, "--reason takes 1 to 1,000"),
+        (("acknowledge", "s3://bucket/k", "--reason", "x"), 2, "--by"),
+    ],
+)
+def test_word_that_cannot_be_kept_writes_nothing(
+    run: Run, arguments: tuple[str, ...], expected: int, sentence: str
+) -> None:
+    record(entry("k", "old", "v1"))
+    code, out, err = run("digests", *arguments, *LEDGER)
+    assert (code, out) == (expected, "")
+    assert sentence in err
+    _, out, _ = run("ledger", "s3://bucket/k", *LEDGER, "--format", "json")
+    assert [event["what"] for event in json.loads(out)["history"]] == ["recorded"]

@@ -89,6 +89,8 @@ async def test_json_summary_and_report_in_a_file(stub: StubServer, tmp_path: Pat
         "missing": 0,
         "lost": 0,
         "deleted": 0,
+        "retired": 0,
+        "acknowledged": 0,
         "new": 0,
         "unreadable": 1,
         "ledger_fault": 0,

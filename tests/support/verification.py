@@ -148,9 +148,9 @@ def check(verdict: Verdict) -> None:
     """Check everything that must hold for any verification."""
     summary = verdict.summary
     assert sum(summary["outcomes"].values()) == summary["listed"] + summary["ledger_only"]
-    gone = sum(summary["outcomes"][name] for name in ("missing", "deleted", "lost"))
-    undecided = sum(summary["outcomes"][name] for name in ("in_flight", "ledger_fault", "unreadable"))
-    assert 0 <= summary["ledger_only"] - gone <= undecided
+    gone = sum(summary["outcomes"][name] for name in ("missing", "deleted", "retired", "lost"))
+    undecided = ("in_flight", "acknowledged", "ledger_fault", "unreadable")
+    assert 0 <= summary["ledger_only"] - gone <= sum(summary["outcomes"][name] for name in undecided)
     assert sum(item["count"] for item in summary["unreadable"]) == summary["outcomes"]["unreadable"]
     assert json.loads((Path(summary["out"]) / "summary.json").read_text()) == summary
     assert not list(Path(summary["out"]).glob(".*.tmp"))

@@ -32,16 +32,16 @@ class Histories:
 
 
 class Slow(Histories):
-    """Tells no history before it is set free."""
+    """Takes no note before it is set free."""
 
     def __init__(self) -> None:
         super().__init__()
         self.begun, self.free = asyncio.Event(), asyncio.Event()
 
-    async def history(self, bucket: str, key: str) -> list[Event]:
+    async def note(self, bucket: str, events: Sequence[Event]) -> None:
         self.begun.set()
         await self.free.wait()
-        return await super().history(bucket, key)
+        await super().note(bucket, events)
 
 
 class Minutes:

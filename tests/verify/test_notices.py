@@ -17,11 +17,12 @@ from auditor.ledger import open_ledger
 from auditor.ledger.base import Event, KeyRecord, Known, Notice, Version
 from auditor.ledger.dynamodb.ledger import create_table
 from auditor.verify.compare import in_question, is_in_history
+from auditor.verify.history import acknowledgements
 from auditor.verify.merge import Pair
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 from tests.support.servers.world import StubBucket, StubObject
-from tests.support.verification import LONG_AGO, Bench, entry, now
+from tests.support.verification import LONG_AGO, Bench, entry, expectation, now
 
 
 @pytest.fixture(params=["sqlite", "dynamodb"])
@@ -172,3 +173,100 @@ async def test_worker_whose_clock_runs_ahead_excuses_nothing(bench: Bench, bucke
     await bench.ledger.record(replace(entry(bench.put("gone")), hashed_at=at))
     bucket.objects.remove("gone")
     assert (await bench.verify()).lines == ["- gone"]
+
+
+def flip(item: StubObject) -> None:
+    item.body = bytes([item.read()[0] ^ 1]) + item.read()[1:]
+
+
+async def retire(bench: Bench, version_id: str | None = None) -> None:
+    at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    detail = {"by": "Ada", "reason": "moved to the archive"}
+    event = Event(key="key", at=at, what="retired", version_id=version_id, detail=detail)
+    await bench.ledger.note(BUCKET, [event])
+
+
+async def acknowledge(bench: Bench) -> int:
+    at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    events = acknowledgements(await bench.ledger.history(BUCKET, "key"), at, "Ada", "restored from the copy")
+    await bench.ledger.note(BUCKET, events)
+    return len(events)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+@pytest.mark.parametrize("of_version", [False, True])
+async def test_retired_object_is_counted_and_no_finding(
+    bench: Bench, bucket: StubBucket, item: StubObject, versions: bool, of_version: bool
+) -> None:
+    bucket.objects.remove("key")
+    assert (await bench.verify(versions=versions)).code == 3
+    await retire(bench, item.version_id if of_version else None)
+    found = await bench.verify(versions=versions)
+    assert (found.outcomes, found.code, found.lines[0][0]) == ({"retired": 1}, 0, "r")
+
+
+async def test_loss_of_an_object_that_was_listed_after_it_was_retired(bench: Bench, bucket: StubBucket) -> None:
+    await bench.recorded(bench.put("key"))
+    long_ago = Event(key="key", at="2026-01-04T00:00:00Z", what="retired")
+    await bench.ledger.note(BUCKET, [long_ago])
+    assert (await bench.verify(percent=0.0001)).code == 0
+    bucket.objects.remove("key")
+    found = await bench.verify()
+    assert (found.outcomes, found.code) == ({"missing": 1}, 3)
+
+
+async def test_expected_digest_that_was_retired_is_compared_no_more(bench: Bench) -> None:
+    bench.put("key", b"newer")
+    await bench.expected(expectation("key", b"older"))
+    assert (await bench.verify()).outcomes == {"mismatch": 1}
+    await retire(bench)
+    assert (await bench.verify()).outcomes == {"new": 1}
+    await bench.expected(replace(expectation("key", b"older"), origin="again.txt", imported_at="2099-01-01T00:00:00Z"))
+    assert (await bench.verify()).outcomes == {"mismatch": 1}
+
+
+async def test_acknowledged_mismatch_is_counted_until_it_is_another_one(bench: Bench) -> None:
+    item = bench.put("key")
+    await bench.recorded(item)
+    flip(item)
+    assert (await bench.verify()).code == 3
+    assert await acknowledge(bench) == 1
+    for _ in range(2):
+        found = await bench.verify()
+        assert (found.outcomes, found.code, found.lines) == ({"acknowledged": 1}, 0, ["k key"])
+    detail = found.detail("key")
+    assert (detail["finding"], detail["by"], detail["reason"]) == ("mismatch", "Ada", "restored from the copy")
+    assert await acknowledge(bench) == 0
+    item.body = b"else"
+    found = await bench.verify()
+    assert (found.outcomes, found.code) == ({"mismatch": 1}, 3)
+
+
+async def test_acknowledged_mismatch_that_comes_back_after_a_match(bench: Bench) -> None:
+    item = bench.put("key")
+    await bench.recorded(item)
+    flip(item)
+    await bench.verify()
+    await acknowledge(bench)
+    flip(item)
+    assert (await bench.verify()).outcomes == {"match": 1}
+    flip(item)
+    found = await bench.verify()
+    assert (found.outcomes, found.code) == ({"mismatch": 1}, 3)
+
+
+@pytest.mark.parametrize("versions", [False, True])
+async def test_acknowledged_loss(bench: Bench, bucket: StubBucket, item: StubObject, versions: bool) -> None:
+    bucket.objects.remove("key")
+    await bench.verify(versions=versions)
+    assert await acknowledge(bench) == 1
+    found = await bench.verify(versions=versions)
+    assert (found.outcomes, found.code) == ({"acknowledged": 1}, 0)
+
+
+async def test_unreadable_object_cannot_be_acknowledged(bench: Bench) -> None:
+    item = bench.put("key")
+    await bench.recorded(item)
+    item.deny = {"get"}
+    assert (await bench.verify()).code == 4
+    assert await acknowledge(bench) == 0

@@ -195,6 +195,53 @@ async def expectations_are_kept_by_key_algorithm_and_origin(ledger: Ledger) -> N
 
 
 @opened
+async def retired_key_stays_retired_until_it_is_seen_again(ledger: Ledger) -> None:
+    await ledger.record(replace(ENTRY, version_id="v1"))
+    await ledger.expect("bucket", [EXPECTED])
+    person = {"by": "Ada", "reason": "dropped by the new manifest"}
+    retired = Event(key=KEY, at="2026-04-01T00:00:00Z", what="retired", detail=person)
+    await ledger.note("bucket", [retired, retired])
+    found = await subject(ledger)
+    assert (found.retired_at, found.expectations) == (retired.at, ())
+    assert [version.retired_at for version in found.versions] == [retired.at]
+    assert (await lines(ledger))[-1] == ("retired", retired.at, person)
+    await ledger.expect("bucket", [replace(EXPECTED, origin="newer.txt", imported_at="2026-04-02T00:00:00Z")])
+    await ledger.record(replace(ENTRY, version_id="v2", hashed_at="2026-04-01T00:00:01Z"))
+    found = await subject(ledger)
+    assert (found.retired_at, [one.origin for one in found.expectations]) == (None, ["newer.txt"])
+    assert [version.retired_at for version in found.versions] == [retired.at, None]
+
+
+@opened
+async def retirement_is_overruled_by_a_listing_and_by_a_newer_notification(ledger: Ledger) -> None:
+    for number, later in enumerate(("listed", "created", "deleted")):
+        entry = replace(ENTRY, key=f"key-{number}")
+        await ledger.record(entry)
+        await ledger.note("bucket", [Event(key=entry.key, at="2026-04-01T00:00:00Z", what="retired")])
+        assert (await subject(ledger, entry.key)).retired_at is not None
+        if later == "listed":
+            await ledger.note("bucket", [Event(key=entry.key, at="2026-04-01T00:00:01Z", what="listed")])
+        else:
+            at = "2026-04-01T00:00:01.000Z"
+            await ledger.arrived("bucket", replace(NOTICE, key=entry.key, at=at, deleted=later == "deleted"))
+        assert ((await subject(ledger, entry.key)).retired_at is None) is (later != "deleted"), later
+
+
+@opened
+async def key_is_retired_when_each_of_its_versions_is(ledger: Ledger) -> None:
+    for version in ("v1", "v2", "v3"):
+        await ledger.record(replace(ENTRY, version_id=version))
+    for number, version in enumerate(("v1", "v2")):
+        at = f"2026-04-0{number + 1}T00:00:00Z"
+        await ledger.note("bucket", [Event(key=KEY, at=at, what="retired", version_id=version)])
+    found = await subject(ledger)
+    retired = [one.retired_at for one in found.versions]
+    assert (found.retired_at, retired) == (None, ["2026-04-01T00:00:00Z", "2026-04-02T00:00:00Z", None])
+    await ledger.note("bucket", [Event(key=KEY, at="2026-04-03T00:00:00Z", what="deleted", version_id="v3")])
+    assert (await subject(ledger)).retired_at == "2026-04-02T00:00:00Z"
+
+
+@opened
 async def the_same_key_twice_in_one_import(ledger: Ledger) -> None:
     assert await ledger.expect("bucket", [EXPECTED, EXPECTED, replace(EXPECTED, digest=OTHER)]) == 2
     (found,) = (await subject(ledger)).expectations

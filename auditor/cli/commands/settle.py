@@ -1,0 +1,91 @@
+"""`auditor digests retire` and `acknowledge`: write a person's word about object keys into the ledger."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from auditor.aio import loop as loops
+from auditor.cli.options import check_needed, settings_of
+from auditor.cli.output import print_json
+from auditor.config.resources import check_ledger, ledger_of
+from auditor.config.settings import Settings
+from auditor.errors import RunError, UsageError
+from auditor.ledger.base import Event, KeyHistory
+from auditor.ledger.history import LONGEST
+from auditor.model.dates import now_in_utc
+from auditor.model.target import Target, parse_target
+from auditor.text import visible
+from auditor.verify.history import acknowledgements
+
+Told = list[tuple[Target, list[Event]]]
+"""The events of each key."""
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    targets = list(dict.fromkeys(map(parse_target, options.targets)))
+    for target in targets:
+        if not target.prefix:
+            raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
+    word = {"by": _text(options.by, "--by"), "reason": _text(options.reason, "--reason")}
+    check_ledger(settings)
+    _print(loops.run(_tell(settings, targets, options.action, options.version, word)), options.format)
+    return 0
+
+
+def _text(text: str, flag: str) -> str:
+    if not text.strip() or len(text) > LONGEST:
+        raise UsageError(f"{flag} takes 1 to {LONGEST:,} characters that the history keeps: say it in these")
+    return text.strip()
+
+
+async def _tell(
+    settings: Settings, targets: Sequence[Target], action: str, version: str | None, word: dict[str, str]
+) -> Told:
+    """Find the events of every key first, and then write them: a wrong key writes nothing."""
+    events_of = _retired if action == "retire" else _acknowledged
+    async with ledger_of(settings) as ledger:
+        told = [(target, await events_of(ledger, target, version, word)) for target in targets]
+        for target, events in told:
+            await ledger.note(target.bucket, events)
+    return told
+
+
+async def _retired(ledger: KeyHistory, target: Target, version: str | None, word: dict[str, str]) -> list[Event]:
+    record = await ledger.subject(target.bucket, target.prefix)
+    if record is None:
+        raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
+    if version is not None and version not in [one.version_id for one in record.versions]:
+        known = ", ".join(visible(one.version_id) for one in record.versions[-5:]) or "none"
+        raise RunError(
+            f"the ledger has no version {visible(version)[:100]} of {visible(target.uri)}: its versions are {known}"
+        )
+    return [Event(key=target.prefix, at=now_in_utc(), what="retired", version_id=version, detail=word)]
+
+
+async def _acknowledged(ledger: KeyHistory, target: Target, version: str | None, word: dict[str, str]) -> list[Event]:
+    history = await ledger.history(target.bucket, target.prefix)
+    events = acknowledgements(history, now_in_utc(), word["by"], word["reason"])
+    chosen = [event for event in events if version in (None, event.version_id)]
+    if not chosen:
+        raise RunError(
+            f"the history of {visible(target.uri)} ends with no finding: acknowledge what `auditor verify` found last"
+        )
+    return chosen
+
+
+def _print(told: Told, output: str) -> None:
+    if output == "json":
+        print_json(
+            {"events": [{"bucket": target.bucket, **asdict(event)} for target, events in told for event in events]}
+        )
+        return
+    for target, events in told:
+        for event in events:
+            version = "" if event.version_id is None else f", version {visible(event.version_id)}"
+            finding = f" {event.detail['finding']}" if "finding" in event.detail else ""
+            sys.stdout.write(f"{event.what}{finding}: {visible(target.uri)}{version}\n")
