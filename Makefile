@@ -48,7 +48,7 @@ test-slow: install ## the tests of the same kind that take longest
 test-real: install ## the tests against Ceph RGW, DynamoDB Local and ElasticMQ (each skipped, with a word, where it is missing)
 	@$(BIN)/python -m pytest -q tests/system/real $(ARGS)
 
-soak: install ## minutes of kill -9 of the hashing worker, and objects of gigabytes; SOAK_SEED=7 kills at other moments
+soak: install ## minutes of kill -9, a campaign against twenty hashing workers, objects of gigabytes; SOAK_SEED=7 for others
 	@$(BIN)/python -m pytest -q tests/system/soak $(ARGS)
 
 test-package: install ## the built wheel in an environment of its own

@@ -212,7 +212,7 @@ async def test_patience_has_an_end() -> None:
     assert max(waited) <= 60
 
 
-@pytest.mark.parametrize("limit", [2, 5])
+@pytest.mark.parametrize("limit", [3, 5])
 async def test_message_whose_workers_die_becomes_a_dead_letter_with_a_reason(limit: int) -> None:
     dead = MemoryQueue()
     queue = MemoryQueue(dead, limit)

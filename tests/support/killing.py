@@ -153,7 +153,7 @@ def killed_workers(stub: StubServer, sqs_url: str, folder: Path, *, kills: int, 
     found = killing.found
     assert found.killed == kills
     assert asyncio.run(_recorded(places.ledger, found)) == found.digests
-    assert (_waiting(sqs, queue), _waiting(sqs, dead)) == (0, 0)
+    assert (waiting(sqs, queue), waiting(sqs, dead)) == (0, 0)
     assert _taken_over(file) >= kills // 20, "too few were killed in mid-hash to show anything"
 
 
@@ -165,7 +165,7 @@ async def _recorded(uri: str, found: Round) -> dict[tuple[str, str], dict[str, s
     return {(ref.key, ref.etag): dict(one) for ref, one in zip(refs, known, strict=True)}
 
 
-def _waiting(sqs: Any, url: str) -> int:
+def waiting(sqs: Any, url: str) -> int:
     """Messages on a queue, hidden and delayed ones included."""
     names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
     found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]

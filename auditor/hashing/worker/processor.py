@@ -92,9 +92,11 @@ class Processor:
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_last(self, received: Received) -> bool:
-        """True if SQS would move the message to the dead letters without a reason, instead of delivering it again."""
+        """True if SQS would move the message to the dead letters without a reason, instead of delivering it again. A
+        queue of one or two receipts has none to spare for the reason.
+        """
         limit = self.queue.max_receives
-        return limit is not None and received.receive_count >= max(2, limit)
+        return limit is not None and limit > RESERVE and received.receive_count >= limit
 
     def _has_spare(self, received: Received) -> bool:
         """True if the message may be hidden, and be received once more."""
