@@ -127,7 +127,7 @@ class Settings:
     algorithms: tuple[str, ...] = _setting(
         values.algorithms,
         ("sha256",),
-        "digests wanted: sha256 (the default), sha1, md5, crc64nvme",
+        "digests wanted: sha256 (the default), sha512, sha1, md5, crc64nvme",
         "--algorithm NAME,..",
         _AUDIT,
     )

@@ -40,5 +40,5 @@ def of_hex(text: str, algorithm: str) -> str | None:
     return digest if len(digest) == 2 * SIZES[algorithm] and _HEX.fullmatch(digest) else None
 
 
-ALGORITHMS: Final = ("sha256", "sha1", "md5", "crc64nvme")
+ALGORITHMS: Final = ("sha256", "sha512", "sha1", "md5", "crc64nvme")
 """Every algorithm that a user can ask for, the default first."""

@@ -13,7 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from hashlib import sha256
+from dataclasses import replace
+from hashlib import sha256, sha512
 from pathlib import Path
 
 import pytest
@@ -372,3 +373,26 @@ def test_word_that_cannot_be_kept_writes_nothing(
     assert sentence in err
     _, out, _ = run("ledger", "s3://bucket/k", *LEDGER, "--format", "json")
     assert [event["what"] for event in json.loads(out)["history"]] == ["recorded"]
+
+
+def test_default_bag_of_bagit_py_is_imported_and_written_again(run: Run) -> None:
+    """bagit.py 1.8 and later writes manifests of sha256 and sha512. It escapes CR and LF, and not a `%`."""
+    names = {"plain.txt": "plain.txt", "50%.txt": "50%.txt", "two\nlines": "two%0Alines"}
+    for algorithm in (sha256, sha512):
+        hashed = {shown: algorithm(name.encode()).hexdigest() for name, shown in names.items()}
+        lines = [f"{digest}  data/{shown}\n" for shown, digest in hashed.items()]
+        Path(f"manifest-{algorithm().name}.txt").write_text("".join(lines))
+        Path(f"tagmanifest-{algorithm().name}.txt").write_text(f"{algorithm(b'').hexdigest()}  bagit.txt\n")
+    bag = sorted(str(path) for path in Path().glob("*manifest-*.txt"))
+    code, out, _ = run("digests", "import", *bag, "s3://bucket", *LEDGER)
+    assert (code, out) == (
+        0,
+        "s3://bucket: 6 digests of 4 files, 6 new to the ledger, 0 known before, complete: yes\n",
+    )
+    for name in names:
+        _, out, _ = run("ledger", f"s3://bucket/{name}", *LEDGER, "--format", "json")
+        found = {one["algorithm"]: one["digest"] for one in json.loads(out)["expectations"]}
+        assert found == {one().name: one(name.encode()).hexdigest() for one in (sha256, sha512)}
+    record(*(replace(entry(name, name), digests={"sha512": sha512(name.encode()).hexdigest()}) for name in names))
+    _, out, _ = run("digests", "export", "s3://bucket", "--manifest", "bagit", "--algorithm", "sha512", *LEDGER)
+    assert [line.partition("  data/")[2] for line in out.splitlines()] == ["50%25.txt", "plain.txt", "two%0Alines"]

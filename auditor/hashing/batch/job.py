@@ -10,7 +10,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 REPORT_FORMAT: Final = "Report_CSV_20180820"
-S3_NAMES: Final[Mapping[str, str]] = {"sha256": "SHA256", "sha1": "SHA1", "md5": "MD5", "crc64nvme": "CRC64NVME"}
+S3_NAMES: Final[Mapping[str, str]] = {
+    "sha256": "SHA256",
+    "sha512": "SHA512",
+    "sha1": "SHA1",
+    "md5": "MD5",
+    "crc64nvme": "CRC64NVME",
+}
 """Our name of an algorithm to S3's name (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
 
 NO_ACCOUNT: Final = "000000000000"

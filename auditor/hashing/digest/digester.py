@@ -10,10 +10,10 @@ from typing import Final, Protocol
 from auditor.errors import UsageError
 from auditor.hashing.digest import resumable
 from auditor.hashing.digest.resumable import ResumableDigest
-from auditor.model.digest import SIZES
+from auditor.model.digest import ALGORITHMS, SIZES
 
 CRC64NVME: Final = "crc64nvme"
-STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ("sha256", "sha1", "md5", CRC64NVME)}
+STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ALGORITHMS}
 """Number of hex digits of each algorithm's state, and of its digest."""
 _Checksum = Callable[[memoryview, int], int]
 

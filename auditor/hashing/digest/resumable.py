@@ -1,6 +1,6 @@
 """Digests that another process can continue, computed by libcrypto's own functions at hashlib's speed.
 
-After a multiple of 64 bytes, the state of SHA-256, SHA-1 or MD5 is a few 32-bit words and the number of bytes. Only
+After a multiple of 128 bytes, the state of SHA-256, SHA-512, SHA-1 or MD5 is a few words and the number of bytes. Only
 these are written and read, never an image of libcrypto's memory. The functions and the structs are the public ones of
 OpenSSL's sha.h and md5.h.
 """
@@ -17,30 +17,30 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-BLOCK: Final = 64
-"""Bytes of one block of the algorithms; a digest has a state between two blocks."""
+BLOCK: Final = 128
+"""Bytes of one block of SHA-512, and of two blocks of the other algorithms; a digest has a state between two blocks."""
 _FILES: Final = ("libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.3.dylib", "libcrypto.dylib")
 _ROOM: Final = 256
 """Spare bytes at the end of each struct, in case a library's struct is longer."""
 
 
 class _Context(ctypes.Structure):
-    """The struct SHA256_CTX, SHA_CTX or MD5_CTX: the words, the number of bits in two halves, the bytes of an
-    unfinished block and their number.
+    """The struct SHA256_CTX, SHA512_CTX, SHA_CTX or MD5_CTX: the words, the number of bits in two halves, the bytes of
+    an unfinished block and their number.
     """
 
-    words: ctypes.Array[ctypes.c_uint32]
+    words: ctypes.Array[Any]
     low: int
     high: int
     held: int
 
 
-def _context(words: int) -> type[_Context]:
+def _context(words: int, word: type[Any] = ctypes.c_uint32) -> type[_Context]:
     fields = [
-        ("words", ctypes.c_uint32 * words),
-        ("low", ctypes.c_uint32),
-        ("high", ctypes.c_uint32),
-        ("block", ctypes.c_uint32 * 16),
+        ("words", word * words),
+        ("low", word),
+        ("high", word),
+        ("block", word * 16),
         ("held", ctypes.c_uint),
         ("room", ctypes.c_char * _ROOM),
     ]
@@ -54,16 +54,27 @@ class _Kind:
     prefix: str
     """Begins the names of its functions."""
     words: int
-    """Number of 32-bit words of its state."""
+    """Number of words of its state."""
     order: str
     """Byte order of a word in the digest, as struct writes it."""
     abc: str
     """The digest of "abc"."""
     context: type[_Context]
+    bits: int = 32
+    """Of one word."""
 
 
 _KINDS: Final[Mapping[str, _Kind]] = {
     "sha256": _Kind("SHA256", 8, ">", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", _context(8)),
+    "sha512": _Kind(
+        "SHA512",
+        8,
+        ">",
+        "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"
+        "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+        _context(8, ctypes.c_uint64),
+        64,
+    ),
     "sha1": _Kind("SHA1", 5, ">", "a9993e364706816aba3e25717850c26c9cd0d89d", _context(5)),
     "md5": _Kind("MD5", 4, "<", "900150983cd24fb0d6963f7d28e17f72", _context(4)),
 }
@@ -104,7 +115,7 @@ class ResumableDigest:
     def hexdigest(self) -> str:
         """Return the digest of the bytes so far. More bytes may follow."""
         copy = type(self._context).from_buffer_copy(self._context)
-        digest = ctypes.create_string_buffer(4 * self._kind.words)
+        digest = ctypes.create_string_buffer(self._kind.bits // 8 * self._kind.words)
         if self._final(digest, ctypes.byref(copy)) != 1:
             raise OSError(f"{self._kind.prefix}_Final refuses")
         return digest.raw.hex()
@@ -112,7 +123,7 @@ class ResumableDigest:
     @property
     def count(self) -> int:
         """Return the number of bytes so far, as libcrypto counts them."""
-        return (self._context.high << 32 | self._context.low) // 8
+        return (self._context.high << self._kind.bits | self._context.low) // 8
 
     def state(self) -> str:
         """Return the words in hex, in the byte order of the digest. Raise ValueError inside a block."""
@@ -121,16 +132,15 @@ class ResumableDigest:
         return struct.pack(self._layout, *self._context.words).hex()
 
     def _restore(self, state: str, count: int) -> None:
-        if count % BLOCK or len(state) != 8 * self._kind.words:
+        if count % BLOCK or len(state) != self._kind.bits // 4 * self._kind.words:
             raise ValueError(f"no state of {self.name} after {count} bytes")
         self._context.words[:] = list(struct.unpack(self._layout, bytes.fromhex(state)))
-        bits = 8 * count
-        self._context.low, self._context.high = bits & 0xFFFFFFFF, bits >> 32
+        self._context.high, self._context.low = divmod(8 * count, 1 << self._kind.bits)
         self._context.held = 0
 
     @property
     def _layout(self) -> str:
-        return f"{self._kind.order}{self._kind.words}I"
+        return f"{self._kind.order}{self._kind.words}{'I' if self._kind.bits == 32 else 'Q'}"
 
 
 @cache
@@ -151,7 +161,7 @@ def _test(name: str) -> None:
     plain = ResumableDigest(name)
     plain.update(memoryview(b"abc"))
     _same(name, plain.hexdigest(), _KINDS[name].abc)
-    data = bytes(range(251)) * 5
+    data = bytes(range(251)) * 9  # longer than 16 blocks
     whole = hashlib.new(name, data, usedforsecurity=False).hexdigest()
     for count in (0, BLOCK, 2 * BLOCK, 16 * BLOCK):
         first = ResumableDigest(name)
@@ -179,7 +189,7 @@ def _library() -> ctypes.CDLL:
             continue  # the next one may be there
         if all(hasattr(library, f"{kind.prefix}_Init") for kind in _KINDS.values()):
             return library
-    raise OSError("there is no libcrypto with SHA256_Init, SHA1_Init and MD5_Init")
+    raise OSError("there is no libcrypto with SHA256_Init, SHA512_Init, SHA1_Init and MD5_Init")
 
 
 def _candidates() -> Iterator[str]:

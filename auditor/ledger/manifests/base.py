@@ -12,8 +12,8 @@ from auditor.model.digest import ALGORITHMS, SIZES, of_hex
 
 HEX_DIGITS: Final = {name: 2 * SIZES[name] for name in ALGORITHMS}
 """Number of hex digits of each algorithm's digest."""
-OF_TOOLS: Final = ("sha256", "sha1", "md5")
-"""The algorithms of sha256sum, sha1sum, md5sum and BagIt's tools. The digest's length tells the algorithm."""
+OF_TOOLS: Final = ("sha256", "sha512", "sha1", "md5")
+"""The algorithms of sha256sum and its like, and of BagIt's tools. The digest's length tells the algorithm."""
 
 
 @dataclass(frozen=True, slots=True)

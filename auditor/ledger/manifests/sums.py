@@ -1,4 +1,4 @@
-"""Manifests as sha256sum, sha1sum and md5sum of GNU coreutils write and check them (`--tag` lines too).
+"""Manifests as sha256sum, sha512sum, sha1sum and md5sum of GNU coreutils write and check them (`--tag` lines too).
 
 The syntax of a line: coreutils' src/cksum.c, split_3, bsd_split_3, filename_unescape.
 """
@@ -19,7 +19,7 @@ _TAGGED: Final = re.compile(
 )
 _ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
 _CHARACTERS: Final = {"n": "\n", "r": "\r", "\\": "\\"}
-_WANTED: Final = "this is not a line of sha256sum, sha1sum or md5sum: take it out, or name the form with --manifest"
+_WANTED: Final = "this is not a line of sha256sum or its like: take it out, or name the form with --manifest"
 
 
 def nameable(name: str) -> bool:

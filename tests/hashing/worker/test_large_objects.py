@@ -37,7 +37,7 @@ KIB = 1024
 SIZE = 8 * 1024 * KIB + 77
 DATA = random.Random(5).randbytes(SIZE)
 ETAG = etag_of(DATA)
-ALGORITHMS = ("sha256", "sha1", "md5", "crc64nvme")
+ALGORITHMS = ("sha256", "sha512", "sha1", "md5", "crc64nvme")
 SETTINGS = WorkerOptions(large=512 * KIB, buffer_size=64 * KIB, has_deadline=True, max_hops=60, retry_base=8.0)
 WORK = Work(bucket="bucket", key="big", version_id=None, etag=ETAG, algorithms=("sha256",))
 
@@ -102,7 +102,7 @@ async def digests(ledger: Ledger, algorithms: tuple[str, ...] = ("sha256",)) -> 
 
 
 def truth() -> dict[str, str]:
-    whole = {name: hashlib.new(name, DATA).hexdigest() for name in ALGORITHMS[:3]}
+    whole = {name: hashlib.new(name, DATA).hexdigest() for name in ALGORITHMS[:4]}
     return whole | {"crc64nvme": f"{checksums.crc64nvme(DATA):016x}"}
 
 

@@ -117,8 +117,11 @@ def test_reversed_form_keeps_the_spaces_that_names_begin_with(tmp_path: Path) ->
         (f"{SHA}  a\n{SHA}\n".encode(), "sums:2: this is not a line"),
         (f"{SHA}  \n".encode(), "sums:1: the line names no file"),
         (f"{SHA}a  b\n".encode(), "sums:1: a digest of 65 hexadecimal digits"),
-        (f"{'ab' * 64}  a\n".encode(), "sums:1: a digest of 128 hexadecimal digits is not one of sha256, sha1, md5"),
-        (f"SHA512 (a) = {'ab' * 64}\n".encode(), "sums:1: SHA512 is none of sha256, sha1, md5"),
+        (
+            f"{'ab' * 48}  a\n".encode(),
+            "sums:1: a digest of 96 hexadecimal digits is not one of sha256, sha512, sha1, md5",
+        ),
+        (f"SHA384 (a) = {'ab' * 48}\n".encode(), "sums:1: SHA384 is none of sha256, sha512, sha1, md5"),
         (f"SHA1 (a) = {SHA}\n".encode(), "is no sha1 digest: write 40 hexadecimal digits"),
         (f"\\{SHA}  a\\tb\n".encode(), "sums:1: a backslash in the name"),
         (f"\\{SHA}  a\\\n".encode(), "sums:1: a backslash in the name"),
@@ -165,7 +168,8 @@ def test_path_of_a_bag_means_this_name(tmp_path: Path, path: str, name: str) -> 
         (f"{SHA}  a", "manifest-sha256.txt", "a path that begins with data/; if sha256sum"),
         (f"{SHA}  data/", "manifest-sha256.txt", "a path that begins with data/"),
         (f"{MD5}  data/a", "manifest-sha256.txt", "is that of md5, the file's name says sha256"),
-        (f"{'ab' * 64}  data/a", "manifest-sha512.txt", "a digest of 128 hexadecimal digits"),
+        (f"{'ab' * 48}  data/a", "manifest-sha384.txt", "a digest of 96 hexadecimal digits"),
+        (f"{SHA}  data/a", "manifest-sha512.txt", "is that of sha256, the file's name says sha512"),
     ],
 )
 def test_line_of_a_bag_that_is_refused(tmp_path: Path, line: str, name: str, sentence: str) -> None:
@@ -204,7 +208,8 @@ def test_plain_table(tmp_path: Path, text: str, records: list[Record]) -> None:
         (f'key,digest,algorithm\n"a\nb\nc",{SHA1},md5\n', "sums:2: "),
         (f"key,digest,size\na,{SHA},1.5\n", "'1.5' is no size"),
         (f"key,digest,size\na,{SHA},-1\n", "'-1' is no size"),
-        (f"key,algorithm,digest\na,sha512,{SHA}\n", "'sha512' is none of sha256"),
+        (f"key,algorithm,digest\na,sha512,{SHA}\n", "is no sha512 digest"),
+        (f"key,algorithm,digest\na,sha384,{SHA}\n", "'sha384' is none of sha256"),
         (f"key,algorithm,digest\na,,{SHA}\n", "'' is none of sha256"),
         (f'key,digest\n"a"b,{SHA}\n', "sums:2: this row is not CSV"),
         (f'key,digest\n"a,{SHA}\n' + "x\n" * 100_000, "sums:2: this row is not CSV"),
@@ -218,7 +223,7 @@ def test_row_that_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
 
 def test_every_digest_length_of_a_table_is_that_of_an_algorithm_we_keep(tmp_path: Path) -> None:
     text = f"key,digest\na,{'ab' * 8}\n"
-    assert "a digest of 16 hexadecimal digits is not one of sha256, sha1, md5" in refused(
+    assert "a digest of 16 hexadecimal digits is not one of sha256, sha512, sha1, md5" in refused(
         tmp_path, text.encode(), "csv"
     )
 
