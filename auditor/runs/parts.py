@@ -82,7 +82,7 @@ class PartFile:
 def found_parts(store: Store, folder: str) -> list[Part]:
     """Return all parts of a run folder in order, whether a checkpoint covers them or not."""
     start = len(folder) + 1
-    found = (Part.parse(path[start:]) for kind in KINDS for path in store.list(f"{folder}/{kind}/part-"))
+    found = (Part.parse(path[start:]) for path in store.list(f"{folder}/"))
     return sorted(part for part in found if part is not None)
 
 

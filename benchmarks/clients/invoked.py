@@ -5,11 +5,15 @@ Each lists the bucket and reads every object's ACL; the first invocation's figur
 
 from __future__ import annotations
 
+import contextlib
+import io
+import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack, nullcontext
 from typing import Any, Final
 
 from benchmarks.meter import Meter
+from benchmarks.server.files import BUCKET as REPORTS
 from benchmarks.server.objects import BUCKET, key_of
 
 ACL: Final = ("acl",)
@@ -88,17 +92,35 @@ def bare(meter: Meter, *, url: str, authority: str, warm: int, objects: int) -> 
     return _invoked(meter, prepare, warm)
 
 
-def audit(meter: Meter, *, url: str, warm: int) -> dict[str, Any]:
-    """Whole audits, with the bucket's facts, the rules and the run folder."""
+class _Context:
+    """What Lambda's context object has, for a function of fifteen minutes."""
 
-    def once(into: Meter) -> int:
-        from auditor.s3.engines import DEFAULT_ENGINE
-        from benchmarks.clients.ours import audit as whole
+    aws_request_id = "request"
+    invoked_function_arn = "arn:aws:lambda:us-east-1:111122223333:function:audit"
 
-        found = whole(into, url=url, engine=DEFAULT_ENGINE, concurrency="auto", options=("--level", "exposure"))
-        return int(found["coverage"]["audited"])
+    def get_remaining_time_in_millis(self) -> int:
+        return 900_000
+
+
+def audit(meter: Meter, *, url: str, warm: int, bucket: bool) -> dict[str, Any]:
+    """Our function: the bucket's facts, the objects, the rules and the run folder.
+
+    bucket: the run folder goes into a bucket, as deployed; else into a directory.
+    """
 
     def prepare(stack: AsyncExitStack) -> Callable[[], int]:
-        return lambda: once(Meter())
+        import os
+
+        out = f"s3://{REPORTS}/runs" if bucket else stack.enter_context(tempfile.TemporaryDirectory())
+        os.environ |= {"AWS_ENDPOINT_URL": url, "AUDITOR_BUCKETS": BUCKET, "AUDITOR_OUT": out}
+        os.environ |= {"AUDITOR_LEVEL": "exposure", "AUDITOR_FAIL_ON": "never", "AUDITOR_MAX_RATE": "2000"}
+        from handlers.audit import handler
+
+        def once() -> int:
+            with contextlib.redirect_stdout(io.StringIO()):  # the metrics
+                (summary,) = handler({}, _Context())["runs"]
+            return int(summary["coverage"]["audited"])
+
+        return once
 
     return _invoked(meter, prepare, warm)

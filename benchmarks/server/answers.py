@@ -11,15 +11,17 @@ from email.utils import formatdate
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
-from benchmarks.server import documents
+from benchmarks.server import documents, files
 from benchmarks.server.behaviour import Gate
 from benchmarks.server.objects import BLOCK, PREFIX, etag_of, number_of, size_of, sized_body
 
 REASONS: Final = {
     200: b"OK",
+    204: b"No Content",
     206: b"Partial Content",
     400: b"Bad Request",
     404: b"Not Found",
+    412: b"Precondition Failed",
     416: b"Requested Range Not Satisfiable",
     500: b"Internal Server Error",
     501: b"Not Implemented",
@@ -52,7 +54,7 @@ _RANGE: Final = re.compile(r"bytes=(\d+)-(\d*)")
 
 @dataclass(slots=True)
 class Asked:
-    """A whole request. length: bytes of its body. body: kept for control requests only."""
+    """A whole request. length: bytes of its body. body: kept for control requests and run folders only."""
 
     method: str
     target: str
@@ -76,6 +78,7 @@ class Answers:
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
+        self._files = files.Files()
         self._id = 0
         self._second = 0
         self._date = b""
@@ -85,6 +88,8 @@ class Answers:
         if path.startswith(CONTROL):
             return self._controlled(asked, path)
         bucket, _, key = path[1:].partition("/")
+        if bucket == files.BUCKET:
+            return self._filed(asked, unquote(key), query)
         if asked.method != "POST" and key:
             refused = self._refused(asked, key)
             if refused is not None:
@@ -177,6 +182,16 @@ class Answers:
             document = documents.upload_begun(key) if begun else documents.upload_ended(key)
             return self._whole(200, _XML, document)
         return self._whole(200, b'ETag: "%b"\r\n' % (b"e" * 32), b"")
+
+    def _filed(self, asked: Asked, key: str, query: str) -> Answer:
+        """Answer a call on the bucket of run folders."""
+        if not key:
+            pairs = dict(parse_qsl(query, keep_blank_values=True))
+            return self._whole(200, _XML, self._files.listing(pairs.get("prefix", "")))
+        status, etag, body = self._files.answer(asked.method, key, asked.headers, asked.body)
+        if status in (404, 412):
+            return self._error(status, "NoSuchKey" if status == 404 else "PreconditionFailed", "", asked.method)
+        return self._whole(status, b"ETag: %b\r\n" % etag if etag else b"", body)
 
     def _controlled(self, asked: Asked, path: str) -> Answer:
         """PUT sets the behaviour from a JSON object of Behaviour's fields; GET returns the counters."""

@@ -12,9 +12,11 @@ from typing import Final, cast
 import httptools
 
 from benchmarks.server.answers import CONTROL, Answer, Answers, Asked
+from benchmarks.server.files import BUCKET
 from benchmarks.server.objects import BLOCK
 
 PIECE: Final = 256 * 1024
+_KEPT: Final = (CONTROL.encode(), f"/{BUCKET}/".encode())
 SHORTEST_PAUSE: Final = 0.005
 """Seconds; a body with a limited bandwidth is sent in pieces that take longer than this."""
 
@@ -93,7 +95,7 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._length += len(body)
-        if self._url.startswith(CONTROL.encode()):
+        if self._url.startswith(_KEPT):
             self._kept.append(body)
         bandwidth = self._answers.gate.behaviour.bandwidth
         if bandwidth is not None:
