@@ -127,7 +127,9 @@ def _replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Itera
     """
     now = [one.digests for one in subject.versions if one.etag == current.etag]
     for version in subject.versions:
-        if version.version_id != NULL or not version.digests or version.etag in listed or version.removed_at:
+        if version.version_id != NULL or not version.digests or version.etag in listed:
+            continue
+        if version.removed_at is not None or version.retired_at is not None:
             continue
         if not any(_share_a_digest(version.digests, digests) for digests in now):
             yield version

@@ -103,6 +103,7 @@ async def test_bytes_that_no_listed_version_has_are_replaced_by_the_current_obje
         replace(old, etag="same bytes", digests={"sha256": DIGEST, "md5": other}),
         replace(old, etag="of a version", version_id="1"),
         replace(old, etag="deleted and told", removed_at="2026"),
+        replace(old, etag="retired", retired_at="2026"),
         replace(old, etag="without digests", digests={}),
         version("null"),
     ]
