@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.aws.plain import check_endpoint, custom_endpoint
+
+if TYPE_CHECKING:
+    from auditor.aws.json_calls import JsonCalls
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
@@ -16,8 +19,10 @@ _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 class ThreadedClient:
     """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError (failures.translate)."""
 
-    def __init__(self, client: Any, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, client: Any, executor: ThreadPoolExecutor, plain: JsonCalls | None = None) -> None:
+        """plain: tried first, if it is given; such calls must bear a repetition."""
         self._client = client
+        self._plain = plain
         self._executor = executor
         self.region: str = client.meta.region_name
         self.endpoint: str = client.meta.endpoint_url
@@ -32,6 +37,8 @@ class ThreadedClient:
     def _send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from auditor.aws.sdk_errors import sdk_errors
 
+        if self._plain is not None and (found := self._plain.send(operation, arguments)) is not None:
+            return found
         with sdk_errors(operation):
             answer: dict[str, Any] = getattr(self._client, _METHODS[operation])(**arguments)
             return answer
@@ -87,8 +94,8 @@ async def open_client(
     executor = ThreadPoolExecutor(threads, thread_name_prefix=service)
     loop = asyncio.get_running_loop()
     try:
-        made = await loop.run_in_executor(executor, _make, service, options, region, endpoint_url, profile)
-        client = ThreadedClient(made, executor)
+        made, plain = await loop.run_in_executor(executor, _make, service, options, region, endpoint_url, profile)
+        client = ThreadedClient(made, executor, plain)
         try:
             yield client
         finally:
@@ -99,13 +106,20 @@ async def open_client(
 
 def _make(
     service: str, options: dict[str, Any], region: str | None, endpoint_url: str | None, profile: str | None
-) -> Any:
+) -> tuple[Any, JsonCalls | None]:
     # Imported here, because most commands and functions need no client of the SDK, and its import is slow.
     from botocore.config import Config
 
+    from auditor.aws.json_calls import JsonCalls
     from auditor.aws.session import client_of, make_session
 
     session = make_session(profile, region)
     if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
         session = make_session(profile, "us-east-1")  # requests must be signed for some region
-    return client_of(session, service, endpoint_url=endpoint_url, config=Config(**options))
+    client = client_of(session, service, endpoint_url=endpoint_url, config=Config(**options))
+    target = _JSON_TARGETS.get(service)
+    return client, JsonCalls(client, session, target) if target else None
+
+
+_JSON_TARGETS = {"dynamodb": "DynamoDB_20120810"}
+"""Services whose calls are plain ones, and the prefix of their operations' names."""

@@ -25,7 +25,8 @@ def s3_client() -> Any:
 
 
 def sqs_client() -> Any:
-    return _make("sqs", {"retries": {"total_max_attempts": 1}}, "us-east-1", HERE, None)
+    client, _ = _make("sqs", {"retries": {"total_max_attempts": 1}}, "us-east-1", HERE, None)
+    return client
 
 
 class Calls:
