@@ -166,6 +166,9 @@ def _digests(add: Add) -> None:
         help="its form: of sha256sum, sha1sum and md5sum; BagIt's; or a table of all digests",
     )
     export.add_argument("--relative", action="store_true", help="name keys without the prefix")
+    export.add_argument(
+        "--strict", action="store_true", help="fail, and keep no FILE, if a key lacks its present digest"
+    )
     export.add_argument("--out", dest="file", metavar="FILE", help="write the manifest there, not to stdout")
     _ledger_only(export)
     imported = _command(

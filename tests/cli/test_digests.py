@@ -396,3 +396,28 @@ def test_default_bag_of_bagit_py_is_imported_and_written_again(run: Run) -> None
     record(*(replace(entry(name, name), digests={"sha512": sha512(name.encode()).hexdigest()}) for name in names))
     _, out, _ = run("digests", "export", "s3://bucket", "--manifest", "bagit", "--algorithm", "sha512", *LEDGER)
     assert [line.partition("  data/")[2] for line in out.splitlines()] == ["50%25.txt", "plain.txt", "two%0Alines"]
+
+
+@pytest.mark.parametrize("form", ["sha256sum", "csv"])
+def test_strict_export_fails_where_newer_content_was_told(run: Run, form: str) -> None:
+    newer = Notice(key="stale", sequencer="0A", deleted=False, at=THEN, etag="newer", size=1)
+    gone = Notice(key="gone", sequencer="0A", deleted=True, at="2026-01-02T03:05:05Z")
+    retired = Event(key="retired", at="2026-02-01T00:00:00Z", what="retired")
+    removed = Event(key="back", at="2026-01-02T03:05:05Z", what="deleted", version_id="v2")
+    versions = (entry("back", "old", "v1"), entry("back", "new", "v2"))
+    keys = [entry(key, "old") for key in ("gone", "retired", "stale")]
+    record(*keys, *versions, notices=(gone,), events=(retired, removed))
+    export = ("digests", "export", "s3://bucket", "--manifest", form, "--out", "sums", *LEDGER)
+    code, _, err = run(*export, "--strict")
+    assert (code, "retired" in err, "gone" in err) == (0, True, False)
+    manifest = Path("sums").read_text()
+    assert digest("old") in manifest
+    assert (digest("new") in manifest) is (form == "csv")
+    Path("sums").unlink()
+    record(notices=(newer,))
+    code, _, err = run(*export, "--strict")
+    assert (code, Path("sums").exists()) == (4, False)
+    assert "1 key " in err
+    assert "told of newer content without a digest" in err
+    assert run(*export)[0] == 0
+    assert ("stale" in Path("sums").read_text()) is (form == "csv")

@@ -59,10 +59,13 @@ def _export(options: argparse.Namespace) -> int:
     else:
         with OutFile(options.file) as file:
             counts = exported(file.write)
-            if counts.complete:
+            if counts.whole or (counts.complete and not options.strict):
                 file.keep()
     for sentence in _left_out(counts, target, form, algorithms):
         say(sentence)
+    if options.strict and counts.complete and not counts.whole:
+        say("--strict: the manifest does not name each key with its present digest")
+        return 4
     return 0 if counts.complete else 4
 
 
@@ -97,6 +100,11 @@ async def _write(
 def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[str, ...]) -> Iterator[str]:
     if counts.deleted:
         yield f"{counted(counts.deleted, 'key')} left out: deleted, as a notification said"
+    if counts.retired:
+        yield f"{counted(counts.retired, 'key')} left out: retired"
+    if counts.stale:
+        fate = "left out" if form.single else "stale"
+        yield f"{counted(counts.stale, 'key')} {fate}: a notification told of newer content without a digest"
     if counts.without:
         wanted = "digest" if algorithms == form.algorithms else f"{' or '.join(algorithms)} digest"
         yield f"{counted(counts.without, 'key')} left out: without a {wanted}{' of the last version' * form.single}"
@@ -105,7 +113,8 @@ def _left_out(counts: Exported, target: Target, form: Form, algorithms: tuple[st
     if not counts.complete:
         yield "stopped: the manifest is not whole"
     elif not counts.keys:
-        fix = "" if counts.deleted or counts.without or counts.unnameable else ": check the bucket and the prefix"
+        others = counts.deleted or counts.retired or counts.stale or counts.without or counts.unnameable
+        fix = "" if others else ": check the bucket and the prefix"
         yield f"nothing of {visible(target.uri)} is in the manifest{fix}"
 
 

@@ -73,8 +73,11 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
 
 
 def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
-    """Return the digest of the last recorded version. A digest of an older version is not the key's digest."""
-    if not subject.versions:
+    """Return the digest of the last recorded version that was not deleted for good. A digest of an older version is
+    not the key's digest.
+    """
+    left = [version for version in subject.versions if version.removed_at is None]
+    if not left:
         return None
-    known = subject.versions[-1].digests.get(algorithm)
+    known = left[-1].digests.get(algorithm)
     return known.digest if known else None

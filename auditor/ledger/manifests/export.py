@@ -19,12 +19,21 @@ class Exported:
     """Number of keys in the manifest."""
     deleted: int = 0
     """Number of keys left out because a notification reported their deletion."""
+    retired: int = 0
+    """Number of keys left out because a person retired them."""
+    stale: int = 0
+    """Number of keys with newer content than the ledger has digests of, as a notification said."""
     without: int = 0
     """Number of keys left out because they have no digest by the wanted algorithms."""
     unnameable: int = 0
     """Number of keys left out because a line of this form cannot hold their name."""
     complete: bool = False
     """True if the export reached the end of the ledger."""
+
+    @property
+    def whole(self) -> bool:
+        """True if each key that exists is in the manifest with its present digest, as far as the ledger knows."""
+        return self.complete and not (self.stale or self.without or self.unnameable)
 
 
 async def export(
@@ -52,6 +61,13 @@ async def export(
             if subject.deleted_at is not None:
                 counts.deleted += 1
                 continue
+            if subject.retired_at is not None:
+                counts.retired += 1
+                continue
+            if subject.unrecorded:
+                counts.stale += 1
+                if form.single:
+                    continue
             name = subject.key.removeprefix(target.prefix) if relative else subject.key
             lines = b"".join(form.rows(name, subject, algorithms))
             if not lines:
