@@ -233,3 +233,31 @@ async def test_line_of_the_history_is_written_so_that_nothing_replaces_it() -> N
     _, asked = client.asked
     assert asked.Key["sk"]["S"].startswith(" history#2026#")
     assert asked.UpdateExpression.count("if_not_exists") == asked.UpdateExpression.count(" = ") == 6
+
+
+async def test_known_objects_under_version_ids_are_one_request_in_a_hundred() -> None:
+    refs = [replace(REF, key=f"k{number}") for number in range(250)]
+    line = item(" etag#e") | {"etag": {"S": "e"}, "version_id": {"S": "v7"}}
+    lines = [line | {"pk": {"S": f"b/{ref.key}"}} for ref in refs]
+    client = Answers(*({"Responses": {"digests": lines[start : start + 100]}} for start in (0, 100, 200)))
+    assert await ledger_of(client).known("b", refs, ["sha256"]) == [{"sha256": "00"}] * 250
+    assert [one.operation for one in client.asked] == ["BatchGetItem"] * 3
+
+
+async def test_first_line_that_a_later_one_contradicts_is_not_taken() -> None:
+    line = item(" etag#e") | {"etag": {"S": "e"}, "version_id": {"S": "v7"}, "mixed": {"BOOL": True}}
+    rows = [item("v7#e"), item("v8#e", "11")]
+    client = Answers({"Responses": {"digests": [line]}}, {"Responses": {}}, {"Items": rows})
+    assert await ledger_of(client).known("b", [REF], ["sha256"]) == [{}]
+
+
+async def test_match_is_one_write_and_nothing_else() -> None:
+    client = Answers({})
+    detail = {"algorithm": "sha256", "digest": "00", "origin": "ledger"}
+    match = Event(
+        key="k", at="2026", what="verified", version_id="null", etag="e", size=1, detail=detail, chain="3:seal"
+    )
+    await ledger_of(client).note("b", [match])
+    (asked,) = client.asked
+    assert (asked.operation, asked.Key["sk"]["S"]) == ("UpdateItem", "null#e")
+    assert "list_append" in asked.UpdateExpression
