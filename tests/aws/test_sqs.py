@@ -80,6 +80,7 @@ async def test_dead_letter_queue_of_the_redrive_policy(
     found = await queue.dead_letter_queue()
     assert isinstance(found, SqsQueue)
     assert found.url.rpartition("/")[2] == dead_url.rpartition("/")[2]
+    assert (queue.max_receives, queue.beside("arn:aws:sqs:us-east-1:1:other").max_receives) == (3, 3)
     await found.send([Outgoing("letter")])
     assert sqs.receive_message(QueueUrl=dead_url)["Messages"][0]["Body"] == "letter"
 

@@ -84,9 +84,7 @@ class Campaign:
 
     def run(self, *, rounds: int, outage: tuple[int, int], pause: float) -> None:
         """Send, kill and start for so many rounds. outage: first and last round in which the ledger refuses."""
-        for body in POISON:
-            self._send(body)
-        self._send(self._put(FORBIDDEN, 100))
+        self._send(*POISON, self._put(FORBIDDEN, 100))
         for number in range(rounds):
             if number == outage[0]:
                 Path(self._places.outage).touch()
@@ -108,8 +106,10 @@ class Campaign:
         self.tally.refusals = refusals.stat().st_size
 
     def _finish(self) -> None:
-        """Let the workers come to an end. Raise TimeoutError if the queue does not become empty."""
-        deadline = time.monotonic() + 300
+        """Let the workers come to an end. Raise TimeoutError if the queue does not become empty: a message is hidden as
+        long as the outage was, at most.
+        """
+        deadline = time.monotonic() + 900
         while waiting(self._sqs, self._places.queue):
             self._start()
             time.sleep(0.5)
@@ -155,8 +155,7 @@ class Campaign:
         bodies += self._chance.sample(bodies, k=self._chance.randrange(len(bodies)))
         bodies += self._chance.sample(self._sent, k=min(2, len(self._sent)))
         self._chance.shuffle(bodies)
-        for body in bodies:
-            self._send(body)
+        self._send(*bodies)
 
     def _put(self, key: str, size: int) -> str:
         """Put an object of new bytes. Return its notification, or now and then a message of an audit."""
@@ -182,10 +181,14 @@ class Campaign:
         event = {"eventName": name, "s3": {"bucket": {"name": BUCKET}, "object": entry}}
         return json.dumps({"Records": [head | event]})
 
-    def _send(self, body: str) -> None:
-        self._sqs.send_message(QueueUrl=self._places.queue, MessageBody=body)
-        self._sent.append(body)
-        self.tally.messages += 1
+    def _send(self, *bodies: str) -> None:
+        for start in range(0, len(bodies), 10):
+            part = bodies[start : start + 10]
+            entries = [{"Id": str(place), "MessageBody": body} for place, body in enumerate(part)]
+            answer = self._sqs.send_message_batch(QueueUrl=self._places.queue, Entries=entries)
+            assert not answer.get("Failed"), answer
+        self._sent += bodies
+        self.tally.messages += len(bodies)
 
 
 def _forbid(operation: str, key: str, _: int) -> Fault | None:

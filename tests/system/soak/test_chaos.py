@@ -15,8 +15,8 @@ from tests.support.servers.stub import StubServer
 from tests.system.real.dynamodb import dynamodb_local
 
 SEED = int(os.environ.get("SOAK_SEED", "14"))
-twenty = partial(campaign, workers=20, rounds=120, outage=(40, 90), pause=0.5)
-"""An hour stands for 50 rounds. A worker asks a ledger that refuses after 1, 2, 4 .. seconds, and a function hides its
+twenty = partial(campaign, workers=20, rounds=80, outage=(30, 50), pause=0.5)
+"""An hour stands for 20 rounds. A worker asks a ledger that refuses after 1, 2, 4 .. seconds, and a function hides its
 messages for a fiftieth of its usual time."""
 
 
