@@ -9,7 +9,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e check docs rule format lock bench bench-memory clean \
-	deploy remove deployer-policy invoke invoke-local event logs local-aws package template check-template elasticmq dynamodb-local
+	deploy remove deployer-policy invoke invoke-local event logs local-aws package template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -163,6 +163,20 @@ package: install ## the functions' zip; ARCHITECTURE=arm64|x86_64
 template: install node_modules/.installed ## the plain CloudFormation template, in .build/template.json
 	@$(SLS) package --stage $(STAGE) $(given)
 	@$(BIN)/python -m deploy.template --output .build/template.json
+
+release: install node_modules/.installed ## wheel, zips, templates that take the buckets, bill of materials, in dist/; [PROJECT_URL=..]
+	@rm -rf dist && mkdir -p dist
+	@$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist
+	@for architecture in arm64 x86_64; do \
+		$(BIN)/python -m deploy.build --architecture $$architecture --output dist/function-$$architecture.zip || exit 1; \
+	done
+	@for level in exposure metadata fixity; do for architecture in arm64 x86_64; do \
+		$(SLS) package --stage $(STAGE) --param buckets=buckets-of-the-parameter --param bucketAlarms=false \
+			--param level=$$level --param architecture=$$architecture $(PARAMS) >/dev/null && \
+		$(BIN)/python -m deploy.template --buckets-parameter --output dist/template-$$level-$$architecture.json || exit 1; \
+	done; done
+	@$(BIN)/python -m deploy.sbom > dist/sbom.cdx.json
+	@rm -f dist/*.stamp dist/.gitignore && cd dist && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 test-deploy: install node_modules/.installed .venv-deploy/.installed ## template, roles and packages, with osls and the checkers
 	@PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" $(BIN)/python -m pytest -q tests/system/deploy $(ARGS)

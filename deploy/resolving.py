@@ -75,7 +75,7 @@ class Stack:
             return pseudo[name]
         if name in self.template.get("Parameters", {}):
             parameter = self.template["Parameters"][name]
-            text = str(self.parameters.get(name, parameter["Default"]))
+            text = str(self.parameters[name] if name in self.parameters else parameter["Default"])
             return text.split(",") if parameter["Type"] == "CommaDelimitedList" else text
         kind = self.template["Resources"][name]["Type"]
         if kind == "AWS::SQS::Queue":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,17 @@ _PARAMETERS: Final = {
     "CodeKey": {"Type": "String", "Description": "The package's key in it"},
 }
 _LAYER: Final = {"LayerKey": {"Type": "String", "Description": "The layer's key in it"}}
+PLACEHOLDER: Final = "buckets-of-the-parameter"
+"""The name of the one bucket of a template that is to take the buckets as a parameter."""
+_PARTITIONS: Final = {"InChina": "aws-cn", "InGovCloud": "aws-us-gov"}
+"""Conditions by which the ARNs of a list of buckets are chosen: a join takes no partition between the names."""
+_BUCKETS: Final = {
+    "Buckets": {
+        "Type": "CommaDelimitedList",
+        "AllowedPattern": "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
+        "Description": "The audited buckets, whole ones, commas between them",
+    }
+}
 _CODE: Final = {"AWS::Lambda::Function": ("Code", "CodeKey"), "AWS::Lambda::LayerVersion": ("Content", "LayerKey")}
 
 
@@ -43,6 +54,53 @@ def plain(template: dict[str, Any]) -> dict[str, Any]:
     if _BUCKET in json.dumps(made):
         raise ValueError(f"the template still names {_BUCKET}")
     return made
+
+
+def with_buckets(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn a plain template of the one bucket PLACEHOLDER into one that takes the buckets as a parameter.
+
+    Raises ValueError if the template does not name it, or names it in a place that takes no list.
+    """
+    made: dict[str, Any] = _listed(dict(template))
+    if PLACEHOLDER in json.dumps(made) or made == template:
+        raise ValueError(f"the template cannot take its buckets as a parameter: package it for {PLACEHOLDER} alone")
+    conditions = {
+        name: {"Fn::Equals": [{"Ref": "AWS::Partition"}, partition]} for name, partition in _PARTITIONS.items()
+    }
+    return {
+        **made,
+        "Parameters": {**_BUCKETS, **made["Parameters"]},
+        "Conditions": {**made["Conditions"], **conditions},
+    }
+
+
+def _listed(value: Any) -> Any:
+    if value == PLACEHOLDER:
+        return {"Fn::Join": [",", {"Ref": "Buckets"}]}
+    if isinstance(value, dict):
+        return {name: _listed(one) for name, one in value.items()}
+    if not isinstance(value, list):
+        return value
+    if value == [PLACEHOLDER]:
+        return {"Ref": "Buckets"}
+    for tail in ("", "/*"):
+        if value == [_arn({"Ref": "AWS::Partition"}, f"{PLACEHOLDER}{tail}")]:
+            china, gov = ({"Fn::If": [name, _arns(one, tail)]} for name, one in _PARTITIONS.items())
+            gov["Fn::If"].append(_arns("aws", tail))
+            china["Fn::If"].append(gov)
+            return china
+    return [_listed(one) for one in value]
+
+
+def _arn(partition: Any, resource: Any) -> dict[str, Any]:
+    return {"Fn::Join": ["", ["arn:", partition, ":s3:::", resource]]}
+
+
+def _arns(partition: str, tail: str) -> dict[str, Any]:
+    """Return the list of the buckets' ARNs: their names joined by what stands between two of them, and split."""
+    joined = {"Fn::Join": [f"{tail},arn:{partition}:s3:::", {"Ref": "Buckets"}]}
+    whole = {"Fn::Join": ["", [f"arn:{partition}:s3:::", joined, tail]]}
+    return {"Fn::Split": [",", whole]}
 
 
 def _with_code(resource: dict[str, Any]) -> dict[str, Any]:
@@ -70,13 +128,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deploy.template", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--made", type=Path, default=MADE, help="osls' template (default: %(default)s)")
     parser.add_argument("--output", type=Path, help="the file to write (default: stdout)")
+    parser.add_argument("--buckets-parameter", action="store_true", help=f"take the buckets, made for {PLACEHOLDER}")
     given = parser.parse_args(arguments)
     try:
         template = json.loads(given.made.read_text())
     except FileNotFoundError:
         sys.stderr.write(f"there is no {given.made}: run npx serverless package first\n")
         return 1
-    text = _text(plain(template))
+    text = _text(with_buckets(plain(template)) if given.buckets_parameter else plain(template))
     if (size := len(text.encode())) > INLINE:
         sys.stderr.write(
             f"the template has {size:,} bytes, and CloudFormation takes {INLINE:,} without a bucket: deploy it with"

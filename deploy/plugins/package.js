@@ -26,8 +26,9 @@ class PackageBuilder {
 
   /* AWS's limits, of the template that lies there and of nothing that was sent. */
   checkLimits() {
-    const folder = this.serverless.serviceDir;
-    const template = path.join(folder, '.serverless', 'cloudformation-template-update-stack.json');
+    const { options = {} } = this.serverless.processedInput || {};
+    const folder = options.package || (this.serverless.service.package || {}).path || '.serverless';
+    const template = path.resolve(this.serverless.serviceDir, folder, 'cloudformation-template-update-stack.json');
     if (this.python('deploy.limits', [template]) !== 0) throw this.error('nothing was sent: the reason is above');
   }
 

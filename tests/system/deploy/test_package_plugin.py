@@ -103,11 +103,14 @@ def test_a_list_of_buckets_is_handed_to_the_builder(node: str, tmp_path: Path) -
     assert "--buckets one,s3://two/p/ --output" in (tmp_path / "called").read_text()
 
 
-@pytest.mark.parametrize("code", [0, 1])
-def test_the_packaged_template_is_measured(node: str, tmp_path: Path, code: int) -> None:
+@pytest.mark.parametrize(("code", "folder"), [(0, ".serverless"), (1, ".serverless"), (0, "elsewhere")])
+def test_the_packaged_template_is_measured(node: str, tmp_path: Path, code: int, folder: str) -> None:
     builder(tmp_path, code=code)
-    done = package(node, tmp_path, service(), when="after")
-    template = f"{tmp_path}/.serverless/cloudformation-template-update-stack.json"
+    given = service()
+    if folder == "elsewhere":  # serverless package --package elsewhere
+        given["package"]["path"] = folder
+    done = package(node, tmp_path, given, when="after")
+    template = f"{tmp_path}/{folder}/cloudformation-template-update-stack.json"
     assert (tmp_path / "called").read_text() == f"-m deploy.limits {template}\n"
     assert done.returncode == code
     assert ("nothing was sent: the reason is above" in done.stdout) == bool(code)

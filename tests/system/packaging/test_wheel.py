@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -41,10 +42,32 @@ def run(python: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess
     )
 
 
-def test_the_wheel_holds_the_package_the_handlers_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"auditor", "handlers"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"auditor"}
+
+
+def metadata(folder: Path, **environ: str) -> list[str]:
+    """The lines of the metadata of a wheel that is built with these variables."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    given = {name: value for name, value in os.environ.items() if name != "PROJECT_URL"} | environ
+    subprocess.run(command, cwd=ROOT, check=True, env=given, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        (name,) = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
+        return archive.read(name).decode().splitlines()
+
+
+def test_the_wheel_names_its_authors_and_the_home_that_its_builder_gives(tmp_path: Path) -> None:
+    lines = metadata(tmp_path / "with", PROJECT_URL="https://example.org/s3-auditor/")
+    assert "Author: The maintainers of s3-auditor" in lines
+    assert [line for line in lines if line.startswith("Project-URL: ")] == [
+        "Project-URL: Homepage, https://example.org/s3-auditor",
+        "Project-URL: Documentation, https://example.org/s3-auditor/blob/HEAD/docs",
+        "Project-URL: Changelog, https://example.org/s3-auditor/blob/HEAD/CHANGELOG.md",
+    ]
+    assert not [line for line in metadata(tmp_path / "without") if line.startswith("Project-URL: ")]
 
 
 def test_the_conformance_suites_are_auditor_testing(python: Path, tmp_path: Path) -> None:
@@ -95,6 +118,7 @@ def test_a_handler_loads_its_engine_before_the_first_event_and_no_other(
         "aioboto3",
     )
     code = f"import {module}, sys; print(*(name for name in {names} if name in sys.modules))"
+    shutil.copytree(ROOT / "handlers", tmp_path / "handlers")  # the functions' package has them, the wheel has not
     done = run(python, "-c", code, cwd=tmp_path)
     assert (done.stdout, done.stderr) == ("auditor.s3.engines.direct\n", "")
 
@@ -102,6 +126,7 @@ def test_a_handler_loads_its_engine_before_the_first_event_and_no_other(
 @pytest.mark.parametrize("module", ["handlers.audit", "handlers.hashing", "handlers.verify"])
 def test_a_handler_loads_nothing_that_is_for_the_command_line(python: Path, tmp_path: Path, module: str) -> None:
     code = f"import {module}, sys; print([m for m in ('rich', 'moto', 'argparse', 'auditor.cli') if m in sys.modules])"
+    shutil.copytree(ROOT / "handlers", tmp_path / "handlers")
     done = run(python, "-c", code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.strip()
