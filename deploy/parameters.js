@@ -278,6 +278,8 @@ module.exports = async ({ options, resolveVariable }) => {
   checked.roleCondition = named.length ? { StringEquals: { 's3:ResourceAccount': account } } : { Ref: 'AWS::NoValue' };
   const watched = choice('bucketAlarms', values.bucketAlarms, ['true', 'false']) === 'true' ? found : [];
   checked.auditAlarms = silenceAlarms(watched, service, 'audit', 'RunsComplete', checked.silentHours);
+  // The roles' condition, where roles are of patterns: a template must not have one that it does not use.
+  if (named.length) checked.auditAlarms.Conditions = { BucketsAreOurs: { 'Fn::Equals': [{ Ref: 'BucketAccount' }, ''] } };
   const verified = [service, 'verification', 'VerificationsComplete', checked.verifySilentHours];
   checked.verifyAlarms = silenceAlarms(watched, ...verified);
   checked.verifyWatched = checked.verifySilentHours > 0;
