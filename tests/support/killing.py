@@ -90,7 +90,7 @@ class Killing:
         self._places = places
         self._chance = random.Random(seed)
         self._processes = multiprocessing.get_context("forkserver")
-        self._processes.set_forkserver_preload([__name__])
+        self._processes.set_forkserver_preload([__name__, "auditor.aws.session"])
         self._numbers = iter(range(10**9))
 
     def run(self, kills: int) -> None:
