@@ -4,11 +4,15 @@ AuditorError              base of all; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
 |   +-- ConfigError       a wrong line of auditor.toml
 |   +-- RunComplete       the run to resume is complete already
+|   +-- RunMissing        the run to resume is not there
+|   +-- RunChanged        the run to resume was begun with other settings
 +-- RunError              the run cannot go on: exit 1
+|   +-- RunStopped        stopped, and a server did not answer until the work could be saved: exit 4
 |   +-- CredentialsError  no credentials, or expired ones
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
 |   +-- OutputError       the run folder cannot be written
 |   |   +-- RunTaken      another process writes this run, or has finished it
+|   |   +-- RunDamaged      the checkpoint or a part of the run is damaged or gone
 |   +-- QueueError        the queue cannot be used
 |   +-- ManifestError     a manifest has a malformed line, or two lines that contradict each other
 |   +-- LedgerError       the ledger cannot be used
@@ -43,8 +47,22 @@ class RunComplete(UsageError):  # noqa: N818 - nothing is wrong with the run
     """The run to resume is complete already."""
 
 
+class RunMissing(UsageError):  # noqa: N818 - as above
+    """The run to resume is not there."""
+
+
+class RunChanged(UsageError):  # noqa: N818 - as above
+    """The run to resume was begun with other rules, options or for another target."""
+
+
 class RunError(AuditorError):
     """The run cannot go on."""
+
+
+class RunStopped(RunError):  # noqa: N818 - as above
+    """The work was stopped, and a server did not answer: nothing more could be saved."""
+
+    exit_code = 4
 
 
 class CredentialsError(RunError):
@@ -61,6 +79,10 @@ class OutputError(RunError):
 
 class RunTaken(OutputError):  # noqa: N818 - as above
     """Another process writes this run, or has finished it: this process must not touch it."""
+
+
+class RunDamaged(OutputError):  # noqa: N818 - as above
+    """The checkpoint or a part of the run is damaged or gone: nobody can resume the run."""
 
 
 class QueueError(RunError):

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grace:
+    """Seconds after a stop at which unfinished steps are cancelled, because a server may not answer.
+
+    flight: requests in flight. sending: the messages that are left. saving: the run folder. all: the work as a whole.
+    """
+
+    flight: float
+    sending: float
+    saving: float
+    all: float
+
+
+_ENDLESS: Final = Grace(flight=math.inf, sending=math.inf, saving=math.inf, all=math.inf)
+
+
 class Stop:
     """A request to start no more work; work in flight is finished. True if set.
 
-    reason: a text for the user. parent: a stop that sets this one when it is set.
+    reason: a text for the user. parent: a stop that sets this one when it is set. grace: None if nothing is cancelled.
     """
 
-    def __init__(self, parent: Stop | None = None) -> None:
+    def __init__(self, parent: Stop | None = None, grace: Grace | None = None) -> None:
         self._event = asyncio.Event()
         self._children: list[Stop] = []
+        self._limits: dict[asyncio.Timeout, float] = {}
+        self._set_at = 0.0
+        self._grace = grace or _ENDLESS
         self.reason: str | None = None
         if parent is not None:
             parent._children.append(self)
@@ -32,8 +54,52 @@ class Stop:
         if not self:
             self.reason = reason
             self._event.set()
+            self._set_at = time.monotonic()
+            for limit, seconds in self._limits.items():
+                self._start(limit, seconds)
             for child in self._children:
                 child.set(reason)
+
+    async def wait(self) -> None:
+        """Wait until the stop is set."""
+        await self._event.wait()
+
+    def flight(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        """Run a block that has requests in flight. The grace cancels it: its timeout has then expired, and the code
+        after the block runs. sending(), saving() and all() do so for the other steps.
+        """
+        return self.limit(self._grace.flight)
+
+    def sending(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        return self.limit(self._grace.sending)
+
+    def saving(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        return self.limit(self._grace.saving)
+
+    def all(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        return self.limit(self._grace.all)
+
+    @asynccontextmanager
+    async def limit(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+        """Run a block, and cancel it so many seconds after the stop, as flight() does."""
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._limits[limit] = seconds
+                if self:
+                    self._start(limit, seconds)
+                try:
+                    yield limit
+                finally:
+                    self._limits.pop(limit, None)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+
+    def _start(self, limit: asyncio.Timeout, seconds: float) -> None:
+        if seconds < math.inf:
+            left = self._set_at + seconds - time.monotonic()
+            limit.reschedule(asyncio.get_running_loop().time() + max(0.0, left))
 
     async def race(self, other: Awaitable[T]) -> T | None:
         """Return the result of `other`. If the stop is set first, cancel `other` and return None."""

@@ -119,6 +119,14 @@ class Recorder:
                 await self._dispatcher.add(evidence.ref)
         self.count_queued()
 
+    async def send_rest(self) -> None:
+        """Send the objects that wait for a full message. Objects that the queue does not take stay pending."""
+        if self._dispatcher is not None:
+            try:
+                await self._dispatcher.close()
+            finally:
+                self.count_queued()
+
     def count_queued(self) -> None:
         """Move the objects that SQS took since the last call from pending to queued."""
         if self._dispatcher is None:

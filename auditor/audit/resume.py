@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.config.settings import Settings
-from auditor.errors import RunComplete, UsageError
+from auditor.errors import RunChanged, RunComplete, RunMissing
 from auditor.model.target import Target
 from auditor.rules.base import Rule
 from auditor.runs.checkpoint import Checkpoint, damaged
@@ -36,12 +36,12 @@ def checkpoint(
     """Return the run's checkpoint, and the target with the run's own key range. The checkpoint is None if the run wrote
     none yet.
 
-    Raises UsageError for a run that is missing, complete, or has another selection or target. Raises OutputError for a
-    damaged checkpoint.
+    Raises RunMissing, RunComplete, RunChanged for a run with another selection or target, and RunDamaged for a damaged
+    checkpoint.
     """
     run = RunReader(store, target.bucket, run_id)
     if not run.exists:
-        raise UsageError(
+        raise RunMissing(
             f"there is no run {run_id} of {target.bucket} at {store.uri()}, or it was ended before it"
             " wrote anything: check --out, or start anew without --resume"
         )
@@ -53,9 +53,9 @@ def checkpoint(
     if target.start_after is None:
         target = replace(target, start_after=state.target.start_after)
     if state.target != target:
-        raise UsageError(f"run {run_id} is of another target, prefix or key range: start a new run")
+        raise RunChanged(f"run {run_id} is of another target, prefix or key range: start a new run")
     if state.selection != selection:
-        raise UsageError(
+        raise RunChanged(
             f"run {run_id} was begun with other rules, options or trusted IDs, with or without a ledger,"
             " or for other algorithms: resume it with the same settings, or start a new run"
         )

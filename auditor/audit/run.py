@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
@@ -21,7 +22,7 @@ from auditor.audit.recorder import Recorder
 from auditor.audit.resume import checkpoint, selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, UsageError
+from auditor.errors import BucketError, RunStopped, UsageError
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.bucket import BucketFacts
@@ -52,6 +53,9 @@ from auditor.s3.open import asking, find_region
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
 TICK_SECONDS: Final = 1.0
 AUTO_CEILING_OF: Final = {"boto3": 32}
 """Most calls in flight under `auto`, for engines with threads. Threads cost more than tasks."""
@@ -64,7 +68,8 @@ much CPU as a TLS handshake.
 class Audit:
     """An audit of one target. Construct it, then `await run()` once.
 
-    run_id: ID of an earlier run of the same target, which is resumed; None: a new run. began: is called with the run's
+    run_id: ID of an earlier run of the same target, which is resumed; None: a new run. resume: False if a run of that
+    ID is begun. began: is called with the run's
     ID as soon as the run folder exists. hop: number of hand-overs before this invocation. hands_on: True: if the run is
     stopped, write parts and a checkpoint but no summary, because the next invocation writes it.
     The attribute `shown` has the objects and findings that the report names; it is set at the end of the run.
@@ -79,6 +84,7 @@ class Audit:
         *,
         began: Callable[[str], None] | None = None,
         run_id: str | None = None,
+        resume: bool = True,
         hop: int = 0,
         hands_on: bool = False,
         part_lines: int = PART_LINES,
@@ -92,7 +98,7 @@ class Audit:
         self._began = began
         self.shown = Highlights()
         self._hop = hop
-        self._resumed = run_id is not None
+        self._resumed = resume and run_id is not None
         self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._target = target
         self._ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
@@ -110,19 +116,41 @@ class Audit:
         self._expected: int | None = None
         self._engines = places.engines
         self._tally = Tally()
+        self._folder: RunFolder | None = None
+        self._began_at: str | None = None
+        self.unsent: str | None = None
+        """A sentence on the objects that the queue did not take before the end; None if it took all."""
 
     async def run(self) -> Summary:
-        """Audit, write the summary to the run folder, return it. After a RunError the parts written so far stay."""
+        """Audit, write the summary to the run folder, return it. After a RunError the parts written so far stay.
+
+        Raises RunStopped if the stop's grace ended before the run could be saved.
+        """
         try:
-            state = await self._io(self._load_state)
+            silent = self._places.store.uri()
             async with EnginePool(self._places.engines) as engines:
                 self._engines = engines.lend
-                facts = await self._facts()
+                async with self._outer_stop.flight() as limit:
+                    state = await self._io(self._load_state)
+                    silent = f"s3://{self._target.bucket}"
+                    facts = await self._facts()
+                if limit.expired():
+                    raise self._stopped(silent)
                 plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
                 self._check_budget(plan)
                 return await self._audit(facts, plan, state)
         finally:
-            self._thread.shutdown(wait=True)
+            self._thread.shutdown(wait=False)  # a store that does not answer keeps the thread for minutes
+
+    @property
+    def saved(self) -> Resume | None:
+        """Return the key where the run continues; None if this process saved no progress."""
+        if self._folder is None or self._folder.saved_key == self._began_at:
+            return None
+        return Resume(self.run_id, self._folder.saved_key, self._stop.reason)
+
+    def _stopped(self, silent: str) -> RunStopped:
+        return RunStopped(f"{silent} did not answer before the end ({self._outer_stop.reason})")
 
     async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work, *args)
@@ -163,7 +191,7 @@ class Audit:
         settings, target = self._settings, self._target
         tally = self._tally = Tally.from_dict(state.tally) if state else Tally()
         judge = Judge(plan, facts, trusted=settings.trusted, options=settings.rules, versions=target.versions)
-        folder = RunFolder(
+        folder = self._folder = RunFolder(
             self._places.store,
             target.bucket,
             self.run_id,
@@ -175,10 +203,14 @@ class Audit:
             state=state,
             part_lines=self._part_lines,
         )
+        self._began_at = folder.saved_key
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._io, folder.close)
-            await self._io(folder.prepare)
-            engine = await stack.enter_async_context(self._engines((settings.engine, self._connection)))
+            stack.push_async_callback(self._close, folder)
+            async with self._outer_stop.flight() as limit:
+                await self._io(folder.prepare)
+                engine = await stack.enter_async_context(self._engines((settings.engine, self._connection)))
+            if limit.expired():
+                raise self._stopped(folder.uri)
             self._caller.permits.assume_open(engine.open_connections)
             dispatcher = self._dispatcher()
             fixity = open_fixity(
@@ -197,18 +229,40 @@ class Audit:
             if state is None or not state.begun:
                 recorder.record_bucket()
             try:
-                ended = await self._gather(engine, plan, recorder, state, folder)
-                if dispatcher is not None:
-                    await dispatcher.close()
-                    recorder.count_queued()
+                async with self._outer_stop.flight() as limit:
+                    ended = await self._gather(engine, plan, recorder, state, folder)
+                async with self._outer_stop.sending() as sending:
+                    await recorder.send_rest()
+                if sending.expired():
+                    left = counted(tally.hashing["pending"], "object")
+                    self.unsent = f"the queue did not answer: the next audit sends {left} without a digest"
+                    log.warning("%s", self.unsent)
                 engine.keep_idle(
                     self._caller.permits.statistics().limit
                 )  # if S3 throttled this run, the next run begins with fewer connections
+                if limit.expired():
+                    ended = False
+                    self._resumed |= target.versions  # the report is made of the lines that stay
+                    recorder.count_calls()
+                    await self._save(folder, lambda: folder.save(whole_key=False))
             except BaseException:
-                # Keep the objects gathered so far. In a run over versions the last key may not be complete.
-                await self._io(lambda: folder.save(whole_key=not target.versions))
+                # Keep the objects gathered so far. In a run over versions the last key may not be whole.
+                async with self._outer_stop.saving():
+                    await self._io(lambda: folder.save(whole_key=False))
                 raise
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
+
+    async def _save(self, folder: RunFolder, work: Callable[[], T]) -> T:
+        """Do the work in the folder's thread. Raise RunStopped if the grace ends first."""
+        async with self._outer_stop.saving() as limit:
+            result: T = await self._io(work)
+        if limit.expired():
+            raise self._stopped(folder.uri)
+        return result
+
+    async def _close(self, folder: RunFolder) -> None:
+        async with self._outer_stop.saving():
+            await self._io(folder.close)
 
     async def _gather(
         self, engine: Engine, plan: Plan, recorder: Recorder, state: Checkpoint | None, folder: RunFolder
@@ -270,20 +324,21 @@ class Audit:
             accepted_rules=accepted,
         )
         if self._hands_on and self._outer_stop and not ended:
-            await self._io(folder.save)
+            await self._save(folder, folder.save)
             return result
         if recorder.tally.routed["objects"]:
-            await self._io(folder.save)
+            await self._save(folder, folder.save)
             account = facts.account if isinstance(facts.account, str) else None
             target, region = self._target, self._connection.region
-            await self._io(partial(write_routed, self._places, settings, target, self.run_id, region, account))
+            write = partial(write_routed, self._places, settings, target, self.run_id, region, account)
+            await self._save(folder, write)
         self.shown = recorder.shown
         if self._resumed:  # the lines that an earlier process wrote are only in the run folder
-            await self._io(folder.save)
+            await self._save(folder, folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
-            self.shown = await self._io(Highlights.read, run, recorder.tally.verdicts["exposed"])
+            self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))
         page = html.render(result, self.shown)
-        await self._io(lambda: folder.finish(result, page, update_latest=True))
+        await self._save(folder, lambda: folder.finish(result, page, update_latest=True))
         return result
 
     def _dispatcher(self) -> Dispatcher | None:

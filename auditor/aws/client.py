@@ -99,7 +99,7 @@ async def open_client(
         try:
             yield client
         finally:
-            await loop.run_in_executor(executor, client.close)
+            executor.submit(client.close)  # nobody waits for it: a call without an answer keeps its thread for minutes
     finally:
         executor.shutdown(wait=False)
 

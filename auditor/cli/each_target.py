@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TypeVar
 from auditor.aio.stop import Stop
 from auditor.cli.output import say
 from auditor.cli.progress import Show, make_progress, showing
+from auditor.cli.signals import GRACE, stop_on_signals
 from auditor.errors import RunError
 from auditor.model.target import Target
 from auditor.text import visible
@@ -30,9 +30,9 @@ async def each_target(
     """Run `one` for each target in turn, and return the worst exit code. A target that fails does not stop the others.
 
     opening: opens the resources that the targets share. verb: such as "audited". kept: names the things that stay after
-    a second signal, for the user.
+    a second signal, or when no server answers after the first, for the user.
     """
-    stop, progress = Stop(), make_progress()
+    stop, progress = Stop(grace=GRACE), make_progress()
     stop_on_signals(stop)
     codes = []
     async with opening as shared:
@@ -42,7 +42,10 @@ async def each_target(
                 codes.append(4)
                 continue
             try:
-                codes.append(await one(target, shared, stop, partial(showing, progress)))
+                async with stop.all() as limit:
+                    codes.append(await one(target, shared, stop, partial(showing, progress)))
+                if limit.expired():
+                    raise asyncio.CancelledError
             except RunError as error:
                 say(str(error))
                 codes.append(error.exit_code)
@@ -58,23 +61,3 @@ def worst(codes: Iterable[int]) -> int:
     """Return the worst of several exit codes: a failure is worst, then a hole, then findings."""
     found = set(codes)
     return next(code for code in (1, 4, 3, 0) if code in found)
-
-
-def stop_on_signals(stop: Stop) -> None:
-    """Handle signals from now on. The first Ctrl-C or SIGTERM stops the listing, and the work in flight is finished.
-
-    The second one cancels the work in flight too.
-    """
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-
-    def caught(name: str) -> None:
-        if stop:
-            if task is not None:
-                task.cancel()
-            return
-        stop.set(f"stopped by {name}")
-        say(f"{name}: finishing what is in flight; once more to give that up")
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, caught, number.name)

@@ -13,6 +13,7 @@ from typing import Final
 from auditor.cli.logs import set_up
 from auditor.cli.output import say
 from auditor.cli.parser import make_parser
+from auditor.cli.signals import leave
 from auditor.errors import AuditorError
 
 _OUTPUT_REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -20,6 +21,10 @@ _OUTPUT_REFUSED: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, err
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return its exit code, 0 to 4. Every failure is one sentence on stderr."""
+    return leave(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     _open_closed_streams()
     options = make_parser().parse_args(arguments)
     set_up(options.verbose)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from auditor.errors import OutputError
+from auditor.errors import RunDamaged
 from auditor.model.finding import RuleUndecided
 from auditor.model.json_text import JsonError, Size, member_names, parse_object, plain, typed
 from auditor.model.target import Target
@@ -74,7 +74,7 @@ def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDI
 
 
 def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
-    """Return the checkpoint in `data`. Raise OutputError, which names `uri`, if it is damaged or another run's."""
+    """Return the checkpoint in `data`. Raise RunDamaged, which names `uri`, if it is damaged or another run's."""
     try:
         checkpoint = Checkpoint.from_json(data)
         if checkpoint.run != run_id:
@@ -84,6 +84,6 @@ def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
     return checkpoint
 
 
-def damaged(uri: str, error: Exception) -> OutputError:
+def damaged(uri: str, error: Exception) -> RunDamaged:
     """Return the error of a damaged checkpoint."""
-    return OutputError(f"{uri} is damaged ({error}): start a new run")
+    return RunDamaged(f"{uri} is damaged ({error}): start a new run")

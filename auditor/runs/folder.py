@@ -29,6 +29,9 @@ PART_LINES: Final = 50_000
 FLUSH_BYTES: Final = 256 * 1024
 """Bytes of waiting lines in memory at which write() asks for a flush()."""
 
+HELD_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of lines that are held until all versions of their key are read: those of about 10,000 versions."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
@@ -59,7 +62,8 @@ class RunFolder:
     write(), passed() and write_findings() are cheap and may be called on an event loop. All other methods block: call
     them in one thread. Call prepare() before the first write. Lines are JSON with their line ends (reports.lines).
     Count an object in `tally` first and write it next, with no `await` in between: the tally of each checkpoint then
-    counts its lines. A part ends between two keys, never between two versions of one key.
+    counts its lines. A part ends between two keys, never between two versions of one key, whose lines are held until
+    the next key.
 
     selection: as in Checkpoint. tally: shared with the caller, who restores it if a run is continued. state: the
     checkpoint of the killed or handed-over run that is continued. part_seconds: seconds that a part with lines stays
@@ -106,8 +110,13 @@ class RunFolder:
         self._mark = _Mark(state.start_after if state else None, tally.copy())
         self._counts = dict.fromkeys(KINDS, 0)
         self._opened = 0.0
-        self._due = False
-        self._in_versions = False
+        self._held: list[tuple[str, bytes]] = []
+        self._held_size = 0
+        self._key: _Mark | None = None  # the key whose versions are being read
+        self._torn = False  # True if a part has some versions of that key
+        self._cut = False  # True after save(whole_key=False)
+        self.saved_key = self._mark.key
+        """The last key of the checkpoint that is in place."""
         self._loaded = state
         self._skipped_parts = state.skipped_parts if state else ()
         self._writer = writer_of(store, bucket, run_id, range_id)
@@ -141,19 +150,24 @@ class RunFolder:
         """Take one object's lines, in the order of keys. If True is returned, call flush() before the next write, or
         memory grows.
         """
+        lines = [("objects", object_line), *(("findings", line) for line in finding_lines)]
+        if undecided_line is not None:
+            lines.append(("undecided", undecided_line))
+        if routed_line is not None:
+            lines.append(("routed", routed_line))
         with self._lock:
             self._raise_failure()
-            if self._due and key != self._mark.key:
-                self._end_part(self._mark)
-            self._append("objects", object_line)
-            for line in finding_lines:
-                self._append("findings", line)
-            if undecided_line is not None:
-                self._append("undecided", undecided_line)
-            if routed_line is not None:
-                self._append("routed", routed_line)
-            self._in_versions = version_id is not None
-            return self._written(key)
+            if version_id is None:
+                self._end_key()
+                self._append(lines)
+                return self._written(key)
+            self._begin_key(key)
+            self._held += lines
+            self._held_size += sum(len(line) for _, line in lines)
+            if self._held_size >= HELD_BYTES:
+                self._torn = True
+                self._append_held()
+            return self._is_full()
 
     @property
     def position(self) -> str | None:
@@ -161,18 +175,15 @@ class RunFolder:
         return self._mark.key
 
     def passed(self, key: str) -> None:
-        """Move past a key that has no lines. Its versions are delete markers, which the tally counts."""
+        """Move past a step without lines: delete markers, which the tally counts."""
         with self._lock:
-            if self._due and key != self._mark.key:
-                self._end_part(self._mark)
-            self._mark = _Mark(key, self._tally.copy())
+            self._begin_key(key)
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
         """Take findings that belong to no object. Return the same as write()."""
         with self._lock:
             self._raise_failure()
-            for line in lines:
-                self._append("findings", line)
+            self._append([("findings", line) for line in lines])
             return self._written(self._mark.key)
 
     def flush(self) -> None:
@@ -201,16 +212,25 @@ class RunFolder:
     def save(self, whole_key: bool = True) -> None:
         """End the part, and save a checkpoint with the present tally. The run may then be handed over: write no more.
 
-        whole_key: False if the last key has more versions. The old checkpoint then stays, and the process that
-        continues from it replaces this part.
+        whole_key: False if the last key may have more versions. They are then dropped, from the tally too, and the
+        process that continues reads them again. If a part has some of them already, the old checkpoint stays, and that
+        process replaces the part.
         """
         with self._lock:
+            self._cut |= not whole_key
+            if not self._cut:
+                self._end_key()
+            elif self._key is not None and not self._torn:
+                self._tally.go_back_to(self._mark.tally)
+                self._held, self._held_size, self._key = [], 0, None
             if any(self._counts.values()):
                 self._end_part(None)
+            torn = self._torn
         self.flush()
-        if whole_key:
+        if not torn:
             mark = _Mark(self._mark.key, self._tally.copy())
             self._writer.put_checkpoint(self._checkpoint(self._batches[-1].number, mark), last=True)
+            self.saved_key = mark.key
 
     def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
         """Save, then write the reports. update_latest: update latest.json too, if the run is complete and has no key
@@ -234,35 +254,53 @@ class RunFolder:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _append(self, kind: str, line: bytes) -> None:
+    def _append(self, lines: Iterable[tuple[str, bytes]]) -> None:
         batch = self._batches[-1]
         if not any(self._counts.values()):
             self._opened = self._clock()
-        batch.lines[kind].append(line)
-        batch.size += len(line)
-        self._counts[kind] += 1
+        for kind, line in lines:
+            batch.lines[kind].append(line)
+            batch.size += len(line)
+            self._counts[kind] += 1
+
+    def _append_held(self) -> None:
+        self._append(self._held)
+        self._held, self._held_size = [], 0
+
+    def _begin_key(self, key: str) -> None:
+        """Note that a version or delete marker of this key is counted. End the key before it, if that is another."""
+        if self._key is not None and self._key.key != key:
+            self._end_key()
+        self._key = _Mark(key, self._tally.copy())
+
+    def _end_key(self) -> None:
+        """Take the lines of all versions of the key."""
+        if self._key is not None:
+            self._append_held()
+            self._mark, self._key, self._torn = self._key, None, False
+            self._check_due()
 
     def _written(self, key: str | None) -> bool:
         self._mark = _Mark(key, self._tally.copy())
         self._check_due()
+        return self._is_full()
+
+    def _is_full(self) -> bool:
         return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
 
     def _check_due(self) -> None:
-        """End a full or old part now. If more versions of the last key may follow, end it before the next key."""
+        """End a full or old part now, but not between two versions of a key."""
         largest = max(self._counts.values())
-        if not largest:
+        if not largest or self._torn:
             return
         if largest >= self._part_lines or self._clock() - self._opened >= self._part_seconds:
-            self._due = True
-            if not self._in_versions:
-                self._end_part(self._mark)
+            self._end_part(self._mark)
 
     def _end_part(self, checkpoint: _Mark | None) -> None:
         batch = self._batches[-1]
         batch.end, batch.checkpoint = True, checkpoint
         self._batches.append(_Batch(batch.number + 1))
         self._counts = dict.fromkeys(KINDS, 0)
-        self._due = False
 
     def _spill(self, batch: _Batch) -> None:
         for kind, lines in batch.lines.items():
@@ -281,6 +319,7 @@ class RunFolder:
                 del self._files[kind]
         if batch.checkpoint is not None:
             self._writer.put_checkpoint(self._checkpoint(batch.number + 1, batch.checkpoint))
+            self.saved_key = batch.checkpoint.key
 
     def _checkpoint(self, next_part: int, mark: _Mark) -> Checkpoint:
         return Checkpoint(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from auditor.aio.loop import trim
-from auditor.errors import OutputError
+from auditor.errors import OutputError, RunDamaged
 from auditor.model.json_text import JsonError, parse_object
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
@@ -89,7 +89,7 @@ def found_parts(store: Store, folder: str) -> list[Part]:
 def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
     """Remove the parts of a range from number `first` on, which a killed run left.
 
-    Raise OutputError if a part before `first` is gone: the lines of its objects are lost.
+    Raise RunDamaged if a part before `first` is gone: the lines of its objects are lost.
     """
     parts = [part for part in found_parts(store, folder) if part.range_id == range_id]
     # If only the bucket had findings, the first part has no file of objects.
@@ -97,7 +97,7 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
     lost = next((number for number in range(first) if number not in there), None)
     if lost is not None:
         place = store.uri(f"{folder}/{Part(range_id, lost, 'objects').path}")
-        raise OutputError(f"{place} is gone, which an earlier checkpoint names: start a new run")
+        raise RunDamaged(f"{place} is gone, which an earlier checkpoint names: start a new run")
     for part in parts:
         if part.number >= first:
             store.delete(f"{folder}/{part.path}")

@@ -77,6 +77,14 @@ class Tally(Counters):
         self.hashing[old] -= number
         self.hashing[new] += number
 
+    def go_back_to(self, earlier: Tally) -> None:
+        """Take back the objects counted since `earlier`. Calls stay counted, and so do objects that were queued."""
+        queued, kept = self.hashing["queued"] - earlier.hashing["queued"], earlier.copy()
+        kept.calls = self.calls
+        for name in self.__slots__:
+            setattr(self, name, getattr(kept, name))
+        self.move("pending", "queued", min(queued, self.hashing["pending"]))  # the queue takes objects in key order
+
     def leave(self, storage_class: str, size: int) -> None:
         """Count a pending object of a storage class that charges for reading."""
         self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + 1

@@ -17,7 +17,7 @@ from auditor.aio.budget import InFlightBudget
 from auditor.aio.stop import Stop
 from auditor.config.resources import Resources, open_bucket
 from auditor.config.settings import Settings
-from auditor.errors import UsageError
+from auditor.errors import RunStopped, UsageError
 from auditor.hashing.digest.object import hash_patiently, hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Paused, Result
@@ -58,12 +58,13 @@ _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 class Hop:
     """One of the invocations of a function that make up a verification. number: 0 for the first.
 
-    verify_id: None in the first one. window: as in Walk. It is small, because the next invocation reads again all
-    objects that come after an unfinished one.
+    verify_id: None in the first one, which takes first_id. window: as in Walk. It is small, because the next invocation
+    reads again all objects that come after an unfinished one.
     """
 
     number: int = 0
     verify_id: str | None = None
+    first_id: str | None = None
     window: int = 1000
 
 
@@ -96,7 +97,7 @@ class Verification:
         self._combined = combined
         self._hop = hop
         now = datetime.now(UTC)
-        self.verify_id = (hop and hop.verify_id) or new_run_id(now, os.urandom(3))
+        self.verify_id = (hop and (hop.verify_id or hop.first_id)) or new_run_id(now, os.urandom(3))
         self._folder = VerifyFolder(resources.store, target.bucket, self.verify_id, hop.number if hop else 0)
         self._now = now
         self._due = due_of(settings.max_age, settings.percent, settings.every)
@@ -122,11 +123,17 @@ class Verification:
             try:
                 await self._io(self._folder.discard)
             finally:
-                self._thread.shutdown(wait=True)
+                self._thread.shutdown(wait=False)  # a store that does not answer keeps the thread for minutes
         return summary
 
-    async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+    async def _io(self, work: Callable[..., Any], *args: Any) -> None:
+        """Do the work in the folder's thread. Raise RunStopped if the stop's grace ends first."""
+        async with self._stop.saving() as limit:
+            await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+        if limit.expired():
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError  # the work was cancelled before, so the folder is not to blame
+            raise RunStopped(f"{self._folder.uri} did not answer before the end ({self._stop.reason})")
 
     def _begin(self) -> None:
         self._store.check_writable()

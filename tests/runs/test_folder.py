@@ -17,6 +17,7 @@ import pytest
 
 from auditor.errors import OutputError, UsageError
 from auditor.reports.fast_lines import encode_finding, encode_object
+from auditor.runs import folder as folders
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import FLUSH_BYTES, RunFolder
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
@@ -240,7 +241,9 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
     with opened(store, tally, part_lines=2) as folder:
         put_all(folder, tally, [*versions("a", "1", "2"), *versions("b", "1")])
         folder.finish(sample_summary(complete=False), "", whole_key=False)
-    assert keys(store) == ["a", "a", "b"]
+        assert folder.saved_key == "a"
+    assert keys(store) == ["a", "a"]
+    assert tally.coverage["listed"] == 2
     state = load_checkpoint(store, "audited", RUN)
     assert state is not None
     assert state.start_after == "a"
@@ -251,6 +254,37 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
         folder.save()
     assert keys(store) == ["a", "a", "b", "b"]
     assert tally.coverage["listed"] == 4
+
+
+def test_key_with_more_versions_than_memory_takes_is_read_again_whole(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "HELD_BYTES", 1000)
+    tally = Tally()
+    with opened(store, tally) as folder:
+        put_all(folder, tally, versions("a", "1"))
+        put_all(folder, tally, versions("b", *map(str, range(9))))
+        folder.save(whole_key=False)
+        folder.save()
+        assert folder.saved_key is None
+    with opened(store, tally := Tally()) as folder:
+        put_all(folder, tally, [*versions("a", "1"), *versions("b", *map(str, range(9)))])
+        folder.save()
+    assert keys(store) == ["a"] + ["b"] * 9
+    assert tally.coverage["listed"] == 10
+
+
+def test_delete_marker_before_a_version_is_not_the_end_of_its_key(store: LocalStore) -> None:
+    tally = Tally()
+    with opened(store, tally) as folder:
+        put_all(folder, tally, versions("a", "1"))
+        tally.delete_marker()
+        folder.passed("b")
+        put_all(folder, tally, versions("b", "1"))
+        folder.save(whole_key=False)
+        folder.save()
+    assert (folder.saved_key, keys(store)) == ("a", ["a"])
+    assert (tally.coverage["listed"], tally.coverage["delete_markers"]) == (1, 0)
 
 
 def test_findings_of_the_bucket(store: LocalStore) -> None:
@@ -437,6 +471,7 @@ def test_disk_that_is_full_while_a_part_grows(tmp_path: Path) -> None:
     script = """
 import os, resource, sys
 from auditor.errors import OutputError
+from auditor.runs import folder as folders
 from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally

@@ -7,9 +7,9 @@ import shutil
 import sys
 from functools import partial
 
-from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
+from auditor.cli import signals
 from auditor.cli.each_target import each_target
 from auditor.cli.options import settings_of, targets_of
 from auditor.cli.output import print_json, say
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--resume goes on with one run: give its one target")
     one = partial(_audit_one, settings, options)
     opening = open_resources(settings, targets)
-    return loops.run(each_target(targets, opening, one, verb="audited", kept="what was written is in place"))
+    return signals.run(each_target(targets, opening, one, verb="audited", kept="what was written is in place"))
 
 
 async def _audit_one(

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
 
-from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.cli.each_target import stop_on_signals
+from auditor.cli import signals
 from auditor.cli.options import check_needed, refuse_ledger, settings_of
 from auditor.cli.output import print_json, say
 from auditor.cli.progress import make_progress, showing
+from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import UsageError
@@ -51,7 +51,7 @@ def _export(options: argparse.Namespace) -> int:
     algorithms = _exported_algorithms(form, settings, asked=options.algorithms is not None)
 
     def exported(write: Callable[[bytes], object]) -> Exported:
-        return loops.run(_write(settings, target, form, algorithms, write, options.relative))
+        return signals.run(_write(settings, target, form, algorithms, write, options.relative))
 
     if options.file is None:
         counts = exported(sys.stdout.buffer.write)
@@ -127,7 +127,7 @@ def _import(options: argparse.Namespace) -> int:
         sources = [stack.enter_context(closing(ManifestFile(path))) for path in options.files]
         spool = stack.enter_context(Spool(sources))
         files = read_all(sources, spool, target.prefix, options.manifest, wanted)
-        done = loops.run(_expect(settings, spool, target))
+        done = signals.run(_expect(settings, spool, target))
     for sentence in _remarks(files, target):
         say(sentence)
     _print(files, done, target, options.format)

@@ -6,8 +6,8 @@ import argparse
 import sys
 from functools import partial
 
-from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
+from auditor.cli import signals
 from auditor.cli.each_target import each_target
 from auditor.cli.options import check_needed, settings_of, targets_of
 from auditor.cli.output import print_json
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     targets = targets_of(options, settings)
     one = partial(_hash_one, settings, options.format)
     opening = ledger_of(settings)
-    return loops.run(each_target(targets, opening, one, verb="hashed", kept="the ledger has what was hashed"))
+    return signals.run(each_target(targets, opening, one, verb="hashed", kept="the ledger has what was hashed"))
 
 
 async def _hash_one(settings: Settings, output: str, target: Target, ledger: Ledger, stop: Stop, show: Show) -> int:

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import asdict, replace
 from functools import cache
 
-from auditor.aio import loop as loops
+from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import print_json, say
 from auditor.config.resources import caller_of, connection_to, ledger_of
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
     given: list[str] = options.reports
-    counts = loops.run(_import(settings, given))
+    counts = signals.run(_import(settings, given))
     if options.format == "json":
         print_json(asdict(counts))
     else:

@@ -11,12 +11,12 @@ from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
-from auditor.cli.each_target import stop_on_signals
+from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import print_json
 from auditor.cli.progress import make_progress, showing
+from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     if not target.prefix:
         raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
     check_ledger(settings)
-    subject, history = loops.run(_ask(settings, target))
+    subject, history = signals.run(_ask(settings, target))
     if subject is None and not history:
         raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
     if options.format == "json":
@@ -60,7 +60,7 @@ def _check(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
     check_ledger(settings)
-    found = loops.run(_checked(settings))
+    found = signals.run(_checked(settings))
     if options.format == "json":
         print_json(found.document())
     else:

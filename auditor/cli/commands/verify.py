@@ -10,8 +10,8 @@ from functools import partial
 from io import TextIOWrapper
 from typing import TextIO
 
-from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
+from auditor.cli import signals
 from auditor.cli.each_target import each_target
 from auditor.cli.options import check_needed, refuse_ledger, settings_of, targets_of
 from auditor.cli.progress import Show
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     with _opened(options.combined) as combined:
         one = partial(_verify_one, settings, compared, combined, options.format)
         opening = open_resources(settings, targets, hashing=False)
-        return loops.run(
+        return signals.run(
             each_target(targets, opening, one, verb="verified", kept="the ledger has noted what was verified")
         )
 

@@ -10,7 +10,7 @@ import time
 from contextlib import closing
 from dataclasses import asdict
 
-from auditor.aio import loop as loops
+from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import print_json, say
 from auditor.cli.progress import make_progress, showing
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "queue", "ledger")
     idle = seconds(options.idle, "--idle")
-    counts, stopped = loops.run(_work(settings, idle))
+    counts, stopped = signals.run(_work(settings, idle))
     if options.format == "json":
         print_json(asdict(counts))
     else:
@@ -54,8 +54,12 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
             say("finishing small objects, leaving large ones; the rest stays on the queue")
             worker.stop()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, caught)
+        def interrupted() -> None:
+            signals.end_soon()
+            caught()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, caught)
         started = time.monotonic()
         with closing(make_progress()) as progress:
             async with showing(progress, lambda: _snapshot(worker.counts, time.monotonic() - started), ends=False):

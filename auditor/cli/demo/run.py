@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from auditor.aio import loop as loops
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
 from auditor.aws.connection import Connection
+from auditor.cli import signals
 from auditor.cli.demo import report
 from auditor.cli.demo.bucket import BUCKET, keys_of, load
 from auditor.cli.demo.compare import DemoResults, PlantedComparison, compare, hashing_of
@@ -70,7 +70,7 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
             region=REGION,
             rules={"M01": {"required": [METADATA]}},
         )
-        seen = loops.run(_Tour(settings, range_of(keys_of(choice)), partial(_damage, clients)).run())
+        seen = signals.run(_Tour(settings, range_of(keys_of(choice)), partial(_damage, clients)).run())
     differences = seen.differences(objects)
     _show(report.closing(seen, time.monotonic() - started, right=not differences))
     return differences

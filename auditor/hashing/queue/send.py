@@ -50,13 +50,16 @@ class Dispatcher:
     async def _send(self) -> None:
         async with self._sending:
             while self._ready:
-                part, self._ready = self._ready[:BATCH], self._ready[BATCH:]
+                part = self._ready[:BATCH]
                 entries = [Outgoing(encode(message)) for message in part]
-                weights = {id(entry): len(message.tasks) for entry, message in zip(entries, part, strict=True)}
-                await deliver(self._queue, entries, taken=partial(self._count, weights), sleep=self._sleep)
+                messages = {id(entry): message for entry, message in zip(entries, part, strict=True)}
+                await deliver(self._queue, entries, taken=partial(self._taken, messages), sleep=self._sleep)
 
-    def _count(self, weights: Mapping[int, int], entry: Outgoing) -> None:
-        self.queued += weights[id(entry)]
+    def _taken(self, messages: Mapping[int, HashMessage], entry: Outgoing) -> None:
+        """Count a message that the queue took. The others stay ready, even if the sending is cancelled."""
+        message = messages[id(entry)]
+        self.queued += len(message.tasks)
+        self._ready = [other for other in self._ready if other is not message]
 
 
 async def deliver(

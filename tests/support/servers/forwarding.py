@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
@@ -41,6 +41,24 @@ class Forwarding:
     def send(self, output: Any, body: bytes) -> None:
         """Write the body."""
         output.write(body)
+
+
+class Silencing(Forwarding):
+    """It leaves the requests that `silent` chooses without an answer. silent: takes method, target and headers."""
+
+    def __init__(self, behind: str) -> None:
+        super().__init__(behind)
+        self.silent: Callable[[str, str, Mapping[str, str]], bool] = lambda method, target, headers: False
+        self._ends = threading.Event()
+
+    def asked(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        if self.silent(method, target, headers):
+            self._ends.wait()
+            raise ConnectionAbortedError("the test is over")
+
+    def __exit__(self, *exc: object) -> None:
+        self._ends.set()
+        super().__exit__(*exc)
 
 
 class _Server(ThreadingHTTPServer):

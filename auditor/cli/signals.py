@@ -1,0 +1,93 @@
+"""Signals: after the first Ctrl-C a command ends within five seconds, even if no server answers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from auditor.aio import loop as loops
+from auditor.aio.stop import Grace, Stop
+from auditor.cli.output import say
+
+T = TypeVar("T")
+
+GRACE: Final = Grace(flight=1.5, sending=2.0, saving=3.3, all=3.8)
+LONGEST: Final = 4.5
+"""Seconds from the first signal to the end of the process. Files and checkpoints are whole at any moment."""
+
+_caught = threading.Event()
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run the coroutine of a command. A Ctrl-C that the command does not handle itself cancels it."""
+
+    async def watched() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def caught() -> None:
+            end_soon()
+            task.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, caught)
+        return await main
+
+    return loops.run(watched())
+
+
+def stop_on_signals(stop: Stop) -> None:
+    """Handle signals from now on. The first Ctrl-C or SIGTERM stops the listing, and the work in flight is finished, if
+    that takes no longer than the stop's grace.
+
+    The second one cancels the work in flight too.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def caught(name: str) -> None:
+        if stop:
+            if task is not None:
+                task.cancel()
+            return
+        end_soon()
+        stop.set(f"stopped by {name}")
+        say(f"{name}: finishing what is in flight; once more to give that up")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, caught, number.name)
+
+
+def end_soon() -> None:
+    """End the process after LONGEST seconds with exit code 4, if it does not end before."""
+    if not _caught.is_set():
+        _caught.set()
+        # Not a task: the loop may be closed by then, and wait for a thread whose request has no answer.
+        timer = threading.Timer(LONGEST, _give_up)
+        timer.daemon = True
+        timer.start()
+
+
+def leave(code: int) -> int:
+    """Return the exit code. After a signal end the process here, if threads would keep it for minutes."""
+    if _caught.is_set() and any(not thread.daemon for thread in threading.enumerate()[1:]):
+        _exit(code)
+    return code
+
+
+def _give_up() -> None:
+    with suppress(OSError):
+        os.write(2, b"auditor: given up: a server does not answer; finished work is kept\n")
+    _exit(4)
+
+
+def _exit(code: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

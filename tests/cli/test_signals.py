@@ -1,0 +1,133 @@
+"""One Ctrl-C ends a command soon, even if a server answers nothing any more."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from auditor.cli.signals import GRACE, LONGEST
+from tests.support.paths import ROOT
+from tests.support.servers.clients import BUCKET, client
+from tests.support.servers.forwarding import Silencing
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import BLACK_HOLE, Fault
+
+SOON = 25
+"""Seconds, on a machine that is busy. Without an end of its own a call takes 80 s until its last retry."""
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": "us-east-1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "auditor", *arguments],
+        cwd=folder,
+        env=os.environ | keys | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def interrupted(child: subprocess.Popen[str], when: Callable[[], bool]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command that gets one SIGINT."""
+    with child:
+        until = time.monotonic() + 60
+        while not when() and child.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        try:
+            out, err = child.communicate(timeout=SOON)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise
+    return child.returncode, out, err
+
+
+def test_steps_of_the_end_come_one_after_the_other_within_five_seconds() -> None:
+    assert 0 < GRACE.flight < GRACE.sending < GRACE.saving < GRACE.all < LONGEST < 5
+
+
+@pytest.mark.parametrize("engine", ["direct", "aioboto3", "boto3"])
+def test_bucket_that_does_not_answer_the_first_questions(stub: StubServer, tmp_path: Path, engine: str) -> None:
+    stub.put(BUCKET, "key", b"x")
+    stub.faults = [BLACK_HOLE]
+    child = start(tmp_path, "audit", f"s3://{BUCKET}", "--endpoint-url", stub.url, "--engine", engine)
+    code, out, err = interrupted(child, lambda: stub.calls != [])
+    assert (code, out) == (4, "")
+    assert f"s3://{BUCKET} did not answer before the end (stopped by SIGINT)" in err
+
+
+@pytest.mark.parametrize("engine", ["direct", "aioboto3", "boto3"])
+def test_bucket_that_falls_silent_in_mid_run_leaves_a_run_to_go_on_with(
+    stub: StubServer, tmp_path: Path, engine: str
+) -> None:
+    for number in range(9):
+        stub.put(BUCKET, f"{number}", b"x")
+    stub.faults = [lambda operation, key, nth: BLACK_HOLE if key >= "5" else None]
+    flags = ("--endpoint-url", stub.url, "--engine", engine, "--concurrency", "1", "--format", "json")
+    child = start(tmp_path, "audit", f"s3://{BUCKET}", *flags)
+    code, out, err = interrupted(child, lambda: any(logged.key == "5" for logged in stub.requests))
+    summary = json.loads(out)
+    assert (code, summary["coverage"]["listed"], summary["resume"]["start_after"]) == (4, 5, "4")
+    assert f"--resume {summary['run']}" in err
+    stub.faults = []
+    with start(tmp_path, "audit", f"s3://{BUCKET}", *flags, "--resume", summary["run"]) as resumed:
+        out, _ = resumed.communicate(timeout=60)
+    assert json.loads(out)["coverage"]["listed"] == 9
+
+
+def test_reports_bucket_that_falls_silent(moto_url: str, tmp_path: Path) -> None:
+    name = uuid4().hex[:12]
+    listed: list[str] = []
+    with closing(client("s3", moto_url)) as s3, Silencing(moto_url) as server:
+        for bucket in (f"audited-{name}", f"reports-{name}"):
+            s3.create_bucket(Bucket=bucket)
+        s3.put_object(Bucket=f"audited-{name}", Key="key", Body=b"x")
+
+        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
+            if method == "HEAD" and target.endswith("/key"):
+                listed.append(target)
+            return bool(listed) and target.startswith("/reports")
+
+        server.silent = silent
+        flags = ("--endpoint-url", server.url, "--out", f"s3://reports-{name}/audits")
+        child = start(tmp_path, "audit", f"s3://audited-{name}", *flags)
+        code, out, err = interrupted(child, lambda: bool(listed))
+    assert (code, out) == (4, "")
+    assert "did not answer before the end" in err
+
+
+@pytest.mark.parametrize("command", ["hash", "verify"])
+def test_object_without_an_answer_is_given_up(stub: StubServer, tmp_path: Path, command: str) -> None:
+    stub.put(BUCKET, "key", b"x")
+    flags = (f"s3://{BUCKET}", "--endpoint-url", stub.url, "--ledger", "sqlite:digests.db")
+    if command == "verify":
+        with start(tmp_path, "hash", *flags) as hashed:
+            hashed.communicate(timeout=60)
+        stub.forget()
+
+    def silent(operation: str, key: str, nth: int) -> Fault | None:
+        return BLACK_HOLE if operation == "GetObject" else None
+
+    stub.faults = [silent]
+    code, _, err = interrupted(start(tmp_path, command, *flags), lambda: stub.count("GetObject") > 0)
+    assert code == 4
+    assert f"s3://{BUCKET}: given up" in err
+
+
+def test_ledger_without_an_answer(stub: StubServer, tmp_path: Path) -> None:
+    stub.faults = [BLACK_HOLE]
+    flags = ("--endpoint-url", stub.url, "--ledger", "dynamodb:digests")
+    code, out, err = interrupted(start(tmp_path, "ledger", "s3://bucket/key", *flags), lambda: stub.calls != [])
+    assert (code, out) == (4, "")
+    assert "given up" in err
