@@ -12,7 +12,8 @@ from auditor.reports.summary import holes
 from auditor.text import visible
 
 _SUBJECT: Final = "S3 audit"
-_LONGEST: Final = 1000
+_LONGEST: Final = 4000
+"""Characters of a failure's sentence, which has the event of each target that failed."""
 
 
 class Topic(Protocol):

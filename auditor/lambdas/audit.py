@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
 from auditor.config.resources import Resources, open_resources
-from auditor.errors import RunComplete, RunError, RunTaken
+from auditor.errors import (
+    AuditorError,
+    OutputError,
+    RunChanged,
+    RunComplete,
+    RunDamaged,
+    RunError,
+    RunMissing,
+    RunStopped,
+    RunTaken,
+)
 from auditor.lambdas.alerts import alert, hole_message
+from auditor.lambdas.claims import BucketBusy, Claim, Claims
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
+from auditor.lambdas.handover import DEADLINE, FunctionStop, restart_event
 from auditor.lambdas.metrics import of_run
-from auditor.lambdas.targets import TargetWork, each_target, measure
+from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
 from auditor.model.finding import Verdict
-from auditor.model.summary import Summary
+from auditor.model.summary import Resume, Summary
 from auditor.model.target import Target
+from auditor.runs.paths import new_run_id
+from auditor.runs.reading import RunReader
 from auditor.runs.stores.direct_objects import KeptTransports
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import EngineChoice, OpenEngine
 from auditor.text import visible
 
 log = logging.getLogger(__name__)
+
+
+POLL_SECONDS: Final = 15.0
+"""Seconds between two looks at a bucket that another run has."""
+
+MOST_FRUITLESS: Final = 2
+"""Hops in a row in which a run may come no further: the first of a short function may end before the first object, and
+a server may be silent for half an hour.
+"""
 
 
 class AuditFunction:
@@ -44,8 +72,15 @@ class AuditFunction:
         kept: KeptTransports | None = None,
     ) -> None:
         self._environ = environ
-        opening = partial(open_resources, engines=engines, kept=kept)
-        self._work = TargetWork(function="audit", noun="audit", failed="RunsFailed", opening=opening, run=self._audit)
+        self._work = TargetWork(
+            function="audit",
+            noun="audit",
+            failed="RunsFailed",
+            handed_on="RunsHandedOn",
+            opening=partial(open_resources, engines=engines, kept=kept),
+            run=self._audit,
+            names_runs=True,
+        )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
         """Audit the event's targets; return `{"runs": [SUMMARY, ..]}` as each_target does.
@@ -55,39 +90,200 @@ class AuditFunction:
         return await each_target(self._work, event, self._environ, context)
 
     async def _audit(
-        self, target: Target, invocation: Invocation, resources: Resources, stop: Stop, context: FunctionContext
-    ) -> Summary:
-        hands_on = context.successor is not None
+        self, target: Target, invocation: Invocation, resources: Resources, stop: FunctionStop, context: FunctionContext
+    ) -> Worked:
+        turn = _Turn(target, invocation, resources, stop, context, self._environ)
+        return await turn.work()
+
+
+class _Turn:
+    """The turn of one target: claim its bucket, audit it, give it back."""
+
+    def __init__(
+        self,
+        target: Target,
+        invocation: Invocation,
+        resources: Resources,
+        stop: FunctionStop,
+        context: FunctionContext,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._target = target
+        self._invocation = invocation
+        self._resources = resources
+        self._stop = stop
+        self._context = context
+        self._environ = environ
+        self._begun = False
+        self._fruitless = 0
+        self._wanted = invocation.run_id(target)
+        self._run = self._wanted
+        self._claims = Claims(resources.store, target, invocation.hop)
+
+    async def work(self) -> Worked:
+        try:
+            claim = await self._claimed()
+            if claim is None:
+                return Worked(None, Resume(self._wanted, None, DEADLINE), counts=False)
+            self._run, self._begun, self._fruitless = claim.run, claim.begun, claim.fruitless
+            if claim.begun and claim.run != self._wanted:
+                log.info("run %s of an earlier start is not finished: this start goes on with it", claim.run)
+            return await self._guarded(claim)
+        except RunTaken as other:
+            with bound(run=self._run):
+                log.warning("%s", other)
+            raise
+
+    async def _claimed(self) -> Claim | None:
+        """Claim the bucket, and wait for a run that has it. Return None if the stop comes first."""
+        told = False
+        found: list[Claim] = []
+        seconds = self._context.seconds_left
+        take = partial(self._claims.take, self._wanted, follows=self._invocation.run is not None, seconds=seconds)
+        while True:
+            try:
+                async with self._stop.flight():
+                    found.append(await asyncio.to_thread(take))
+                if not found:
+                    silent = RunStopped(f"{self._resources.store.uri()} did not answer before the deadline")
+                    self._name(silent)
+                    raise silent
+                return found[0]
+            except BucketBusy as busy:
+                if not told:
+                    log.info("%s waits: %s", visible(self._target.uri), busy)
+                told = True
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), POLL_SECONDS)
+                if self._stop:
+                    if self._context.successor is None:
+                        raise RunError(f"the audit of {self._target.uri} was not begun: {busy}") from busy
+                    return None
+
+    async def _guarded(self, claim: Claim) -> Worked:
+        """Audit the target, and give its bucket back, whatever happens."""
+        try:
+            worked = await self._resumed(claim)
+        except RunComplete:
+            await self._give_back(ended=True)
+            raise
+        except AuditorError as error:
+            if isinstance(error, RunTaken):
+                await self._give_back()
+                raise
+            await self._give_back(dropped=not self._begun or isinstance(error, RunDamaged | RunMissing | RunChanged))
+            self._name(error)
+            raise
+        if worked.follows is None:
+            await self._give_back(ended=isinstance(worked.summary, Summary) and worked.summary.complete)
+            return worked
+        await self._give_back(passed_on=True, fruitless=self._fruitless)
+        return replace(worked, refused=self._give_back)
+
+    async def _give_back(self, **end: Any) -> None:
+        """End the claim. If the store does not answer, the claim ends with the time of this invocation."""
+        try:
+            async with self._stop.saving() if end else self._stop.telling():
+                await asyncio.to_thread(self._claims.give_back, self._run, **end)
+        except OutputError as error:
+            log.warning("the claim on the bucket stays until the deadline: %s", error)
+
+    async def _resumed(self, claim: Claim) -> Worked:
+        """Work on the claimed run; on a new one if nobody can resume it, as after an upgrade with other rules."""
+        asked_for = self._invocation.run is not None and self._invocation.hop == 0  # a person named the run
+        try:
+            return await self._one(resume=claim.begun)
+        except RunMissing:
+            if asked_for:
+                raise
+            return await self._anew(self._wanted)
+        except (RunChanged, RunDamaged) as error:
+            if asked_for:
+                raise
+            log.warning("run %s ends unfinished, and a new run begins: %s", self._run, error)
+            digest = hashlib.sha256(f"after {self._run}".encode()).digest()
+            return await self._anew(
+                new_run_id(datetime.now(UTC), digest) if self._run == self._wanted else self._wanted
+            )
+        except RunComplete:
+            if claim.untold:
+                await self._tell_end()
+            if not claim.untold or self._run == self._wanted:
+                raise
+            return await self._anew(self._wanted)
+
+    async def _anew(self, run: str) -> Worked:
+        if run != self._run:
+            self._run = run
+            await asyncio.to_thread(self._claims.take, run, follows=True, seconds=self._context.seconds_left)
+        return await self._one(resume=False)
+
+    async def _tell_end(self) -> None:
+        """Tell the end of a complete run whose last invocation ended before it could."""
+        run = RunReader(self._resources.store, self._target.bucket, self._run)
+        summary = await asyncio.to_thread(lambda: run.summary)
+        if summary is not None:
+            with bound(run=self._run):
+                measure(self._environ, self._context, of_run(summary), self._target)
+            await alert(self._context.topic, hole_message(summary))
+
+    async def _one(self, *, resume: bool) -> Worked:
+        invocation, stop = self._invocation, self._stop
+        hands_on = self._context.successor is not None
         audit = Audit(
-            target,
+            self._target,
             invocation.settings,
-            resources,
+            self._resources,
             stop,
-            run_id=invocation.run,
+            began=self._note_begun,
+            run_id=self._run,
+            resume=resume,
             hop=invocation.hop,
             hands_on=hands_on,
         )
-        with bound(run=audit.run_id):
-            log.info("the audit of %s %s", visible(target.uri), "begins" if invocation.run is None else "goes on")
-            summary = await _run(audit)
+        with bound(run=self._run):
+            log.info("the audit of %s %s", visible(self._target.uri), "goes on" if resume else "begins")
+            try:
+                summary = await audit.run()
+            except (RunTaken, RunComplete):
+                raise
+            except RunError as error:
+                if isinstance(error, RunStopped) and hands_on and stop and self._may_go_on(audit):
+                    log.warning("%s: the run goes on from its last checkpoint", error)
+                    return Worked(None, audit.saved or Resume(self._run, None, DEADLINE))
+                log.error("the audit failed: %s", error)
+                raise
             goes_on = hands_on and bool(stop) and not summary.complete
             log.info("%s", _outcome(summary, stop if goes_on else None))
-            measure(self._environ, context, of_run(summary, handed_on=goes_on), target)
-        if not goes_on:
-            await alert(context.topic, hole_message(summary))
-        return summary
+            if goes_on and not self._may_go_on(audit):
+                log.error("the audit came no further in %d invocations", self._fruitless)
+                raise RunError(f"the audit came no further in {self._fruitless} invocations")
+            if goes_on:
+                return Worked(summary, summary.resume)
+            measure(self._environ, self._context, of_run(summary), self._target)
+        await alert(self._context.topic, hole_message(summary))
+        if audit.unsent:
+            await alert(self._context.topic, f"s3://{self._target.bucket}, run {self._run}: {audit.unsent}")
+        return Worked(summary)
 
+    def _note_begun(self, run: str) -> None:
+        self._begun = True
 
-async def _run(audit: Audit) -> Summary:
-    """Run the audit, and return its summary. A failure is logged here, because the log line then names the run."""
-    try:
-        return await audit.run()
-    except (RunTaken, RunComplete) as other:
-        log.warning("%s", other)
-        raise
-    except RunError as error:
-        log.error("the audit failed: %s", error)
-        raise
+    def _may_go_on(self, audit: Audit) -> bool:
+        """True if the run made progress lately: else it would be handed on for ever."""
+        self._fruitless = 0 if audit.saved is not None else self._fruitless + 1
+        return self._fruitless <= MOST_FRUITLESS
+
+    def _name(self, error: AuditorError) -> None:
+        """Add the target, the run and the event that goes on to the error's sentence, which becomes a letter."""
+        run = self._run if self._begun or self._invocation.run is not None else None
+        again = restart_event(self._invocation.given, self._target, run)
+        if run is None:
+            error.args = (f"{self._target.uri}: {error}; begin again with the event {again}",)
+        else:
+            error.args = (
+                f"{self._target.uri}, run {run}: {error}; the next start goes on with it, or the event {again}",
+            )
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:

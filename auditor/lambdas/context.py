@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from auditor.lambdas.alerts import SnsTopic, Topic
-from auditor.lambdas.handover import NextInvocation, OwnFunction
+from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, stop_before_deadline
 
 
 def print_line(line: str) -> None:
@@ -24,7 +25,7 @@ class FunctionContext:
     that is left at the deadline; None: the work stays undone.
 
     topic: takes alerts; None: there are no alerts. emit: takes a line of metrics. request: the invocation's ID, for the
-    logs.
+    logs. stopping: gives the stop of a function that has so many seconds left.
     """
 
     seconds_left: float
@@ -32,6 +33,7 @@ class FunctionContext:
     topic: Topic | None = None
     emit: Callable[[str], object] = print_line
     request: str | None = None
+    stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline
 
     @classmethod
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:

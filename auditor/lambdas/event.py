@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from auditor.config.file import load_settings
 from auditor.config.settings import Layer, Settings, event_settings
 from auditor.errors import UsageError
+from auditor.model.dates import iso_date
 from auditor.model.target import Target, parse_target
+from auditor.runs.paths import new_run_id
 
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
@@ -21,7 +27,8 @@ _SCHEDULES: Final = ("aws.events", "aws.scheduler")
 class Invocation:
     """One event that was read. given: the event's own settings. run: ID of the run to continue; None: a new run.
 
-    hop: number of hand-overs before this invocation.
+    hop: number of hand-overs before this invocation. origin: equal for all deliveries of one event. moment: when the
+    schedule sent it, or now.
     """
 
     targets: tuple[Target, ...]
@@ -29,20 +36,39 @@ class Invocation:
     given: Mapping[str, Any]
     run: str | None
     hop: int
+    origin: str = field(default_factory=lambda: secrets.token_hex(8))
+    moment: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def run_id(self, target: Target) -> str:
+        """Return the ID of the target's run: for each delivery of a schedule's event the same, for another event with
+        the same last part.
+        """
+        if self.run is not None:
+            return self.run
+        digest = hashlib.sha256(f"{self.origin}\0{target.uri}\0{target.versions}".encode()).digest()
+        return new_run_id(self.moment, digest)
 
 
 def read_event(
-    event: Mapping[str, Any], environ: Mapping[str, str], function: str = "audit", needed: Sequence[str] = ()
+    event: Mapping[str, Any],
+    environ: Mapping[str, str],
+    function: str = "audit",
+    needed: Sequence[str] = (),
+    request: str | None = None,
 ) -> Invocation:
     """Read an event. `{}` or a schedule's envelope: every configured bucket. `{"bucket": ..}`: that one bucket.
 
-    function: "audit" or "verify". needed: settings that must have a value. Raises UsageError.
+    function: "audit" or "verify". needed: settings that must have a value. request: the invocation's ID. Raises
+    UsageError.
     """
     allowed = event_settings(function)
     if not isinstance(event, Mapping):
         raise UsageError('the event is not a JSON object: send {} or {"bucket": "my-bucket"}')
+    origin, moment = request or secrets.token_hex(8), datetime.now(UTC)
     if event.keys() >= _ENVELOPE:
-        event = _of_schedule(event)
+        event, sent = _of_schedule(event), event
+        if (time := _time_of(sent)) is not None:  # EventBridge may start the function twice, with two request IDs
+            origin, moment = json.dumps([sent["source"], sent.get("time"), sent.get("resources")]), time
     if unknown := sorted(map(str, event.keys() - allowed - EVENT_TARGET)):
         raise UsageError(
             f"the event's field {unknown[0][:100]!r} is unknown: use {', '.join(sorted(EVENT_TARGET | allowed))}"
@@ -56,7 +82,7 @@ def read_event(
         raise UsageError("the event's run needs its one bucket beside it, and is a run ID")
     if type(hop) is not int or hop < 0:
         raise UsageError("the event's hop is not a whole number from 0")
-    return Invocation(targets, settings, given, run, hop)
+    return Invocation(targets, settings, given, run, hop, origin, moment)
 
 
 def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -68,6 +94,14 @@ def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
             ' function; take the function off that rule, or send {} or {"bucket": "my-bucket"}'
         )
     return {}
+
+
+def _time_of(envelope: Mapping[str, Any]) -> datetime | None:
+    """Return the time for which a schedule sent the envelope; None if it has none."""
+    try:
+        return iso_date(envelope["time"]).astimezone(UTC)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from typing import Any, Final, Protocol
 
-from auditor.aio.stop import Stop
-from auditor.aws.client import open_client
+from auditor.aio.stop import Grace, Stop
+from auditor.aws.client import ThreadedClient, open_client
 from auditor.aws.failures import explain
 from auditor.errors import CallFailed, RunError
 from auditor.model.summary import Resume
@@ -22,8 +22,10 @@ class NextInvocation(Protocol):
     """The next invocation of a function, which continues the work that was left at the deadline."""
 
     async def invoke(self, event: Mapping[str, Any]) -> None:
-        """Start the next invocation with this event, and do not wait for it. Raises RunError."""
+        """Start the next invocation with this event, and do not wait for it. Raises RunError if it is not taken."""
         ...
+
+    async def close(self) -> None: ...
 
 
 class OwnFunction:
@@ -31,28 +33,28 @@ class OwnFunction:
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
+        self._stack = AsyncExitStack()
+        self._client: ThreadedClient | None = None
 
     async def invoke(self, event: Mapping[str, Any]) -> None:
         payload = json.dumps(event).encode()
         try:
-            async with _lambda() as client:
-                await client.call("Invoke", FunctionName=self._arn, InvocationType="Event", Payload=payload)
+            if self._client is None:
+                opening = open_client("lambda", threads=2, region=None, endpoint_url=None, profile=None)
+                self._client = await self._stack.enter_async_context(opening)
+            await self._client.call("Invoke", FunctionName=self._arn, InvocationType="Event", Payload=payload)
         except CallFailed as failure:
-            thing = f"the rest is not handed over: the function {self._arn}"
-            allow, absent = "lambda:InvokeFunction", "deploy it again"
-            raise RunError(explain(thing, failure, allow=allow, absent=absent)) from failure
+            thing, allow = f"the function {self._arn}", "lambda:InvokeFunction"
+            raise RunError(explain(thing, failure, allow=allow, absent="deploy it again")) from failure
 
-
-@asynccontextmanager
-async def _lambda() -> AsyncIterator[Any]:
-    async with open_client("lambda", threads=1, region=None, endpoint_url=None, profile=None) as client:
-        yield client
+    async def close(self) -> None:
+        await self._stack.aclose()
 
 
 def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
     """Make the event that continues with `target`. event: the settings of the present event, which are kept.
 
-    resume: where the run continues; None if the target was not begun. Raises RunError after MOST_HOPS hops: such a run
+    resume: where the run continues; None if the target has no run yet. Raises RunError after MOST_HOPS hops: such a run
     makes no progress.
     """
     if hop >= MOST_HOPS:
@@ -61,28 +63,56 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
     following |= {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions, "hop": hop + 1}
     if target.stop_at is not None:
         following["stop_at"] = target.stop_at
+    start_after = target.start_after if resume is None else resume.start_after
     if resume is not None:
-        following |= {"run": resume.run, "start_after": resume.start_after}
-    elif target.start_after is not None:
-        following["start_after"] = target.start_after
+        following["run"] = resume.run
+    if start_after is not None:
+        following["start_after"] = start_after
     return following
+
+
+def restart_event(event: Mapping[str, Any], target: Target, run: str | None) -> str:
+    """Return the event with which a person or a script goes on, as text without object keys. run: None begins anew."""
+    following = dict(event) | {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions}
+    return json.dumps(following | ({} if run is None else {"run": run}))
 
 
 DEADLINE: Final = "the deadline is near"
 MARGIN_SECONDS: Final = 45.0
 """Work stops so long before the deadline, or by MARGIN_SHARE of the time left at the start, if that is shorter."""
 MARGIN_SHARE: Final = 0.25
+LEAST_MARGIN: Final = 12.0
+"""Seconds that a short function keeps too, up to half its time: a call that answers late is then not cut off."""
+
+
+class FunctionStop(Stop):
+    """A stop that is set `margin` seconds before the function's deadline.
+
+    Each step after it has its share of the margin, so that no server without an answer takes the time of the next step.
+    """
+
+    def __init__(self, margin: float) -> None:
+        shares = Grace(flight=0.4 * margin, sending=0.5 * margin, saving=0.65 * margin, all=0.7 * margin)
+        super().__init__(grace=shares)
+        self._margin = margin
+
+    def handing_on(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        return self.limit(0.87 * self._margin)
+
+    def telling(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
+        return self.limit(0.95 * self._margin)
 
 
 @contextmanager
-def stop_before_deadline(seconds_left: float | None) -> Iterator[Stop]:
+def stop_before_deadline(seconds_left: float | None) -> Iterator[FunctionStop]:
     """Give a stop that is set shortly before the deadline. seconds_left: None if there is no deadline."""
-    stop = Stop()
+    left = max(0.0, seconds_left or 0.0)
+    margin = max(min(MARGIN_SECONDS, left * MARGIN_SHARE), min(LEAST_MARGIN, left / 2))
+    stop = FunctionStop(margin)
     if seconds_left is None:
         yield stop
         return
-    margin = min(MARGIN_SECONDS, max(0.0, seconds_left) * MARGIN_SHARE)
-    timer = asyncio.get_running_loop().call_later(seconds_left - margin, stop.set, DEADLINE)
+    timer = asyncio.get_running_loop().call_later(left - margin, stop.set, DEADLINE)
     try:
         yield stop
     finally:

@@ -63,10 +63,8 @@ UNITS: Final = {
 """CloudWatch's unit of every metric."""
 
 
-def of_run(summary: Summary, *, handed_on: bool) -> dict[str, float]:
-    """Return a run's metrics. A run that is handed over counts its objects and calls only once, at its end."""
-    if handed_on:
-        return {"RunsHandedOn": 1}
+def of_run(summary: Summary) -> dict[str, float]:
+    """Return a run's metrics, for its end: a run that is handed over counts its objects and calls only once."""
     findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}
     return {
         "Objects": summary.coverage.listed,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from auditor.aio.stop import Stop
 from auditor.config.settings import Settings
-from auditor.errors import AuditorError, RunComplete, RunError, RunTaken
+from auditor.errors import AuditorError, RunComplete, RunError, RunStopped, RunTaken
 from auditor.lambdas.alerts import alert, failure_message
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation, read_event
-from auditor.lambdas.handover import DEADLINE, next_event, stop_before_deadline
+from auditor.lambdas.handover import DEADLINE, FunctionStop, next_event, restart_event
 from auditor.lambdas.metrics import emf
 from auditor.logs import bound, labels
 from auditor.model.summary import Resume
@@ -45,21 +45,37 @@ class TargetSummary(Protocol):
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """The end of the work on one target in this invocation. summary: None if the work has none.
+
+    follows: where the next invocation continues; None if the work is at its end. counts: False if it was not begun.
+    refused: is called if the next invocation is not started.
+    """
+
+    summary: TargetSummary | None
+    follows: Resume | None = None
+    counts: bool = True
+    refused: Callable[[], Awaitable[None]] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetWork(Generic[R]):
     """The work of a function on each target. function: "audit" or "verify"; it selects the settings of the event.
 
-    noun: "audit" or "verification", for people. failed: the metric of a failed invocation. needed: settings that must
-    have a value. opening: opens the resources that the targets share. run: works on one target until its end or the
-    stop, and returns its summary.
+    noun: "audit" or "verification", for people. failed, handed_on: the metrics of a failed invocation and of a run that
+    is handed over. needed: settings that must have a value. opening: opens the resources that the targets share. run:
+    works on one target until its end or the stop. names_runs: True if an event may name a run that nobody began yet.
     """
 
     function: str
     noun: str
     failed: str
+    handed_on: str
     needed: Sequence[str] = ()
     opening: Callable[[Settings, Sequence[Target]], AbstractAsyncContextManager[R]]
-    run: Callable[[Target, Invocation, R, Stop, FunctionContext], Awaitable[TargetSummary]]
+    run: Callable[[Target, Invocation, R, FunctionStop, FunctionContext], Awaitable[Worked]]
+    names_runs: bool = False
 
 
 async def each_target(
@@ -69,64 +85,163 @@ async def each_target(
 
     Raises AuditorError; the failure of a target is raised only after the last target.
 
-    Shortly before the deadline the present target stops. It is handed over to the next invocation, and so is each
-    target that was not begun. If there is no next invocation, the summary says how to resume the run, and a target that
-    was not begun is a failure.
+    Shortly before the deadline the targets that were not begun are handed over to next invocations. Then the present
+    target stops, and is handed over too. If there is no next invocation, the summary says how to resume the run, and a
+    target that was not begun is a failure.
 
     A run that another invocation writes, or has ended, is left to it and named in `left`: an event can be delivered
     twice. An error is logged, counted as a metric and sent as an alert before it is raised.
     """
-    with bound(requestId=context.request):
+    with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
         try:
-            invocation = read_event(event, environ, work.function, work.needed)
-            with stop_before_deadline(context.seconds_left) as stop:
-                async with work.opening(invocation.settings, invocation.targets) as resources:
-                    return await _in_turn(work, invocation, resources, stop, context)
+            invocation = read_event(event, environ, work.function, work.needed, context.request)
+            async with AsyncExitStack() as stack:
+                if context.successor is not None:
+                    stack.push_async_callback(context.successor.close)
+                async with stop.flight() as limit:
+                    opening = work.opening(invocation.settings, invocation.targets)
+                    resources = await stack.enter_async_context(opening)
+                if limit.expired():
+                    raise _unopened(work.noun, invocation)
+                return await Turns(work, invocation, resources, stop, context, environ).all()
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
             measure(environ, context, {work.failed: 1})
-            await alert(context.topic, failure_message(work.noun, str(error)))
+            await _tell_failure(work.noun, error, stop, context)
             raise
 
 
-async def _in_turn(
-    work: TargetWork[R], invocation: Invocation, resources: R, stop: Stop, context: FunctionContext
-) -> dict[str, Any]:
-    summaries: list[TargetSummary] = []
-    failures: list[RunError] = []
-    left: list[str] = []
-    for target in invocation.targets:
-        with bound(bucket=target.bucket, hop=invocation.hop):
+def _unopened(noun: str, invocation: Invocation) -> RunStopped:
+    again = "; ".join(restart_event(invocation.given, target, invocation.run) for target in invocation.targets)
+    silent = "the ledger, the queue or the reports bucket did not answer"
+    return RunStopped(f"no {noun} was begun: {silent}; begin again with the event {again}")
+
+
+async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
+    """Send the alert of a failure. If the topic fails too, the log says so."""
+    try:
+        async with stop.telling() as limit:
+            await alert(context.topic, failure_message(noun, str(error)))
+        if limit.expired():
+            log.error("the alert was not sent: the topic did not answer")
+    except RunError as refused:
+        log.error("the alert was not sent: %s", refused)
+
+
+class Turns(Generic[R]):
+    """The targets of one invocation, one after the other."""
+
+    def __init__(
+        self,
+        work: TargetWork[R],
+        invocation: Invocation,
+        resources: R,
+        stop: FunctionStop,
+        context: FunctionContext,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._work = work
+        self._invocation = invocation
+        self._resources = resources
+        self._stop = stop
+        self._context = context
+        self._environ = environ
+        self._waiting = list(invocation.targets)
+        self._summaries: list[TargetSummary] = []
+        self._failures: list[AuditorError] = []
+        self._left: list[str] = []
+
+    async def all(self) -> dict[str, Any]:
+        handing = asyncio.create_task(self._hand_on_waiting())
+        try:
+            while self._waiting and not self._stop:
+                target = self._waiting.pop(0)
+                with bound(bucket=target.bucket, hop=self._invocation.hop):
+                    await self._guarded(target, self._one(target))
+            if self._stop:
+                await handing
+        finally:
+            handing.cancel()
+        if len(self._failures) > 1:
+            raise RunError("; ".join(map(str, self._failures)))
+        if self._failures:
+            raise self._failures[0]
+        left = {"left": self._left} if self._left else {}
+        return {"runs": [summary.to_dict() for summary in self._summaries], **left}
+
+    async def _hand_on_waiting(self) -> None:
+        """At the stop hand on the targets that were not begun, before the present target is saved: that may take long,
+        or never end.
+        """
+        await self._stop.wait()
+        waiting, self._waiting = self._waiting, []
+        for target in waiting:
+            with bound(bucket=target.bucket, hop=self._invocation.hop):
+                await self._guarded(target, self._hand_on_unbegun(target))
+
+    async def _guarded(self, target: Target, turn: Awaitable[None]) -> None:
+        try:
+            await turn
+        except (RunTaken, RunComplete) as other:
+            self._left.append(str(other))
+        except AuditorError as error:
+            self._failures.append(error)
+
+    async def _one(self, target: Target) -> None:
+        worked = None
+        async with self._stop.all() as limit:
+            worked = await self._work.run(target, self._invocation, self._resources, self._stop, self._context)
+        if limit.expired() or worked is None:
+            again = restart_event(self._invocation.given, target, self._invocation.run)
+            raise RunStopped(
+                f"the {self._work.noun} of {target.uri} did not stop before the deadline, because a server did not"
+                f" answer: begin again with {again}"
+            )
+        if worked.summary is not None:
+            self._summaries.append(worked.summary)
+        if worked.follows is None:
+            return
+        try:
+            await self._hand_on(target, worked.follows)
+        except RunError:
+            if worked.refused is not None:
+                async with self._stop.telling():
+                    await worked.refused()
+            raise
+        if worked.counts:
+            with bound(run=worked.follows.run):
+                measure(self._environ, self._context, {self._work.handed_on: 1})
+
+    async def _hand_on_unbegun(self, target: Target) -> None:
+        invocation = self._invocation
+        if self._context.successor is None:
+            raise RunError(f"the {self._work.noun} of {target.uri} was not begun: {DEADLINE}")
+        run = invocation.run
+        if run is None and self._work.names_runs and target.start_after is None:
+            run = invocation.run_id(target)
+        await self._hand_on(target, None if run is None else Resume(run, None, DEADLINE))
+
+    async def _hand_on(self, target: Target, follows: Resume | None) -> None:
+        """Start the next invocation. Raises RunError, which names the target, its run and the event that goes on."""
+        invocation, successor = self._invocation, self._context.successor
+        run = follows.run if follows is not None else None
+        with bound(run=run):
             try:
-                summary = None
-                if not stop:
-                    summary = await work.run(target, invocation, resources, stop, context)
-                    summaries.append(summary)
-                if stop and (summary is None or not summary.complete):
-                    await _hand_over(work.noun, invocation, target, summary, context)
-            except (RunTaken, RunComplete) as other:
-                left.append(str(other))
+                event = next_event(invocation.given, target, invocation.hop, follows)
+                async with self._stop.handing_on() as limit:
+                    if successor is not None:
+                        await successor.invoke(event)
+                if limit.expired():
+                    raise RunError("Lambda did not answer the invocation")
             except RunError as error:
-                failures.append(error)
-    if len(failures) > 1:
-        raise RunError("; ".join(map(str, failures)))
-    if failures:
-        raise failures[0]
-    return {"runs": [summary.to_dict() for summary in summaries], **({"left": left} if left else {})}
-
-
-async def _hand_over(
-    noun: str, invocation: Invocation, target: Target, summary: TargetSummary | None, context: FunctionContext
-) -> None:
-    """Hand a target over to the next invocation, if there is one. summary: None for a target that was not begun."""
-    if context.successor is None:
-        if summary is None:
-            raise RunError(f"the {noun} of {target.uri} was not begun: {DEADLINE}")
-        return
-    resume = summary.resume if summary is not None else None
-    await context.successor.invoke(next_event(invocation.given, target, invocation.hop, resume))
-    with bound(run=resume.run if resume is not None else None):
-        log.info("the %s of %s is handed on to hop %d", noun, visible(target.uri), invocation.hop + 1)
+                again = restart_event(invocation.given, target, run)
+                named = f"{target.uri}, run {run}" if run is not None else target.uri
+                log.error("%s is not handed on: %s", named, error)
+                raise RunError(
+                    f"the {self._work.noun} of {named} is not handed on: {error}; the next start goes on with it, or"
+                    f" the event {again}"
+                ) from error
+            log.info("the %s of %s is handed on to hop %d", self._work.noun, visible(target.uri), invocation.hop + 1)
 
 
 def measure(

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
-from auditor.aio.stop import Stop
 from auditor.config.resources import Resources, open_resources
 from auditor.errors import RunError
 from auditor.lambdas.alerts import alert
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
-from auditor.lambdas.targets import TargetWork, each_target, measure
+from auditor.lambdas.handover import FunctionStop
+from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
 from auditor.model.outcome import FAIL_ON, VerifyOutcome
 from auditor.model.target import Target
@@ -34,6 +34,7 @@ class VerifyFunction:
             function="verify",
             noun="verification",
             failed="VerificationsFailed",
+            handed_on="VerificationsHandedOn",
             needed=("ledger",),
             opening=partial(open_resources, hashing=False),
             run=self._verify,
@@ -48,24 +49,24 @@ class VerifyFunction:
         return await each_target(self._work, event, self._environ, context)
 
     async def _verify(
-        self, target: Target, invocation: Invocation, resources: Resources, stop: Stop, context: FunctionContext
-    ) -> VerifySummary:
-        hop = Hop(number=invocation.hop, verify_id=invocation.run)
+        self, target: Target, invocation: Invocation, resources: Resources, stop: FunctionStop, context: FunctionContext
+    ) -> Worked:
+        hop = Hop(number=invocation.hop, verify_id=invocation.run, first_id=invocation.run_id(target))
         verification = Verification(target, invocation.settings, resources, stop, hop=hop)
         with bound(run=verification.verify_id):
             log.info("the verification of %s begins", visible(target.uri))
             summary = await verification.run()
-            goes_on = context.successor is not None and bool(stop) and not summary.complete
             log.info("%s", _sentence(summary))
-            measure(self._environ, context, _metrics(summary, handed_on=goes_on), target)
-            if goes_on and not verification.advanced:
-                raise RunError(
-                    f"the verification of {target.uri} came no further in a whole invocation: give the function more"
-                    " time, verify by prefixes, or run `auditor verify` on a machine of its own"
-                )
-        if not goes_on:
-            await alert(context.topic, message(summary, invocation.settings.fail_on_outcomes))
-        return summary
+            if context.successor is not None and bool(stop) and not summary.complete:
+                if not verification.advanced:
+                    raise RunError(
+                        f"the verification of {target.uri} came no further in a whole invocation: give the function"
+                        " more time, verify by prefixes, or run `auditor verify` on a machine of its own"
+                    )
+                return Worked(summary, summary.resume)
+            measure(self._environ, context, _metrics(summary), target)
+        await alert(context.topic, message(summary, invocation.settings.fail_on_outcomes))
+        return Worked(summary)
 
 
 def message(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> str | None:
@@ -92,10 +93,8 @@ def _sentence(summary: VerifySummary) -> str:
     return f"{end}: listed {summary.listed:,}, in the ledger alone {summary.ledger_only:,}; {counts or 'nothing'}"
 
 
-def _metrics(summary: VerifySummary, *, handed_on: bool) -> dict[str, float]:
-    """Return the metrics of a verification. One that is handed over counts its objects only once, at its end."""
-    if handed_on:
-        return {"VerificationsHandedOn": 1}
+def _metrics(summary: VerifySummary) -> dict[str, float]:
+    """Return the metrics of a verification, for its end: one that is handed over counts its objects only once."""
     outcomes = summary.outcomes
     return {
         "Verified": outcomes["match"] + outcomes["mismatch"],

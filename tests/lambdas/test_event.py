@@ -25,10 +25,10 @@ from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
 from auditor.s3.engines.pool import EnginePool
 from tests.conformance.memory import MemoryEngine
+from tests.support.deadline import Deadline
 from tests.support.fakes.caller import ref
 from tests.support.log_lines import logged
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
 
 SCHEDULE = {
     "version": "0",
@@ -207,12 +207,15 @@ async def test_what_is_logged_and_measured_names_run_bucket_request_and_hop(stub
 async def test_buckets_that_the_deadline_comes_before_are_named(stub: StubServer, tmp_path: Path) -> None:
     for number in range(60):
         stub.put("audited", f"{number:03}", b"x")
-    stub.faults = [latency(0.05)]
+    deadline = Deadline()
+    stub.faults = [deadline.at("020")]
     more = {"AUDITOR_CONCURRENCY": "1", "AUDITOR_BUCKETS": "audited,other-bucket,third-bucket"}
     with pytest.raises(
         RunError, match=r"s3://other-bucket was not begun: .*; the audit of s3://third-bucket was not begun: "
     ):
-        await AuditFunction(environ(stub, tmp_path, **more)).handle({}, FunctionContext(seconds_left=3.0))
+        await AuditFunction(environ(stub, tmp_path, **more)).handle(
+            {}, FunctionContext(seconds_left=900.0, stopping=deadline)
+        )
 
 
 async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it(
@@ -220,9 +223,11 @@ async def test_near_the_deadline_the_run_saves_itself_and_the_next_event_ends_it
 ) -> None:
     for number in range(60):
         stub.put("audited", f"{number:03}", b"x")
-    stub.faults = [latency(0.05)]
+    deadline = Deadline()
+    stub.faults = [deadline.at("020")]
     service = AuditFunction(environ(stub, tmp_path, AUDITOR_CONCURRENCY="1"))
-    (first,) = (await service.handle({"bucket": "audited"}, FunctionContext(seconds_left=3.0)))["runs"]
+    around = FunctionContext(seconds_left=900.0, stopping=deadline)
+    (first,) = (await service.handle({"bucket": "audited"}, around))["runs"]
     assert not first["complete"]
     assert first["coverage"]["listed"] < 60
     stub.faults = []

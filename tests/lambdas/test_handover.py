@@ -18,33 +18,39 @@ from auditor.lambdas.metrics import UNITS
 from auditor.model.target import Target
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
+from tests.support.deadline import Deadline
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
 
 OBJECTS = 60
 
 
 @dataclass
 class Account:
-    """A function's context that records events, alerts and metrics."""
+    """A function's context that records events, alerts and metrics. deadline: comes when the test says so."""
 
-    seconds: float
+    seconds: float = 900.0
     events: list[Mapping[str, Any]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    deadline: Deadline = field(default_factory=Deadline)
 
     async def invoke(self, event: Mapping[str, Any]) -> None:
         self.events.append(json.loads(json.dumps(event)))
 
+    async def close(self) -> None:
+        """Nothing to close."""
+
     async def publish(self, subject: str, message: str) -> None:
         self.messages.append(f"{subject}\n{message}")
 
-    def around(self, *, hands_on: bool = True) -> FunctionContext:
+    def around(self, *, hands_on: bool = True, request: str | None = None) -> FunctionContext:
         return FunctionContext(
             seconds_left=self.seconds,
             successor=self if hands_on else None,
             topic=self,
             emit=lambda line: self.lines.append(json.loads(line)),
+            request=request,
+            stopping=self.deadline,
         )
 
     def metric(self, name: str) -> float:
@@ -69,8 +75,8 @@ def service(stub: StubServer, tmp_path: Path) -> AuditFunction:
 async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     service: AuditFunction, stub: StubServer, tmp_path: Path
 ) -> None:
-    stub.faults = [latency(0.03)]
-    account = Account(2.0)
+    account = Account()
+    stub.faults = [account.deadline.at("010", "020", "030", "040")]
     (first,) = (await service.handle({}, account.around()))["runs"]
     assert not first["complete"]
     run = tmp_path / "bucket=audited" / f"run={first['run']}"
@@ -80,11 +86,9 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
     while account.events:
         event = account.events.pop()
         assert (event["bucket"], event["run"]) == ("audited", first["run"])
-        if len(hops) == 3:
-            stub.faults = []
         (summary,) = (await service.handle(event, account.around()))["runs"]
         hops += [event["hop"] for event in account.events]
-    assert hops == list(range(1, len(hops) + 1))
+    assert hops == [1, 2, 3, 4]
     assert summary["complete"]
     assert summary["coverage"]["listed"] == OBJECTS
     assert summary["findings"]["high"] == 2
@@ -101,8 +105,8 @@ async def test_hops_add_up_to_one_run_and_the_last_one_writes_the_summary(
 async def test_a_key_range_goes_on_as_the_range_that_it_was(
     service: AuditFunction, stub: StubServer, tmp_path: Path
 ) -> None:
-    stub.faults = [latency(0.03)]
-    account = Account(2.0)
+    account = Account()
+    stub.faults = [account.deadline.at("020")]
     await service.handle({"bucket": "audited", "start_after": "009", "stop_at": "049"}, account.around())
     stub.faults = []
     while account.events:
@@ -116,15 +120,17 @@ async def test_a_key_range_goes_on_as_the_range_that_it_was(
 async def test_a_target_that_was_not_reached_is_handed_on_too(
     service: AuditFunction, stub: StubServer, tmp_path: Path
 ) -> None:
-    stub.faults = [latency(0.05)]
     stub.world.add("second")
-    account = Account(2.0)
+    account = Account()
+    stub.faults = [account.deadline.at("020")]
     service = AuditFunction({**service._environ, "AUDITOR_BUCKETS": "audited,s3://second/prefix/"})
     await service.handle({"max_rate": 500}, account.around())
-    assert [event["bucket"] for event in account.events] == ["audited", "second"]
-    assert account.events[1] == {"bucket": "second", "prefix": "prefix/", "versions": False, "hop": 1, "max_rate": 500}
-    (summary,) = (await service.handle(account.events[1], Account(900.0).around()))["runs"]
-    assert summary["complete"]
+    second, first = map(dict, account.events)
+    assert (first["bucket"], "start_after" in first) == ("audited", True)
+    run = second.pop("run")
+    assert second == {"bucket": "second", "prefix": "prefix/", "versions": False, "hop": 1, "max_rate": 500}
+    (summary,) = (await service.handle({**second, "run": run}, Account(900.0).around()))["runs"]
+    assert (summary["complete"], summary["run"]) == (True, run)
 
 
 async def test_a_run_that_its_own_budget_ends_is_not_handed_on(service: AuditFunction) -> None:

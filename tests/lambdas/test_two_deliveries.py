@@ -49,10 +49,15 @@ class Account:
     async def invoke(self, event: Mapping[str, Any]) -> None:
         self.events.append(json.loads(json.dumps(event)))
 
+    async def close(self) -> None:
+        """Nothing to close."""
+
     async def publish(self, subject: str, message: str) -> None:
         self.messages.append(message)
 
-    async def deliver(self, event: Mapping[str, Any], seconds: float, rate: str = "unlimited") -> dict[str, Any]:
+    async def deliver(
+        self, event: Mapping[str, Any], seconds: float, rate: str = "unlimited", request: str | None = None
+    ) -> dict[str, Any]:
         """Send the event to a process of its own."""
         environ = {"AUDITOR_ENDPOINT_URL": self.url, "AUDITOR_OUT": self.out}
         environ |= {"AUDITOR_MAX_RATE": rate, "AUDITOR_CONCURRENCY": "2"}
@@ -61,6 +66,7 @@ class Account:
             successor=self,
             topic=self,
             emit=lambda line: self.metrics.append(json.loads(line)),
+            request=request,
         )
         return await AuditFunction(environ).handle(event, around)
 
@@ -91,7 +97,7 @@ def account(request: pytest.FixtureRequest, moto_url: str, tmp_path: Path) -> Ac
 
 async def first_hop(account: Account) -> Mapping[str, Any]:
     """The event that goes on with a run that its deadline stopped in the middle."""
-    (summary,) = (await account.deliver({"bucket": account.bucket}, 3.0, rate="40"))["runs"]
+    (summary,) = (await account.deliver({"bucket": account.bucket}, 12.0, rate="20"))["runs"]
     assert summary["coverage"]["listed"] < len(OBJECTS)
     return account.events.pop()
 
@@ -124,7 +130,7 @@ async def test_of_two_deliveries_at_once_one_does_the_work(account: Account) -> 
 
 async def test_deliveries_that_run_out_of_time_again_hand_on_once(account: Account) -> None:
     event = await first_hop(account)
-    await asyncio.gather(*(account.deliver(event, 3.0, rate="40") for _ in range(2)))
+    await asyncio.gather(*(account.deliver(event, 12.0, rate="20") for _ in range(2)))
     assert len(account.events) == 1
     (summary,) = (await account.deliver(account.events.pop(), 900.0))["runs"]
     assert summary["complete"]
@@ -134,7 +140,7 @@ async def test_deliveries_that_run_out_of_time_again_hand_on_once(account: Accou
 
 async def test_a_late_delivery_of_a_hop_that_ended_goes_on_with_nothing_doubled(account: Account) -> None:
     event = await first_hop(account)
-    await account.deliver(event, 3.0, rate="40")
+    await account.deliver(event, 12.0, rate="20")
     (summary,) = (await account.deliver(event, 900.0))["runs"]
     assert summary["complete"]
     account.check(summary)

@@ -14,7 +14,7 @@ from auditor.lambdas.verify import VerifyFunction
 from tests.lambdas.test_handover import Account
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
+from tests.support.servers.stub_faults import Fault, latency
 from tests.support.verification import LONG_AGO, days_ago, make_bench, read_documents
 
 OBJECTS = 60
@@ -49,8 +49,8 @@ async def test_hops_are_one_verification_with_one_alert(service: Service, stub: 
     objects = stub.world.buckets[BUCKET].objects
     objects.versions("007")[0].body = b"y" * 8
     objects.remove("031")
-    stub.faults = [latency(0.04)]
-    account = Account(2.5)
+    account = Account()
+    stub.faults = [account.deadline.at("015", "030", "045")]
     verifying = service()
     (summary,) = (await verifying.handle({}, account.around()))["runs"]
     assert not summary["complete"]
@@ -60,8 +60,6 @@ async def test_hops_are_one_verification_with_one_alert(service: Service, stub: 
         event = account.events.pop()
         assert event["run"] == summary["verify"]
         assert not account.messages
-        if hops == 3:
-            stub.faults = []
         (summary,) = (await verifying.handle(event, account.around()))["runs"]
     assert hops >= 1
     assert {name: count for name, count in summary["outcomes"].items() if count} == {
@@ -123,8 +121,8 @@ async def test_outcome_that_the_event_names_is_an_alert(
 
 async def test_range_goes_on_as_the_range_that_it_was(service: Service, stub: StubServer, tmp_path: Path) -> None:
     await fill(stub, tmp_path)
-    stub.faults = [latency(0.04)]
-    account = Account(2.0)
+    account = Account()
+    stub.faults = [account.deadline.at("020")]
     verifying = service()
     event: dict[str, Any] = {"bucket": BUCKET, "start_after": "009", "stop_at": "049"}
     (summary,) = (await verifying.handle(event, account.around()))["runs"]
@@ -139,16 +137,16 @@ async def test_range_goes_on_as_the_range_that_it_was(service: Service, stub: St
 async def test_target_that_was_not_reached_is_handed_on_too(service: Service, stub: StubServer, tmp_path: Path) -> None:
     await fill(stub, tmp_path)
     stub.world.add("second")
-    stub.faults = [latency(0.05)]
-    account = Account(2.0)
+    account = Account()
+    stub.faults = [account.deadline.at("020")]
     verifying = service(AUDITOR_BUCKETS=f"{BUCKET},second")
     await verifying.handle({}, account.around())
     assert [(event["bucket"], "run" in event, event["hop"]) for event in account.events] == [
-        (BUCKET, True, 1),
         ("second", False, 1),
+        (BUCKET, True, 1),
     ]
     stub.faults = []
-    (summary,) = (await verifying.handle(account.events[1], account.around()))["runs"]
+    (summary,) = (await verifying.handle(account.events[0], account.around()))["runs"]
     assert summary["complete"]
 
 
@@ -158,8 +156,8 @@ async def test_target_that_was_not_reached_and_has_no_successor_is_a_failure(
     await fill(stub, tmp_path)
     stub.world.add("second")
     stub.world.add("third")
-    stub.faults = [latency(0.05)]
-    account = Account(2.0)
+    account = Account()
+    stub.faults = [account.deadline.at("020")]
     with pytest.raises(RunError, match=r"verification of s3://second was not begun: .*; .*s3://third was not begun: "):
         await service(AUDITOR_BUCKETS=f"{BUCKET},second,third").handle({}, account.around(hands_on=False))
     assert account.metric("VerificationsFailed") == 1
@@ -169,8 +167,15 @@ async def test_hop_that_comes_no_further_is_a_failure_not_a_loop(
     service: Service, stub: StubServer, tmp_path: Path
 ) -> None:
     await fill(stub, tmp_path)
-    stub.faults = [latency(5)]
-    account = Account(1.0)
+    account = Account()
+
+    def listing_is_late(operation: str, key: str, nth: int) -> Fault | None:
+        if operation == "ListObjectsV2":
+            account.deadline.come()
+            return latency(30)
+        return None
+
+    stub.faults = [listing_is_late]
     with pytest.raises(RunError, match="came no further in a whole invocation"):
         await service().handle({}, account.around())
     assert account.events == []

@@ -115,7 +115,10 @@ def test_the_verifying_function_as_asked_for() -> None:
     assert [one["Resource"] for one in own] == [stack.arn_of("VerifyLambdaFunction")]
     target = resources["VerifySchedule"]["Properties"]["Target"]
     assert target["Arn"] == stack.arn_of("VerifyLambdaFunction")
-    assert json.loads(target["Input"]) == {}
+    event = json.loads(target["Input"])
+    assert event.pop("time") == "<aws.scheduler.scheduled-time>"  # EventBridge Scheduler's own word for it
+    assert event.pop("resources") == ["<aws.scheduler.schedule-arn>"]
+    assert event == {"source": "aws.scheduler", "detail-type": "Scheduled Event"}
 
 
 @needs_osls
@@ -154,10 +157,13 @@ def test_the_queues_hide_redrive_and_keep(arguments: tuple[str, ...]) -> None:
 
 
 @needs_osls
-def test_the_schedule_starts_the_audit_with_an_event_that_names_nothing() -> None:
+def test_the_schedule_starts_the_audit_with_an_event_that_names_its_time_and_no_bucket() -> None:
     stack = Stack(of_level("metadata"))
     target = stack.resources()["NightlySchedule"]["Properties"]["Target"]
-    assert json.loads(target["Input"]) == {}
+    event = json.loads(target["Input"])
+    assert event.pop("time") == "<aws.scheduler.scheduled-time>"  # EventBridge Scheduler's own word for it
+    assert event.pop("resources") == ["<aws.scheduler.schedule-arn>"]
+    assert event == {"source": "aws.scheduler", "detail-type": "Scheduled Event"}
     assert target["Arn"] == stack.arn_of("AuditLambdaFunction")
     assert target["DeadLetterConfig"]["Arn"] == stack.arn_of("AuditFailureQueue")
     assert target["RetryPolicy"]["MaximumRetryAttempts"] > 0

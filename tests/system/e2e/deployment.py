@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -48,6 +49,7 @@ class Deployment:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
+        self._nights = 0
         self._root = folder / "root"
         self._packages = folder / "packages"
         for name in _SOURCES:
@@ -96,8 +98,14 @@ class Deployment:
         return {name for name in (*buckets, *queues, *functions, *roles, *tables) if name.startswith(SERVICE)}
 
     def schedules_input(self, name: str = "NightlySchedule") -> Any:
-        """The event that a schedule sends: from the template, for the server here knows no schedules."""
-        return json.loads(self._template()[name]["Properties"]["Target"]["Input"])
+        """The event that a schedule sends: from the template, for the server here knows no schedules. Each call is
+        another night's.
+        """
+        self._nights += 1
+        night = datetime.now(UTC) + timedelta(seconds=self._nights)
+        text: str = self._template()[name]["Properties"]["Target"]["Input"]
+        text = text.replace("<aws.scheduler.scheduled-time>", night.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return json.loads(text.replace("<aws.scheduler.schedule-arn>", f"arn:aws:scheduler:::schedule/{name}"))
 
     def failure_queue(self) -> str:
         """The URL of the queue that the audit's failures go to."""

@@ -1,0 +1,147 @@
+"""The claim on a bucket, in the store of run folders: one invocation at a time audits a bucket, and an event that is
+delivered again finds its run.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from auditor.errors import RunComplete, RunTaken
+from auditor.model.dates import seconds_in_utc
+from auditor.model.target import Target
+from auditor.runs.paths import bucket_path, parse_run_id, target_name
+from auditor.runs.stores.base import Store
+
+AFTER_DEADLINE: Final = 5.0
+"""Seconds after the deadline of its invocation at which a claim ends. Lambda has killed the invocation by then."""
+FOR_NEXT_HOP: Final = 600.0
+"""Seconds that a bucket is kept for the next hop of its run. Lambda starts it in seconds, later if it is throttled."""
+OLDEST: Final = 3 * 86_400.0
+"""Seconds after which an unfinished run is not taken up: its first facts are too old for one report with new ones."""
+
+
+class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
+    """Another run of the bucket is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The claimed run. begun: True if an earlier invocation began it. untold: True if its end may not be told yet.
+
+    fruitless: number of hops in a row, before this one, in which the run came no further.
+    """
+
+    run: str
+    begun: bool
+    untold: bool = False
+    fruitless: int = 0
+
+
+class Claims:
+    """The file `bucket=BUCKET/running.json` of a store. All methods block.
+
+    It has the run that is under way, its hop, the request that works on it and the end of the claim; and the newest run
+    of each target, with the mark that its end was told. Every change is conditional: of two invocations one succeeds.
+    """
+
+    def __init__(self, store: Store, target: Target, hop: int, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._path = f"{bucket_path(target.bucket)}/running.json"
+        self._name = target_name(target) if target.whole else None  # a key range is never taken up
+        self._request = secrets.token_hex(8)  # Lambda's own ID may come twice
+        self._hop = hop
+        self._clock = clock
+
+    def take(self, wanted: str, *, follows: bool, seconds: float) -> Claim:
+        """Claim the bucket, and return the run to work on: the newest run of the target if it is not finished, else
+        `wanted`.
+
+        follows: the event names its run, which is `wanted`. seconds: until the invocation's deadline. Raises RunTaken
+        or RunComplete for an event that was delivered before, BucketBusy if another run is under way.
+        """
+        parse_run_id(wanted)
+        found: Claim | Exception = Claim(wanted, follows)
+
+        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+            nonlocal found
+            value, now = value or {}, self._clock()
+            before = value.get("holder") or {}
+            try:
+                self._check_holder(before, wanted, follows, now)
+                found = self._chosen((value.get("runs") or {}).get(self._name) or {}, wanted, follows, now)
+            except (BucketBusy, RunTaken, RunComplete) as refused:  # raised below: it is no failure of the store
+                found = refused
+                return None
+            if before.get("passed") and before.get("run") == found.run:
+                found = replace(found, fruitless=int(before.get("fruitless", 0)))
+            until = now + seconds + AFTER_DEADLINE
+            holder = {"run": found.run, "hop": self._hop, "request": self._request, "until": until}
+            return self._changed(value, holder, found.run, ended=False)
+
+        self._store.update_json(self._path, change)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def give_back(
+        self, run: str, *, ended: bool = False, dropped: bool = False, passed_on: bool = False, fruitless: int = 0
+    ) -> None:
+        """End the claim. ended: the run's end was told. dropped: nobody can take the run up. passed_on: the run's next
+        hop comes.
+        """
+
+        def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+            if value is None or (value.get("holder") or {}).get("request") != self._request:
+                return None  # the claim ended before, and another invocation has the bucket
+            until = self._clock() + FOR_NEXT_HOP
+            holder = {"run": run, "hop": self._hop + 1, "request": self._request, "passed": True, "until": until}
+            holder["fruitless"] = fruitless
+            return self._changed(value, holder if passed_on else None, None if dropped else run, ended=ended)
+
+        self._store.update_json(self._path, change)
+
+    def _check_holder(self, holder: Mapping[str, Any], wanted: str, follows: bool, now: float) -> None:
+        until = float(holder.get("until", 0.0))
+        if until <= now or holder.get("request") == self._request:
+            return
+        run, passed = str(holder.get("run")), bool(holder.get("passed"))
+        same = _same_start(run, wanted)
+        if not same or (follows and not passed and int(holder.get("hop", 0)) < self._hop):
+            raise BucketBusy(
+                f"run {run} has the bucket, until {seconds_in_utc(datetime.fromtimestamp(until, UTC))} at the latest"
+            )
+        if not (follows and passed):
+            raise RunTaken(f"run {run} is under way in another process: this one leaves the run to it")
+
+    def _chosen(self, newest: Mapping[str, Any], wanted: str, follows: bool, now: float) -> Claim:
+        run, ended = str(newest.get("run", "")), bool(newest.get("ended"))
+        if follows and self._hop and run > wanted:
+            raise RunTaken(f"run {wanted} was given up for the newer run {run}: this one leaves the run to that")
+        if ended and (run == wanted or (_same_start(run, wanted) and not follows)):
+            raise RunComplete(f"run {run} is complete: there is nothing to resume")
+        if follows:
+            return Claim(wanted, True, untold=run == wanted)
+        if not newest or ended or now - parse_run_id(run).timestamp() > OLDEST:
+            return Claim(wanted, False)
+        return Claim(run, True, untold=True)
+
+    def _changed(
+        self, value: Mapping[str, Any], holder: Mapping[str, Any] | None, run: str | None, *, ended: bool
+    ) -> dict[str, Any]:
+        runs = dict(value.get("runs") or {})
+        newest = str((runs.get(self._name) or {}).get("run", ""))
+        if self._name is not None and run is None:
+            runs.pop(self._name, None)
+        elif self._name is not None and run is not None and run >= newest:
+            runs[self._name] = {"run": run, "ended": ended}
+        return {**value, "holder": holder, "runs": runs}
+
+
+def _same_start(run: str, other: str) -> bool:
+    """True if both runs were begun by one event: it decides the last part of the ID (Invocation.run_id)."""
+    return run.rpartition("-")[2] == other.rpartition("-")[2]

@@ -1,0 +1,261 @@
+"""A server that stops answering in mid-run: the run is handed on or its end is told, before the deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from auditor.errors import RunError, RunStopped
+from auditor.lambdas import audit as audits
+from auditor.lambdas.audit import AuditFunction
+from auditor.lambdas.event import read_event
+from auditor.lambdas.handover import DEADLINE, FunctionStop
+from auditor.lambdas.targets import TargetWork, Turns, Worked
+from auditor.runs.reading import RunReader
+from auditor.runs.stores import open_store
+from tests.lambdas.test_handover import Account
+from tests.support.deadline import Deadline
+from tests.support.servers.clients import client
+from tests.support.servers.forwarding import Silencing
+from tests.support.servers.stub import StubServer
+from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Plan
+
+OBJECTS = 60
+MARGIN = 10.0
+"""Seconds. Requests in flight are cut off after four of them."""
+
+
+def fill(stub: StubServer, *buckets: str) -> None:
+    for bucket in buckets:
+        for number in range(OBJECTS):
+            stub.put(bucket, f"{number:03}", b"x")
+
+
+def function(stub: StubServer, out: Path | str, buckets: str = "audited", **more: str) -> AuditFunction:
+    environ = {"AUDITOR_BUCKETS": buckets, "AUDITOR_ENDPOINT_URL": stub.url, "AUDITOR_OUT": str(out)}
+    return AuditFunction({**environ, "AUDITOR_CONCURRENCY": "2", "AUDITOR_FAIL_ON": "never", **more})
+
+
+def near() -> Account:
+    """An account whose deadlines come when a server falls silent."""
+    return Account(1.0, deadline=Deadline(MARGIN))
+
+
+def silence(account: Account, concerns: Callable[[str, str], bool]) -> Plan:
+    """The calls that it concerns get no answer, and with the first one the deadline is near."""
+
+    def plan(operation: str, key: str, nth: int) -> Fault | None:
+        if not concerns(operation, key):
+            return None
+        account.deadline.come()
+        return BLACK_HOLE
+
+    return plan
+
+
+def silence_from(account: Account, first: str) -> Plan:
+    return silence(account, lambda operation, key: key >= first)
+
+
+async def ended(account: Account, service: AuditFunction) -> Mapping[str, Any]:
+    """The summary of the last of the hops that an invocation has handed on to."""
+    runs: list[Mapping[str, Any]] = []
+    while account.events:
+        runs += (await service.handle(account.events.pop(0), account.around()))["runs"]
+    return runs[-1]
+
+
+def audited(out: Path, run: str, bucket: str = "audited") -> list[str]:
+    with open_store(str(out)) as store:
+        return [line.key for line in RunReader(store, bucket, run).objects()]
+
+
+async def test_bucket_that_falls_silent_in_mid_run_is_handed_on_from_the_last_object_read(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    fill(stub, "audited")
+    account, service = near(), function(stub, tmp_path)
+    stub.faults = [silence_from(account, "030")]
+    (first,) = (await service.handle({}, account.around()))["runs"]
+    assert (first["complete"], first["coverage"]["listed"]) == (False, 30)
+    assert account.events[0]["start_after"] == "029"
+    assert account.metric("RunsHandedOn") == 1
+    stub.faults = []
+    last = await ended(account, service)
+    assert (last["run"], last["complete"], last["coverage"]["listed"]) == (first["run"], True, OBJECTS)
+    assert audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(OBJECTS)]
+    assert account.messages == []
+
+
+async def test_versions_of_a_key_that_are_not_all_read_are_read_again(stub: StubServer, tmp_path: Path) -> None:
+    bucket = stub.world.add("audited")
+    bucket.versioning = "Enabled"
+    for number in range(9):
+        for _ in range(3):
+            stub.put("audited", f"{number:03}", b"x")
+    heads = 0
+
+    def second_of_five(operation: str, key: str) -> bool:
+        nonlocal heads
+        heads += operation == "HeadObject" and key == "004"
+        return heads == 2
+
+    account, service = near(), function(stub, tmp_path, AUDITOR_VERSIONS="true", AUDITOR_CONCURRENCY="1")
+    stub.faults = [silence(account, second_of_five)]
+    (first,) = (await service.handle({}, account.around()))["runs"]
+    assert first["coverage"]["listed"] == 12
+    assert account.events[0]["start_after"] == "003"
+    stub.faults = []
+    last = await ended(account, service)
+    assert (last["complete"], last["coverage"]["listed"]) == (True, 27)
+    assert audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(9) for _ in range(3)]
+
+
+async def test_first_of_three_buckets_is_silent_and_the_others_are_audited_all_the_same(
+    stub: StubServer, tmp_path: Path
+) -> None:
+    for name in ("first-bucket", "second-bucket", "third-bucket"):
+        stub.world.add(name)
+    fill(stub, "first-bucket", "second-bucket", "third-bucket")
+    names = "first-bucket,second-bucket,third-bucket"
+    account, service = near(), function(stub, tmp_path, names)
+    stub.faults = [silence_from(account, "030")]
+    await service.handle({}, account.around())
+    assert [event["bucket"] for event in account.events] == ["second-bucket", "third-bucket", "first-bucket"]
+    stub.faults = []
+    answers = [(await service.handle(event, account.around()))["runs"][0] for event in account.events]
+    assert [(answer["target"]["bucket"], answer["coverage"]["listed"]) for answer in answers] == [
+        (event["bucket"], OBJECTS) for event in account.events
+    ]
+
+
+async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubServer, tmp_path: Path) -> None:
+    """Lambda refuses the hand-over. The failure names bucket, run and event; the next start goes on with the run."""
+    fill(stub, "audited")
+
+    class Refused(Account):
+        async def invoke(self, event: Mapping[str, Any]) -> None:
+            raise RunError("lambda:InvokeFunction is denied")
+
+    account, service = Refused(deadline=Deadline(MARGIN)), function(stub, tmp_path)
+    stub.faults = [silence_from(account, "030")]
+    with pytest.raises(RunError) as failure:
+        await service.handle({}, account.around())
+    (folder,) = (tmp_path / "bucket=audited").glob("run=*")
+    run = folder.name.removeprefix("run=")
+    event = json.dumps({"bucket": "audited", "prefix": "", "versions": False, "run": run})
+    (message,) = account.messages
+    for words in ("s3://audited", f"run {run}", "lambda:InvokeFunction is denied", event):
+        assert words in str(failure.value)
+        assert words in message
+    assert "029" not in message.replace(run, "")
+    assert (account.metric("RunsHandedOn"), account.metric("RunsFailed")) == (0, 1)
+    stub.faults = []
+    stub.forget()
+    tomorrow = Account(900.0)
+    (summary,) = (await service.handle({}, tomorrow.around()))["runs"]
+    assert (summary["run"], summary["complete"], summary["coverage"]["listed"]) == (run, True, OBJECTS)
+    assert stub.count("GetObjectAcl") == OBJECTS - 30
+    (after,) = (await service.handle({}, tomorrow.around()))["runs"]
+    assert after["run"] != run
+
+
+async def test_hand_over_without_an_answer_is_told_and_not_counted(stub: StubServer, tmp_path: Path) -> None:
+    fill(stub, "audited")
+
+    class Silent(Account):
+        async def invoke(self, event: Mapping[str, Any]) -> None:
+            await asyncio.Event().wait()
+
+    account = Silent(deadline=Deadline(MARGIN))
+    stub.faults = [silence_from(account, "030")]
+    with pytest.raises(RunError, match=r"Lambda did not answer.* the event \{"):
+        await function(stub, tmp_path).handle({}, account.around())
+    assert (account.metric("RunsHandedOn"), account.metric("RunsFailed"), len(account.messages)) == (0, 1, 1)
+
+
+async def test_alert_topic_without_an_answer_hides_no_failure(stub: StubServer, tmp_path: Path) -> None:
+    class Silent(Account):
+        async def publish(self, subject: str, message: str) -> None:
+            self.deadline.come()
+            await asyncio.Event().wait()
+
+    account = Silent(deadline=Deadline(1.0))
+    with pytest.raises(RunError, match="no bucket named 'no-such-bucket'"):
+        await function(stub, tmp_path, "no-such-bucket").handle({}, account.around())
+    assert account.metric("RunsFailed") == 1
+
+
+async def test_bucket_that_is_silent_from_the_begin_is_told_after_some_hops(stub: StubServer, tmp_path: Path) -> None:
+    fill(stub, "audited")
+    account, service = near(), function(stub, tmp_path)
+    stub.faults = [silence(account, lambda operation, key: operation == "ListObjectsV2")]
+    await service.handle({}, account.around())
+    await service.handle(account.events.pop(), account.around())
+    with pytest.raises(RunError, match=r"s3://audited, run .* came no further in 3 invocations"):
+        await service.handle(account.events.pop(), account.around())
+    assert account.events == []
+    assert len(account.messages) == 1
+
+
+async def test_reports_bucket_that_falls_silent_is_told_with_the_run(
+    moto_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audits, "POLL_SECONDS", 0.2)  # the first hop cannot give its claim back
+    name = uuid4().hex[:12]
+    with closing(client("s3", moto_url)) as s3, Silencing(moto_url) as server:
+        for bucket in (f"audited-{name}", f"reports-{name}"):
+            s3.create_bucket(Bucket=bucket)
+        for number in range(3):
+            s3.put_object(Bucket=f"audited-{name}", Key=f"{number:03}", Body=b"x")
+        environ = {"AUDITOR_ENDPOINT_URL": server.url, "AUDITOR_OUT": f"s3://reports-{name}/audits"}
+        service = AuditFunction({**environ, "AUDITOR_BUCKETS": f"audited-{name}", "AUDITOR_FAIL_ON": "never"})
+        account, listed = near(), threading.Event()
+
+        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
+            if "list-type=2" in target and target.startswith("/audited"):
+                listed.set()
+            if listed.is_set() and target.startswith("/reports"):
+                account.deadline.come()
+                return True
+            return False
+
+        server.silent = silent
+        await service.handle({}, account.around())
+        (event,) = account.events
+        with pytest.raises(RunStopped, match=r"s3://reports-.* did not answer before the deadline.* the event \{"):
+            await ended(account, service)
+        assert len(account.messages) == 1
+        assert event["run"] in account.messages[0]
+
+        server.silent = lambda method, target, headers: False
+        later = Account(900.0)
+        (summary,) = (await service.handle(event, later.around()))["runs"]
+        assert (summary["run"], summary["complete"], summary["coverage"]["listed"]) == (event["run"], True, 3)
+
+
+async def test_event_of_a_run_whose_time_is_over_before_its_turn_keeps_the_run() -> None:
+    event = {"bucket": "audited", "run": "20260102T030405Z-0a1b2c", "start_after": "029", "hop": 3}
+    invocation = read_event(event, {})
+    account, stop = Account(900.0), FunctionStop(9.0)
+
+    @asynccontextmanager
+    async def opening(*arguments: object) -> AsyncIterator[None]:
+        yield None
+
+    async def never(*arguments: object) -> Worked:
+        raise AssertionError("its time is over")
+
+    work = TargetWork(function="audit", noun="audit", failed="RunsFailed", handed_on="", opening=opening, run=never)
+    stop.set(DEADLINE)
+    assert await Turns(work, invocation, None, stop, account.around(), {}).all() == {"runs": []}
+    (following,) = account.events
+    assert (following["run"], following["hop"]) == (event["run"], 4)

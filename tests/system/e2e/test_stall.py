@@ -1,0 +1,146 @@
+"""A server stops answering in mid-run: before Lambda's deadline the run is handed on, or its end is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.servers.forwarding import Silencing
+from tests.system.e2e.deployment import Deployment
+from tests.system.e2e.system import AUDIT, Make, System, keys, told
+
+OBJECTS = {f"key-{number:03}": b"" for number in range(60)}
+LAST_BEFORE = "key-030"
+SECONDS = 30.0
+
+
+class Silence(Silencing):
+    """What is silent, from the HEAD of an object on: a service, and a part of the request's target."""
+
+    def __init__(self, behind: str, service: str, part: str) -> None:
+        super().__init__(behind)
+        self.over = False
+        self._begun = False
+        self._what = service, part
+        self.silent = self._silent
+
+    def _silent(self, method: str, target: str, headers: Mapping[str, str]) -> bool:
+        self._begun |= method == "HEAD" and target.endswith(f"/{LAST_BEFORE}")
+        service = headers["authorization"].split("/")[3]
+        return self._begun and not self.over and service == self._what[0] and self._what[1] in target
+
+
+def letters(system: System) -> list[dict[str, Any]]:
+    return [json.loads(body) for body in system.queues.taken(system.deployment.failure_queue())]
+
+
+def system_behind(make: Make, deployment: Deployment, server: Silencing, **variables: str) -> System:
+    """The functions reach everything but Lambda through this server."""
+    deployed = deployment.functions()["audit"].variables
+    moved = {name: value.replace(deployment.url, server.url) for name, value in deployed.items()}
+    moved |= {"AWS_ENDPOINT_URL": server.url, "AUDITOR_MAX_RATE": "60", **variables}
+    return make(audit={"timeout": SECONDS, "variables": moved})
+
+
+@pytest.mark.parametrize("silent", ["objects", "reports", "dynamodb"])
+def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
+    make: Make, deployment: Deployment, bucket: str, silent: str
+) -> None:
+    reports = deployment.outputs()["Reports"].removeprefix("s3://").partition("/")[0]
+    service, part = {"objects": ("s3", bucket + "/key-"), "reports": ("s3", reports)}.get(silent, (silent, ""))
+    with Silence(deployment.url, service, part) as server:
+        system = system_behind(make, deployment, server)
+        system.put(bucket, OBJECTS)
+        system.fire({"bucket": bucket})
+        hops = [one.event.get("hop", 0) for one in system.local.invoked]
+        assert hops == list(range(len(hops)))
+        assert len(hops) > 1
+        assert "Task timed out" not in repr(system.local.invoked)
+        (letter,) = letters(system)  # the server stays silent, so in the end the run is given up
+        run = system.local.invoked[-1].event["run"]
+        for words in (bucket, run, "the event"):
+            assert words in letter["responsePayload"]["errorMessage"]
+        server.over = True
+        system.local.invoked.clear()
+        system.fire({"bucket": bucket})
+    assert letters(system) == []
+    (last,) = [summary for one in system.local.invoked for summary in told(one.answer)["runs"] if summary["complete"]]
+    assert (last["run"], last["coverage"]["listed"]) == (run, len(OBJECTS))
+    assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
+
+
+def test_queue_without_an_answer_is_told_and_the_next_night_sends_the_objects(
+    make: Make, deployment: Deployment, bucket: str
+) -> None:
+    with Silence(deployment.url, "sqs", "") as server:
+        system = system_behind(make, deployment, server)
+        system.put(bucket, OBJECTS)
+        system.fire({"bucket": bucket})
+        (first,) = system.summaries()
+        assert (first["complete"], first["hashing"]["pending"]) == (True, len(OBJECTS))
+        assert f"the next audit sends {len(OBJECTS)} objects without a digest" in system.local.logs()
+        server.over = True
+        system.fire({"bucket": bucket})
+    assert system.summaries()[1]["hashing"]["queued"] == len(OBJECTS)
+
+
+def test_lambda_without_an_answer_is_told_and_the_next_night_finishes_the_run(
+    make: Make, deployment: Deployment, bucket: str
+) -> None:
+    with Silence(deployment.url, "s3", f"{bucket}/key-") as server, Silencing(deployment.url) as api:
+        api.silent = lambda method, target, headers: True
+        system = system_behind(make, deployment, server, AWS_ENDPOINT_URL_LAMBDA=api.url)
+        system.put(bucket, OBJECTS)
+        system.fire({"bucket": bucket})
+        (letter,) = letters(system)
+        message = letter["responsePayload"]["errorMessage"]
+        assert "is not handed on: Lambda did not answer" in message
+        assert '"RunsHandedOn"' not in system.local.logs()
+        server.over = True
+        system.fire({"bucket": bucket})
+    (last,) = [told(one.answer)["runs"][0] for one in system.local.invoked if one.answer.error is None]
+    assert last["run"] in message
+    assert (last["complete"], last["coverage"]["listed"]) == (True, len(OBJECTS))
+
+
+def test_first_of_three_buckets_is_silent_and_the_others_are_audited(
+    make: Make, deployment: Deployment, bucket: str
+) -> None:
+    others = [f"{bucket}-{number}" for number in (1, 2)]
+    for name in others:
+        deployment.client("s3").create_bucket(Bucket=name)
+    with Silence(deployment.url, "s3", f"{bucket}/key-") as server:
+        system = system_behind(make, deployment, server, AUDITOR_BUCKETS=",".join([bucket, *others]))
+        for name in (bucket, *others):
+            system.put(name, OBJECTS)
+        system.fire(deployment.schedules_input())
+        done = [
+            one["target"]["bucket"]
+            for event in system.local.invoked
+            if event.answer.error is None
+            for one in told(event.answer)["runs"]
+            if one["complete"]
+        ]
+        assert sorted(done) == others
+        (letter,) = letters(system)
+        assert f"s3://{bucket}, run " in letter["responsePayload"]["errorMessage"]
+        server.over = True
+        system.fire({"bucket": bucket})
+    assert system.summaries()[-1]["complete"]
+    assert system.summaries()[-1]["run"] in letter["responsePayload"]["errorMessage"]
+
+
+def test_start_event_that_comes_four_times_makes_one_run(make: Make, deployment: Deployment, audited: str) -> None:
+    system = make()
+    system.put(audited, OBJECTS)
+    event = deployment.schedules_input()
+    for _ in range(4):
+        system.local.invoke_later(AUDIT, event)
+    system.local.settle()
+    answers = [told(one.answer) for one in system.local.invoked]
+    (summary,) = [summary for answer in answers for summary in answer["runs"]]
+    assert (summary["complete"], summary["coverage"]["listed"]) == (True, len(OBJECTS))
+    assert sum(len(answer.get("left", [])) for answer in answers) == 3
