@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from importlib import import_module
 
+from auditor.cli.options import settings_of, targets_of
 from auditor.config.settings import SETTINGS
 from auditor.model.version import VERSION
 
@@ -41,10 +42,15 @@ Add = Callable[..., argparse.ArgumentParser]
 def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
     """Add a command. module: a module of auditor.cli.commands, with `run(options) -> int`.
 
-    The module is imported only if its command runs, because the import is slow.
+    The module is imported only if its command runs, because the import is slow. So wrong settings and targets are
+    refused before it.
     """
 
     def run(options: argparse.Namespace) -> int:
+        if "config" in options:
+            settings = settings_of(options)
+            if "targets" in options:
+                targets_of(options, settings)
         code: int = import_module(f"auditor.cli.commands.{module or name}").run(options)
         return code
 

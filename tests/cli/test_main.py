@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -226,6 +228,18 @@ def test_wrong_usage_is_two_and_says_what_to_mend(run: Run, arguments: list[str]
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("arguments", [["audit", "s3://b", "--max-rate", "x"], ["verify", "s3:/b"], ["hash", "b"]])
+def test_wrong_usage_imports_no_client(arguments: list[str]) -> None:
+    code = (
+        "import sys; from auditor.cli.main import main; code = main(sys.argv[1:]); "
+        "print(code, *sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    found = done.stdout.split()
+    assert found[0] == "2"
+    assert {"botocore", "boto3", "aiohttp", "aioboto3", "urllib3", "uvloop"}.isdisjoint(found)
+
+
 def test_out_below_a_regular_file_is_one_sentence(run: Run, stub: StubServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     code, out, err = run("audit", "s3://audited", "--endpoint-url", stub.url, "--out", str(tmp_path / "file" / "runs"))
@@ -290,6 +304,19 @@ def test_each_run_tells_its_id_as_it_begins_and_what_goes_on_when_it_ends_early(
     assert again.endswith(f" --resume {summary['run']}")
     code, out, err = run(*command, "--resume", summary["run"])
     assert (code, json.loads(out)["run"]) == (0, summary["run"])
+
+
+def test_a_complete_run_resumed_is_summed_up_again_with_its_code(run: Run, stub: StubServer) -> None:
+    stub.put("audited", "open", b"x", acl="public-read")
+    audit = ("--endpoint-url", stub.url, "--format", "json")
+    code, out, _ = run("audit", "s3://audited", *audit)
+    stub.calls.clear()
+    again, summary, err = run("audit", "s3://audited", *audit, "--resume", json.loads(out)["run"])
+    assert (again, json.loads(summary)) == (code, json.loads(out)) == (3, json.loads(out))
+    assert "is complete, this is its summary" in err
+    assert stub.calls == []
+    code, _, err = run("audit", "s3://audited/other", *audit, "--resume", json.loads(out)["run"])
+    assert (code, "another target" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

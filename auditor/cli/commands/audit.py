@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import shutil
 import sys
 from functools import partial
@@ -17,7 +18,7 @@ from auditor.cli.progress import Show
 from auditor.cli.resume_hint import resume_command
 from auditor.config.resources import Resources, open_resources
 from auditor.config.settings import Settings
-from auditor.errors import UsageError
+from auditor.errors import RunComplete, UsageError
 from auditor.model.summary import Summary
 from auditor.model.target import Target
 from auditor.reports import table
@@ -25,6 +26,7 @@ from auditor.reports.highlights import Highlights
 from auditor.reports.summary import exit_code
 from auditor.rules import RULES
 from auditor.rules.selection import select
+from auditor.runs.reading import RunReader
 from auditor.text import visible
 
 
@@ -44,14 +46,30 @@ async def _audit_one(
 ) -> int:
     """Audit and print one target."""
     audit = Audit(target, settings, resources, stop, began=partial(_announce, target), run_id=options.resume)
-    async with show(audit.snapshot):
-        summary = await audit.run()
+    try:
+        async with show(audit.snapshot):
+            summary = await audit.run()
+    except RunComplete:
+        summary, shown = await asyncio.to_thread(_read_back, target, resources, options.resume)
+        say(f"{visible(target.uri)}: run {options.resume} is complete, this is its summary")
+    else:
+        shown = audit.shown
     if options.format == "json":
         print_json(summary.to_dict())
     else:
-        _print_table(summary, settings, audit.shown)
+        _print_table(summary, settings, shown)
     _remark(summary, target, options)
     return exit_code(summary, settings.fail_on)
+
+
+def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights]:
+    """Read a complete run's summary and highlights. Raises UsageError if it is a run of another target."""
+    run = RunReader(resources.store, target.bucket, run_id)
+    assert run.summary is not None
+    done = run.summary.target
+    if (done.prefix, done.versions) != (target.prefix, target.versions):
+        raise UsageError(f"run {run_id} is of another target or prefix: it is complete, start a new run")
+    return run.summary, Highlights.read(run, run.summary.verdicts["exposed"])
 
 
 def _print_table(summary: Summary, settings: Settings, shown: Highlights) -> None:
