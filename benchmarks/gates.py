@@ -100,6 +100,9 @@ def _throttled(results: Results) -> Iterator[Gate]:
     yield Gate("as a guest with --max-rate: rise of the users' p99", 0.1, rise)
     refused = throttled.worst(found, "foreground_refused", guest=True)
     yield Gate("as a guest without a ceiling: share of the users' calls refused", 0.02, refused)
+    for share in throttled.SHARES[1:]:
+        name = f"{share:.0%} of calls refused by chance: objects/s, to the quiet ones times the rest"
+        yield Gate(name, 0.5, throttled.kept(found, share), True)
 
 
 SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (

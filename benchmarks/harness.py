@@ -94,6 +94,7 @@ DEFAULTS: Mapping[str, Any] = {
     "latency": 0.0,
     "rate": None,
     "error_rate": 0.0,
+    "refused_share": 0.0,
     "bandwidth": None,
 }
 

@@ -15,12 +15,17 @@ from auditor.aws.failures import CREDENTIALS_RENEWED, doom, is_throttle, is_tran
 from auditor.errors import CallFailed
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.rate import Clock, RateLimit, Sleep
+from auditor.s3.refusals import Refusals
 
 T = TypeVar("T")
 Kind = Literal["list", "acl", "head", "bucket", "get"]
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 20.0
+FIRST_USELESS_PAUSE: Final = 0.025
+LONGEST_USELESS_PAUSE: Final = 0.5
+"""Seconds, where S3 refuses the same share of the calls at any rate: waiting does not help, and holds a permit."""
+
 UNREADABLE: Final = "500"
 UNREADABLE_ATTEMPTS: Final = 3
 
@@ -106,7 +111,7 @@ class Caller:
             else:
                 now = self.clock()
                 self.permits.answered(now - sent)
-                self._rate.answered(now)
+                self._rate.answered(now, sent)
                 return answer
             await self._sleep(pause)
             self.counts["retried"] += 1
@@ -123,15 +128,18 @@ class Caller:
         """Count a failed attempt, and report it to the limits of rate and concurrency."""
         if is_throttle(failure):
             self.counts["throttled"] += 1
-            self.permits.throttled()
-            self._rate.refused(now)
+            refusals = self._rate.refused(now, sent)
+            if refusals is Refusals.MANY:
+                self.permits.throttled()
+            elif refusals is Refusals.INCURABLE:
+                self.permits.resume()
         elif failure.code in ("Timeout", "ConnectionError"):
             self.permits.throttled()
         elif failure.code == CREDENTIALS_RENEWED:
             self.renewals += 1
         elif not is_transient(failure):
             self.permits.answered(now - sent)
-            self._rate.answered(now)
+            self._rate.answered(now, sent)
 
     def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float) -> float | None:
         """Return the seconds until the next attempt; None if there is none."""
@@ -139,7 +147,9 @@ class Caller:
         unreadable = kind == "bucket" and failure.code == UNREADABLE
         if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):
             return None
-        pause = backoff(tries - 1, FIRST_PAUSE, LONGEST_PAUSE, least=0.0, dice=self._dice)
+        helps = self._rate.waiting_helps or not is_throttle(failure)
+        first, longest = (FIRST_PAUSE, LONGEST_PAUSE) if helps else (FIRST_USELESS_PAUSE, LONGEST_USELESS_PAUSE)
+        pause = backoff(tries - 1, first, longest, least=0.0, dice=self._dice)
         too_late = self.clock() + pause - started > self._retry.seconds
         return None if too_late else pause
 

@@ -139,6 +139,13 @@ class ConcurrencyLimit:
         self._limit = max(1, self._limit * 3 // 4)
         self._answers, self._latency_sum = 0, 0.0
 
+    def resume(self) -> None:
+        """Rise as at the start: throttling turned out to have nothing to do with us."""
+        self._climbing = self._auto
+        if not self._auto:
+            self._limit = self._ceiling
+            self._wake()
+
     def _end_round(self, latency: float) -> None:
         self._answers, self._latency_sum = 0, 0.0
         now = self._clock()

@@ -1,4 +1,4 @@
-"""A limit on calls per second. It falls if S3 throttles."""
+"""A limit on calls per second. It falls if S3 throttles, unless slowing down does not help."""
 
 from __future__ import annotations
 
@@ -8,26 +8,40 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from auditor.s3.refusals import (
+    CLIMB_REFUSALS,
+    MOST_INCURABLE,
+    NONE,
+    SURE,
+    SURE_AT_ONCE,
+    TOLERATED_REFUSALS,
+    TOLERATED_SHARE,
+    TRIAL_CALLS,
+    TRIAL_FALLS,
+    TRIAL_REFUSALS,
+    CallCounts,
+    Refusals,
+    Trial,
+)
+
 BURST_SECONDS: Final = 0.05
 """After a pause, the unused calls of this many seconds may be sent at once. It is short, so that no surge follows."""
 
 SETTLING_SECONDS: Final = 0.25
-"""Seconds after the rate fell. Refusals within them belong to calls sent before, and do not lower the rate again."""
+"""Seconds after a fall of the rate. Calls sent before their end are not judged: S3 still counts the past."""
 
 INTERVAL_SECONDS: Final = 0.25
 """The length of the intervals in which answers and refusals are counted."""
 
-TOLERATED_SHARE: Final = 0.01
-TOLERATED_REFUSALS: Final = 3
-"""S3 always refuses some calls. The rate falls if there are TOLERATED_REFUSALS or more, and their share of the calls is
-above TOLERATED_SHARE by more than chance (two standard deviations)."""
-
 FALL_TO: Final = 0.7
 FIRST_FALL_TO: Final = 0.5
-"""When the rate falls, it falls to this share of the calls per second that S3 answered, so that S3 can recover.
+"""When the rate falls, it falls to this share of the calls per second that S3 can answer, so that S3 can recover.
 
-FIRST_FALL_TO is for the first time.
+FIRST_FALL_TO is for the first time, and for tests if slowing down helps.
 """
+
+FELL: Final = 0.85
+"""The share of the former rate, at most, to which a fall has to lead, to say anything about refusals."""
 
 RISE_SHARE: Final = 0.005
 LEAST_RISE: Final = 0.5
@@ -40,17 +54,37 @@ ACCELERATION_SECONDS: Final = 5.0
 LOWEST_RATE: Final = 40.0
 """The rate never falls below this many calls per second. ConcurrencyLimit slows us down for a slower server."""
 
+LEAST_SECONDS: Final = 0.001
+"""A clock may stand still between two calls."""
+
+CLIMB: Final = 4.0
+"""The factor of each rise while we see if the refusals stay the same at a higher rate."""
+
+TRIAL_SECONDS: Final = 10.0
+"""After so many seconds at a share of refusals that slowing down did not cure, we slow down to see if it does now."""
+
+DOUBTFUL_SECONDS: Final = 2.0
+"""A fall so soon after a rise that tried the server means that its refusals depend on the rate."""
+
+FIRST_DOUBT: Final = 0.5
+LONGEST_DOUBT: Final = 300.0
+"""Seconds without another rise of that kind. They double each time that S3 refuses more right after one."""
+
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class RateStatistics:
-    """per_second: the present rate, or infinity if there is none. answers, refusals: their numbers in this interval."""
+    """per_second: the present rate, or infinity if there is none. answers, refusals: their numbers in this interval.
+
+    incurable: the share of calls that S3 refuses at any rate, as far as we know.
+    """
 
     per_second: float
     answers: int
     refusals: int
+    incurable: float = 0.0
 
 
 class RateLimit:
@@ -59,6 +93,11 @@ class RateLimit:
     per_second: the highest rate; None: no limit until S3 refuses calls. If S3 refuses more than a few calls, the rate
     falls below the rate of S3's answers, and rises slowly until S3 refuses again. At a higher rate S3 would refuse more
     of our calls, and calls of the bucket's own users.
+
+    Some refusals do not depend on our rate, such as those of a broken server. If S3 refuses the same share of the calls
+    after a fall, the rate rises by CLIMB as long as this share stays, and the share is then tolerated. If the share
+    grows with the rate, S3 is obeyed as before, and the next such rise comes later. Every TRIAL_SECONDS the rate falls
+    for a moment, to learn the share anew.
     """
 
     def __init__(
@@ -73,17 +112,26 @@ class RateLimit:
         self._next_turn = now - BURST_SECONDS  # the start counts as the end of a pause
         self._fell_at: float | None = None
         self._calls_waited = False
-        # Counts of the present interval, and of the one before it.
-        self._begun_at, self._answers, self._refusals = now, 0, 0
-        self._previous_begun_at, self._previous_answers, self._previous_refusals = now, 0, 0
+        self._now, self._previous = CallCounts(now), CallCounts(now)
+        self._judged_from = now
+        self._incurable, self._sure = NONE, False
+        self._trial: Trial | None = None
+        self._climbed_at = float("-inf")
+        self._doubt = FIRST_DOUBT / 2
+        self._doubts_until = now
 
     @property
     def limited(self) -> bool:
         """True if the rate has a limit, set by the user or after refusals. If not, no call needs to take a turn."""
         return self._interval > 0
 
+    @property
+    def waiting_helps(self) -> bool:
+        """False if S3 refuses calls at any rate, so that a call may be repeated soon."""
+        return self._incurable.share <= TOLERATED_SHARE or (self._trial is not None and not self._trial.steps)
+
     def statistics(self) -> RateStatistics:
-        return RateStatistics(self._rate, self._answers, self._refusals)
+        return RateStatistics(self._rate, self._now.answers, self._now.refusals, self._incurable.share)
 
     async def take(self) -> None:
         """Wait for this call's turn."""
@@ -100,47 +148,158 @@ class RateLimit:
         self._calls_waited = True
         return turn - now
 
-    def answered(self, now: float) -> None:
+    def answered(self, now: float, sent: float) -> None:
         """Count a call that S3 answered without throttling."""
-        self._answers += 1
-        if now >= self._begun_at + INTERVAL_SECONDS:
+        counts = self._now
+        counts.answers += 1
+        counts.calls += 1
+        if self._trial is not None and sent >= self._judged_from:
+            self._trial.after.calls += 1
+        if now >= counts.begun_at + INTERVAL_SECONDS:
             self._end_interval(now)
 
-    def refused(self, now: float) -> None:
+    def refused(self, now: float, sent: float) -> Refusals:
         """Count a call that S3 throttled, and lower the rate if there were too many."""
-        self._refusals += 1
-        if self._fell_at is not None and now < self._fell_at + SETTLING_SECONDS:
-            return
-        answers, refusals = self._previous_answers + self._answers, self._previous_refusals + self._refusals
-        tolerated = TOLERATED_SHARE * (answers + refusals)
-        if refusals >= max(TOLERATED_REFUSALS, tolerated + 2.0 * tolerated**0.5):
-            self._lower(now, answers)
-        elif now >= self._begun_at + INTERVAL_SECONDS:
+        for counts in (self._now, self._trial.after) if self._trial and sent >= self._judged_from else (self._now,):
+            counts.calls += 1
+            counts.refusals += 1
+        if now < self._judged_from:
+            return Refusals.FEW
+        seen = self._previous.plus(self._now)
+        found = self._judge(seen)
+        if found is Refusals.INCURABLE:
+            assert self._trial is not None
+            self._climb(now, self._trial)
+        elif found is Refusals.MANY and seen.refusals >= TOLERATED_REFUSALS:
+            self._lower(now, seen)
+        elif now >= self._now.begun_at + INTERVAL_SECONDS:
             self._end_interval(now)
+        return found
 
-    def _lower(self, now: float, answers: int) -> None:
-        seconds = now - self._previous_begun_at
-        answered = answers / seconds if seconds > 0 else LOWEST_RATE
-        # Before the first refusals S3 answers from a reserve, more than it can sustain: so the first fall is deeper.
-        share = FIRST_FALL_TO if self._fell_at is None else FALL_TO
-        self._set(max(LOWEST_RATE, share * min(self._rate, answered)))
+    def _judge(self, seen: CallCounts) -> Refusals:
+        trial = self._trial
+        if trial is None:
+            return Refusals.MANY if seen.above(self._incurable) else Refusals.FEW
+        if trial.steps:
+            sure = SURE_AT_ONCE if trial.expected(CLIMB_REFUSALS) else SURE
+            many = trial.after.refusals >= TRIAL_REFUSALS and trial.after.above(trial.before, sure)
+            return Refusals.MANY if many else Refusals.FEW
+        if trial.falls < TRIAL_FALLS and self._incurable.share <= TOLERATED_SHARE:
+            return Refusals.MANY if seen.above(NONE) else Refusals.FEW
+        if trial.worse:
+            return Refusals.MANY
+        after = trial.after
+        nearly_all = after.share > MOST_INCURABLE and after.calls >= TRIAL_CALLS
+        if nearly_all or (trial.helped and self._rate > LOWEST_RATE):
+            return Refusals.MANY if after.above(self._incurable) else Refusals.FEW
+        if after.calls < TRIAL_CALLS or after.refusals < TRIAL_REFUSALS or after.share <= TOLERATED_SHARE:
+            return Refusals.FEW
+        if self._doubts_until <= trial.after.begun_at:
+            return Refusals.INCURABLE
+        return Refusals.MANY if trial.after.above(self._incurable) else Refusals.FEW
+
+    def _lower(self, now: float, seen: CallCounts) -> None:
+        trial, rate = self._trial, self._rate
+        if now < self._climbed_at + DOUBTFUL_SECONDS:  # the refusals depend on the rate after all
+            self._doubt = min(LONGEST_DOUBT, 2 * self._doubt)
+            self._doubts_until = now + self._doubt
+        if trial is not None and trial.steps:
+            if not self._sure and self._doubt > FIRST_DOUBT:
+                self._incurable = NONE
+            self._fall(now, trial.rate)
+        else:
+            # Before the first refusals S3 answers from a reserve, more than it can sustain: the first fall is deeper.
+            share = FIRST_FALL_TO if self._fell_at is None else FALL_TO
+            seconds = now - seen.begun_at
+            answered = seen.answers / seconds if seconds > 0 else 0.0
+            self._fall(now, share * answered / (1.0 - self._incurable.share))
+        falls = 0 if trial is None or trial.steps else trial.falls
+        if self._rate <= max(LOWEST_RATE, FELL * rate):
+            falls += 1
+        self._trial = Trial(seen, CallCounts(self._judged_from), falls=falls)
+
+    def _fall(self, now: float, rate: float) -> None:
+        self._set(max(LOWEST_RATE, min(self._rate, rate)))
         self._fell_at = now
         self._next_turn = max(self._next_turn, now)
-        self._begun_at = self._previous_begun_at = now
-        self._answers = self._refusals = self._previous_answers = self._previous_refusals = 0
+        self._begin_anew(now, now + SETTLING_SECONDS)
+
+    def _begin_anew(self, now: float, judged_from: float) -> None:
+        self._trial = None
+        self._now, self._previous = CallCounts(now), CallCounts(now)
+        self._judged_from = judged_from
+
+    def _climb(self, now: float, trial: Trial) -> None:
+        """Raise the rate far, to see if the share of refusals stays the same."""
+        if not trial.steps:
+            self._incurable, self._sure = trial.after, False
+        sent = trial.after.calls / max(now - trial.after.begun_at, LEAST_SECONDS)
+        self._climbed_at = now
+        self._set(CLIMB * sent)
+        self._begin_anew(now, now)
+        self._trial = Trial(self._incurable, CallCounts(now), trial.steps + 1, sent, trial.base or sent)
 
     def _end_interval(self, now: float) -> None:
-        """Raise the rate if calls had to wait and none was refused. Then begin the next interval."""
-        if self._fell_at is not None and self._calls_waited and not self._refusals:
+        """Raise the rate if calls had to wait and no more than usual were refused. Then begin the next interval."""
+        counts = self._now
+        waited, self._calls_waited = self._calls_waited, False
+        self._previous, self._now = counts, CallCounts(now)
+        if self._trial is not None and self._end_trial(now, self._trial):
+            return
+        expected = self._incurable.share * counts.calls
+        if self._fell_at is not None and waited and counts.calls and counts.refusals <= expected + expected**0.5:
             acceleration = 1.0 + (now - self._fell_at) / ACCELERATION_SECONDS
             self._set(self._rate + acceleration * max(LEAST_RISE, RISE_SHARE * self._rate))
-        self._calls_waited = False
-        self._previous_begun_at, self._previous_answers, self._previous_refusals = (
-            self._begun_at,
-            self._answers,
-            self._refusals,
-        )
-        self._begun_at, self._answers, self._refusals = now, 0, 0
+        if self._incurable.share > TOLERATED_SHARE and self._trial is None:
+            self._probe(now, counts)
+
+    def _probe(self, now: float, counts: CallCounts) -> None:
+        """See again if refusals are incurable: at a higher rate if there is one, else at a lower one."""
+        if self._climbed_at < self._doubts_until <= now:
+            self._climb(now, Trial(self._incurable, counts, 1))
+        elif now >= self._climbed_at + TRIAL_SECONDS:
+            self._climbed_at = now
+            self._doubt = FIRST_DOUBT / 2
+            self._fall(now, FIRST_FALL_TO * counts.calls / (now - counts.begun_at))
+            self._trial = Trial(self._incurable, CallCounts(self._judged_from))
+
+    def _end_trial(self, now: float, trial: Trial) -> bool:
+        """End the trial if enough calls are counted. Return True if the trial goes on, or another begins."""
+        after = trial.after
+        if not trial.steps:
+            unclear = after.refusals < TRIAL_REFUSALS and after.share > TOLERATED_SHARE
+            enough = (4 if unclear else 2) * TRIAL_REFUSALS
+            if not trial.expected(enough) or (self._sure and self._incurable.share * after.calls < enough):
+                return False
+            self._trial = None
+            doubtful = self._doubts_until > after.begun_at
+            if after.refusals < TRIAL_REFUSALS or after.share <= TOLERATED_SHARE:
+                self._sure, self._incurable = False, after  # no more than S3 always refuses
+            elif not doubtful and (self._incurable.share > TOLERATED_SHARE or trial.falls >= TRIAL_FALLS):
+                self._climb(now, trial)
+                return True
+            elif self._sure:
+                self._incurable = min(self._incurable, after, key=lambda counts: counts.share)
+            elif doubtful:
+                self._incurable = after if self._doubt <= FIRST_DOUBT else NONE
+            else:
+                self._trial = trial
+                self._lower(now, self._previous)
+                return True
+            return False
+        if not trial.expected(CLIMB_REFUSALS):
+            return True
+        self._incurable = self._incurable.plus(after)
+        sent = after.calls / max(now - after.begun_at, LEAST_SECONDS)
+        self._sure = self._sure or sent >= CLIMB / 2 * trial.base
+        no_limit = self._sure and sent < CLIMB / 2 * trial.rate
+        if no_limit or self._rate >= self._ceiling:
+            self._set(self._ceiling)
+            self._begin_anew(now, now)
+            self._climbed_at = now
+        else:
+            self._climb(now, trial)
+        return True
 
     def _set(self, per_second: float) -> None:
         self._rate = min(self._ceiling, per_second)

@@ -1,4 +1,4 @@
-"""Measure an audit on a prefix with a limited rate of calls: alone, and beside the bucket's own users."""
+"""Measure an audit that is refused calls: by a limit, alone and beside the bucket's own users, and by chance."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ LATENCY: Final = 0.015
 FOREGROUND: Final = 0.8
 """The share of the limit that the bucket's own users take."""
 CONNECTIONS: Final = 256
+SHARES: Final = (0.0, 0.03, 0.1, 0.3)
+"""Shares of calls that are refused by chance, whatever the rate; without any first, to compare with."""
 SETTLING: Final = 5
 """Seconds that an audit has to find its rate."""
 OURS: Final = UNKNOWN
@@ -56,11 +58,43 @@ def measure(bench: Bench) -> Results:
             bench.say(f"{turn + 1}/{bench.repeat} {' '.join(map(str, scenario.labels().values()))}")
             runs[number].append((_beside if scenario.guest else _alone)(bench, scenario))
     return {
+        "chance": _by_chance(bench),
         "rows": [
             {**scenario.labels(), **{name: summarised([run[name] for run in found], 4) for name in found[0]}}
             for scenario, found in zip(chosen, runs, strict=True)
-        ]
+        ],
     }
+
+
+def _by_chance(bench: Bench) -> list[dict[str, Any]]:
+    """A row for each of SHARES. beside: objects per second, as a multiple of the same repetition without refusals."""
+    objects = bench.choose(20_000, 60_000)
+    runs: list[list[dict[str, float]]] = [[] for _ in SHARES]
+    for turn in range(bench.repeat):
+        for number, share in enumerate(SHARES):
+            bench.say(f"{turn + 1}/{bench.repeat} refused by chance: {share:.0%}")
+            bench.server.set(**{**DEFAULTS, "objects": objects, "latency": LATENCY, "refused_share": share})
+            result = run_client(bench.server, _job(bench, Scenario(0, DEFAULT_ENGINE, False)))
+            audited = result["coverage"]["audited"]
+            runs[number].append({"speed": audited / result["seconds"], "lost": objects - audited})
+    return [chance(share, found, runs[0]) for share, found in zip(SHARES, runs, strict=True)]
+
+
+def chance(share: float, runs: list[dict[str, float]], quiet: list[dict[str, float]]) -> dict[str, Any]:
+    beside = [run["speed"] / other["speed"] for run, other in zip(runs, quiet, strict=True)]
+    return {
+        "share": share,
+        "speed": summarised([run["speed"] for run in runs], 0),
+        "beside": summarised(beside, 3),
+        "lost": summarised([run["lost"] for run in runs], 0),
+    }
+
+
+def kept(results: Results, share: float) -> float | None:
+    """The speed, as a multiple of the quiet one times the share of calls that is answered."""
+    found = (row for row in results.get("chance", ()) if row["share"] == share)
+    row = next(found, None)
+    return None if row is None else float(row["beside"]["median"]) / (1 - share)
 
 
 def _job(bench: Bench, scenario: Scenario) -> dict[str, Any]:
@@ -191,7 +225,16 @@ def page(results: Results) -> str:
             ("limit, calls/s", "--max-rate", "users' p99 alone, ms", "with guest", "rise", "users refused", "lost"),
             guests,
         )
+        + "\n\nRefused by chance, whatever the rate; without a ceiling of its own; the first seconds included:\n\n"
+        + table(("refused", "objects/s", "of the quiet speed", "lost"), _chances(results))
     )
+
+
+def _chances(results: Results) -> list[tuple[Any, ...]]:
+    return [
+        (f"{row['share']:.0%}", row["speed"]["median"], f"{row['beside']['median']:.1%}", _lost(row))
+        for row in results.get("chance", ())
+    ]
 
 
 def _lost(row: Mapping[str, Any]) -> int:

