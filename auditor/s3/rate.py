@@ -19,7 +19,7 @@ from auditor.s3.refusals import (
     TRIAL_CALLS,
     TRIAL_FALLS,
     TRIAL_REFUSALS,
-    CallCounts,
+    RefusalCounts,
     Refusals,
     Trial,
 )
@@ -112,7 +112,7 @@ class RateLimit:
         self._next_turn = now - BURST_SECONDS  # the start counts as the end of a pause
         self._fell_at: float | None = None
         self._calls_waited = False
-        self._now, self._previous = CallCounts(now), CallCounts(now)
+        self._now, self._previous = RefusalCounts(now), RefusalCounts(now)
         self._judged_from = now
         self._incurable, self._sure = NONE, False
         self._trial: Trial | None = None
@@ -176,7 +176,7 @@ class RateLimit:
             self._end_interval(now)
         return found
 
-    def _judge(self, seen: CallCounts) -> Refusals:
+    def _judge(self, seen: RefusalCounts) -> Refusals:
         trial = self._trial
         if trial is None:
             return Refusals.MANY if seen.above(self._incurable) else Refusals.FEW
@@ -198,7 +198,7 @@ class RateLimit:
             return Refusals.INCURABLE
         return Refusals.MANY if trial.after.above(self._incurable) else Refusals.FEW
 
-    def _lower(self, now: float, seen: CallCounts) -> None:
+    def _lower(self, now: float, seen: RefusalCounts) -> None:
         trial, rate = self._trial, self._rate
         if now < self._climbed_at + DOUBTFUL_SECONDS:  # the refusals depend on the rate after all
             self._doubt = min(LONGEST_DOUBT, 2 * self._doubt)
@@ -216,7 +216,7 @@ class RateLimit:
         falls = 0 if trial is None or trial.steps else trial.falls
         if self._rate <= max(LOWEST_RATE, FELL * rate):
             falls += 1
-        self._trial = Trial(seen, CallCounts(self._judged_from), falls=falls)
+        self._trial = Trial(seen, RefusalCounts(self._judged_from), falls=falls)
 
     def _fall(self, now: float, rate: float) -> None:
         self._set(max(LOWEST_RATE, min(self._rate, rate)))
@@ -226,7 +226,7 @@ class RateLimit:
 
     def _begin_anew(self, now: float, judged_from: float) -> None:
         self._trial = None
-        self._now, self._previous = CallCounts(now), CallCounts(now)
+        self._now, self._previous = RefusalCounts(now), RefusalCounts(now)
         self._judged_from = judged_from
 
     def _climb(self, now: float, trial: Trial) -> None:
@@ -237,13 +237,13 @@ class RateLimit:
         self._climbed_at = now
         self._set(CLIMB * sent)
         self._begin_anew(now, now)
-        self._trial = Trial(self._incurable, CallCounts(now), trial.steps + 1, sent, trial.base or sent)
+        self._trial = Trial(self._incurable, RefusalCounts(now), trial.steps + 1, sent, trial.base or sent)
 
     def _end_interval(self, now: float) -> None:
         """Raise the rate if calls had to wait and no more than usual were refused. Then begin the next interval."""
         counts = self._now
         waited, self._calls_waited = self._calls_waited, False
-        self._previous, self._now = counts, CallCounts(now)
+        self._previous, self._now = counts, RefusalCounts(now)
         if self._trial is not None and self._end_trial(now, self._trial):
             return
         expected = self._incurable.share * counts.calls
@@ -253,7 +253,7 @@ class RateLimit:
         if self._incurable.share > TOLERATED_SHARE and self._trial is None:
             self._probe(now, counts)
 
-    def _probe(self, now: float, counts: CallCounts) -> None:
+    def _probe(self, now: float, counts: RefusalCounts) -> None:
         """See again if refusals are incurable: at a higher rate if there is one, else at a lower one."""
         if self._climbed_at < self._doubts_until <= now:
             self._climb(now, Trial(self._incurable, counts, 1))
@@ -261,7 +261,7 @@ class RateLimit:
             self._climbed_at = now
             self._doubt = FIRST_DOUBT / 2
             self._fall(now, FIRST_FALL_TO * counts.calls / (now - counts.begun_at))
-            self._trial = Trial(self._incurable, CallCounts(self._judged_from))
+            self._trial = Trial(self._incurable, RefusalCounts(self._judged_from))
 
     def _end_trial(self, now: float, trial: Trial) -> bool:
         """End the trial if enough calls are counted. Return True if the trial goes on, or another begins."""

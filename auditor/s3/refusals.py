@@ -49,7 +49,7 @@ class Refusals(Enum):
 
 
 @dataclass(slots=True)
-class CallCounts:
+class RefusalCounts:
     """Calls and refusals among them. answers: includes answers to calls that are not judged. begun_at: since when."""
 
     begun_at: float = 0.0
@@ -61,12 +61,12 @@ class CallCounts:
     def share(self) -> float:
         return self.refusals / self.calls if self.calls else 0.0
 
-    def plus(self, later: CallCounts) -> CallCounts:
-        return CallCounts(
+    def plus(self, later: RefusalCounts) -> RefusalCounts:
+        return RefusalCounts(
             self.begun_at, self.answers + later.answers, self.calls + later.calls, self.refusals + later.refusals
         )
 
-    def above(self, usual: CallCounts, sure: float = SURE) -> bool:
+    def above(self, usual: RefusalCounts, sure: float = SURE) -> bool:
         """True if the share is above the tolerated one, or the usual one, by more than chance."""
         expected = max(TOLERATED_SHARE, usual.share) * self.calls
         if usual.share <= TOLERATED_SHARE:
@@ -77,7 +77,7 @@ class CallCounts:
         )
 
 
-NONE: Final = CallCounts()
+NONE: Final = RefusalCounts()
 
 
 @dataclass(slots=True)
@@ -87,8 +87,8 @@ class Trial:
     rate, base: calls per second before a rise, and before the first one. falls: number of falls that did not suffice.
     """
 
-    before: CallCounts
-    after: CallCounts
+    before: RefusalCounts
+    after: RefusalCounts
     steps: int = 0
     rate: float = 0.0
     base: float = 0.0
