@@ -1,4 +1,4 @@
-"""Define a rule: a pure function from the facts that it declares to hits, with an ID, a severity and documentation."""
+"""Define a rule: a pure function that takes declared facts and yields hits, with an ID, a severity and a docstring."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECTIONS: Final = ("Why", "Flagged", "Not flagged", "Blind to", "Fix")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One violation that a rule found; the judge makes a finding of it. severity: None: that of the rule."""
+    """One violation that a rule found; the judge makes a finding of it. severity: None for the rule's own."""
 
     message: str
     grantee: str | None = None
@@ -98,7 +98,7 @@ def rule(
     options: Mapping[str, type] | None = None,
     validate: Validate = any_options,
 ) -> Callable[[Check], Rule]:
-    """Make a Rule of a check function. Raises TypeError for unknown facts, or if the number of parameters is wrong."""
+    """Return a decorator that makes a Rule of a check. It raises TypeError if facts and parameters do not match."""
     declared = options or {}
 
     def wrap(check: Check) -> Rule:

@@ -30,7 +30,7 @@ changes its meaning and is never used again. A rule is undecided where a fact co
 
 
 def sections(rule: Rule) -> Mapping[str, str]:
-    """Return a rule's documentation as texts by the words of SECTIONS. Each text is one line."""
+    """Return the sections of a rule's documentation, by the words of SECTIONS. Each section is one line of text."""
     texts: dict[str, list[str]] = {}
     for line in rule.doc.splitlines():
         word, colon, rest = line.partition(":")

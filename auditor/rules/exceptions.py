@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 
 def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence[tuple[str, str]]) -> bool:
-    """True if every unread fact of the object is accepted. unread: the action and code of each unread fact."""
+    """True if every fact of the object that could not be read is accepted; False if `unread` is empty.
+
+    unread: for each such fact, the action that failed and its error code.
+    """
     return bool(unread) and all(
         any(
             entry.rule is None
@@ -21,7 +24,7 @@ def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence
 
 
 def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code: str) -> bool:
-    """True if it is accepted that this rule is undecided for the whole run, because of this action and code."""
+    """True if the rule may be undecided for the whole run because `action` failed with the error `code`."""
     return any(
         entry.prefix is None
         and entry.rule in (None, rule)
@@ -33,12 +36,11 @@ def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A hole that the owner accepts. It is still counted, but does not cause exit code 4. None matches anything."""
+    """Undecided objects or rules that are accepted. They are counted, but cause no exit code 4. None matches any."""
 
     reason: str
     prefix: str | None = None
     """Prefix of the objects' keys."""
     rule: str | None = None
-    """ID of a rule that is undecided for the whole run."""
     action: str | None = None
     code: str | None = None

@@ -1,4 +1,4 @@
-"""Give each rule the facts that it declares, and make findings of its hits. An unread fact makes the rule undecided.
+"""Give each rule the facts that it declares, and make findings of its hits. A rule that lacks a fact is undecided.
 
 Most objects of a bucket have the same owner and the same grants, and a rule is a pure function of its facts. Therefore
 a rule that reads only ACL and owner runs once for each ACL, and its answer is cached.
@@ -24,11 +24,11 @@ SHARED_FACTS: Final = frozenset({"acl", "owner"})
 """The facts that are equal for many objects. The owner comes from the ACL, or from the listing if no ACL is read."""
 
 CACHED_ACLS: Final = 1024
-"""Most ACLs whose answers are cached. The cache drops the least recently used one."""
+"""Limit of ACLs whose answers are cached. The cache drops the least recently used ACL."""
 
 
 class _BoundRule(NamedTuple):
-    """A rule whose arguments have the facts of the run filled in. The facts of an object are still missing."""
+    """A rule with the facts of the run; ask() adds the facts of an object. order: the rule's place in the run."""
 
     order: int
     rule: Rule
@@ -38,7 +38,7 @@ class _BoundRule(NamedTuple):
     applies: bool
     """True if no fact of the run was skipped."""
     lacks: bool
-    """True if a fact of the run is unread. make_plan() leaves such rules out."""
+    """True if a fact of the run could not be read. make_plan() leaves such a rule out."""
 
     @classmethod
     def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> _BoundRule:
@@ -49,13 +49,13 @@ class _BoundRule(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """True if SHARED_FACTS has every fact of an object that the rule reads."""
+        """True if every fact of an object that the rule reads is in SHARED_FACTS."""
         return SHARED_FACTS.issuperset(name for _, name in self.places)
 
     def ask(self, facts: Mapping[str, Any]) -> _RuleAnswer | None:
         """Return the rule's answer for an object with these facts.
 
-        None: there is no hit, or a fact was skipped, and the rule does not apply.
+        None if there is no hit, and if a fact was skipped, because the rule then does not apply.
         """
         arguments = list(self.arguments)
         unread = self.lacks
@@ -71,7 +71,7 @@ class _BoundRule(NamedTuple):
 
 
 class _RuleAnswer(NamedTuple):
-    """The answer of one rule. hits: None if a fact is unread."""
+    """The answer of one rule. hits: None if the rule is undecided, because a fact could not be read."""
 
     order: int
     rule: Rule
@@ -171,7 +171,7 @@ def judge(
 
 
 def _fixed_facts(rule: Rule, facts: BucketFacts, trusted: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of a rule's facts that are the same for every object of the run."""
+    """Return the facts of a rule that are the same for every object of the run, by their names."""
     fixed: dict[str, Any] = {}
     for name in rule.reads:
         if name.startswith("bucket."):

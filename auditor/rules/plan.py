@@ -25,7 +25,7 @@ class Plan:
 
 
 def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
-    """Plan a run. A rule is dropped if its bucket fact was skipped, and undecided if its bucket fact is unread.
+    """Plan a run. A rule is dropped if its bucket fact was skipped, and undecided if the fact could not be read.
 
     With BucketOwnerEnforced the rules on ACLs and owners are dropped too, because no grant counts, and the bucket's
     owner owns every object.
@@ -58,6 +58,6 @@ def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
 
 
 def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:
-    """Return the plan of a resumed run. A rule that was undecided stays so: the earlier objects are not read again."""
+    """Return the plan of a resumed run. The rules of `earlier` stay undecided: no object is judged a second time."""
     now = {item.rule for item in plan.undecided}
     return replace(plan, undecided=(*plan.undecided, *(item for item in earlier if item.rule not in now)))

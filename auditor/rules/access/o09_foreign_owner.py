@@ -13,7 +13,7 @@ from auditor.rules.base import Hit, rule
 def check(owner: str, bucket_owner: str, trusted: frozenset[str]) -> Iterator[Hit]:
     """
     Why: the object's owner decides who can read it; the bucket policy and the bucket owner's settings do not apply.
-    Flagged: an owner other than the bucket's owner; medium where the configuration trusts it, else high.
+    Flagged: an owner other than the bucket's owner: with severity medium if the owner is trusted, and high if not.
     Not flagged: anonymous uploads (O10); buckets with BucketOwnerEnforced, whose owner owns every object.
     Blind to: the account behind a canonical ID; the former owners that return if ACLs are enabled again.
     Fix: set Object Ownership to BucketOwnerEnforced; or ask the owner for READ, and copy the object over itself.

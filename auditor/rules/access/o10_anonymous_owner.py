@@ -15,7 +15,7 @@ def check(owner: str) -> Iterator[Hit]:
     Why: a stranger could write to the bucket; the object may be malware, or may have replaced a real one.
     Flagged: an owner with the canonical ID that S3 gives to anonymous uploaders.
     Not flagged: any other foreign owner (O09); buckets with BucketOwnerEnforced, whose owner owns every object.
-    Blind to: anonymous uploads from a time when ACLs were disabled: they look like the owner's own.
+    Blind to: anonymous uploads from a time when ACLs were disabled: these look like the bucket owner's own.
     Fix: close the bucket to anonymous writers (B03, B04), then inspect the object and delete it.
     """
     if owner == ANONYMOUS_OWNER:

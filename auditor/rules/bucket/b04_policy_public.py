@@ -17,8 +17,8 @@ from auditor.rules.base import Hit, rule
 def check(bucket_policy_is_public: bool, bucket_policy: str, bucket_restricts_public_policy: bool) -> Iterator[Hit]:
     """
     Why: one statement of a public policy can open every object of the bucket at once.
-    Flagged: a policy that S3 itself calls public (GetBucketPolicyStatus). It is medium where RestrictPublicBuckets is
-        known to be on, for the bucket or its account: strangers are out until one call turns it off. Else critical.
+    Flagged: a policy that S3 itself calls public (GetBucketPolicyStatus). The severity is critical; it is medium where
+        RestrictPublicBuckets is known to be on, for the bucket or its account, and so keeps strangers out.
     Not flagged: a policy that opens the bucket to named accounts; a bucket without a policy, even if its status is
         public (Ceph says so of a bucket with a public ACL).
     Blind to: the actions and keys that the policy allows, which each object's verdict shows; policies of access points.

@@ -15,7 +15,7 @@ def check(head: Head, digests: DigestSources) -> Iterator[Hit]:
     Why: key, version and ETag are unchanged and the bytes are not: the object was damaged, or replaced in a way that
         its ETag does not show.
     Flagged: the full-object checksum that S3 stores differs from the digest that the ledger has of the same version;
-        or the bytes, where this run hashed them, have a digest that differs from one of the two.
+        or this run hashed the bytes, and their digest differs from one of these two.
     Not flagged: an object whose ETag or size differs from the ledger's: it is a new object with its own digest.
     Blind to: composite checksums of multipart uploads, which are no digests of the object; algorithms that the run does
         not select; stored checksums that HEAD leaves out without kms:Decrypt; runs without a ledger.
