@@ -43,7 +43,7 @@ class BucketFacts:
     account: str | Unread | Skipped = NOT_GIVEN
     """The caller's account, 12 digits."""
     ownership: str | Unread | Skipped = NOT_GIVEN
-    """BucketOwnerEnforced, BucketOwnerPreferred or ObjectWriter, which is also the value without this setting."""
+    """BucketOwnerEnforced, BucketOwnerPreferred or ObjectWriter. A bucket without this setting has ObjectWriter."""
     public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
     account_public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
     acl: Acl | Unread | Skipped = NOT_GIVEN
@@ -60,8 +60,8 @@ class BucketFacts:
     def access_block(self) -> PublicAccessBlock | Unread:
         """The switches that hold for the bucket: each is on if it is on for the bucket or for the account.
 
-        A level that was skipped counts as off. If a level is unread, so is the result, unless the other level has all
-        four switches on.
+        A level that was skipped counts as off. If a level could not be read, the result is its Unread, unless the other
+        level has all four switches on.
         """
         levels = (self.public_access_block, self.account_public_access_block)
         known = [level for level in levels if isinstance(level, PublicAccessBlock)]

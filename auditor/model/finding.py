@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleUndecided:
-    """A selected rule that is undecided for the whole run, because a bucket fact is unread."""
+    """A selected rule that is undecided for the whole run: the call `action` for a bucket fact failed with `code`."""
 
     rule: str
     action: str
@@ -60,7 +60,7 @@ class RuleUndecided:
 
 @record()
 class Judgement:
-    """The verdict and the findings of one object. undecided: IDs of the rules that lacked a fact."""
+    """The results for one object. verdict: None if it vanished. undecided: IDs of the rules that lacked a fact."""
 
     evidence: Evidence
     verdict: Verdict | None
@@ -76,10 +76,10 @@ def fingerprint(
     permission: str | None,
     version_id: str | None = None,
 ) -> str:
-    """Return the 32 hex digits that identify a finding in every run. version_id: None unless the run is over versions.
+    """Return the 32 hex digits that identify a finding in every run. version_id: None unless the run lists versions.
 
-    They are the first half of the SHA-256 of the arguments, written as a compact ASCII JSON list. A version_id of None
-    is left out of the list.
+    The digits are the first half of the SHA-256 of the arguments, written as a compact ASCII JSON list. A version_id of
+    None is left out of the list.
     """
     parts = [bucket, key, rule, grantee, permission]
     if version_id is not None:

@@ -11,7 +11,7 @@ from auditor.model.json_text import JsonError, Reader, plain_text, text
 
 
 def matching(pattern: str, problem: str, read: Reader[str] = text) -> Reader[str]:
-    """Return a reader of texts that the whole pattern matches. It refuses another text with `problem`."""
+    """Return a reader of texts that match the pattern as a whole. It raises JsonError(problem) for any other text."""
     fits = re.compile(pattern).fullmatch
 
     def read_matching(value: Any) -> str:
@@ -39,7 +39,7 @@ def text_or_none(value: Any) -> str | None:
 
 
 def etag_text(value: Any) -> str:
-    """Return the ETag without quotes. Refuse an empty one: no object has it, so the object would seem overwritten."""
+    """Return the ETag without quotes. Raise JsonError for an empty ETag: the object would seem overwritten."""
     etag = plain_text(value).strip('"')
     if not etag:
         raise JsonError("is not a string with text")

@@ -49,9 +49,9 @@ _UNIQUE: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_
 
 
 def parse_object(text: str | bytes, name: str = "it", *, unique: bool = False) -> dict[str, Any]:
-    """The JSON object in a text, bytes as UTF-8. Raises JsonError, which calls the text `name`.
+    """Return the JSON object in a text; bytes are UTF-8. Raises JsonError, whose message calls the text `name`.
 
-    unique: refuse two members of one name, for two readers could take different ones.
+    unique: True to refuse two members of one name, because two programs could take different ones.
     """
     decoder = _UNIQUE if unique else _DECODER
     try:
@@ -82,7 +82,7 @@ def text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Return the value if it is also printable ASCII. Such a text goes into a request's header or into the log."""
+    """Return the value if text() accepts it and it is printable ASCII, for a request's header or the log."""
     found = text(value)
     if not (found.isascii() and found.isprintable()):
         raise JsonError("has characters that are not printable ASCII")
@@ -119,7 +119,7 @@ def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
 
 
 def members(value: Any, fields: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Read several members. fields: by the name of the result, the arguments of member() after the first."""
+    """Read several members, by the names of `fields`. fields: for each, the arguments of member() after the first."""
     return {name: member(value, *arguments) for name, arguments in fields.items()}
 
 
@@ -189,7 +189,7 @@ def _reader(kind: Any) -> Reader[Any]:
     if origin is Mapping:
         return lambda value: {
             name: _at("*", read, item) for name, item in as_object(value).items()
-        }  # a name is content
+        }  # the path shows no name, because a name is content
     return lambda value: items(value, read)
 
 

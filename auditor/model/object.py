@@ -82,7 +82,7 @@ AnyVersion = ObjectRef | ObjectVersion
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The calls to make for each object. acl, head: None: read this fact; else the reason to skip it.
+    """The calls to make for each object. acl, head: None to read this fact, or the reason to skip it.
 
     acl_for_owner: True: read the ACL of an object without an owner in the listing even if `acl` skips it.
     """
@@ -129,7 +129,7 @@ class Acl:
 
 @record()
 class Head:
-    """The members of HeadObject's answer that describe the object. None: the answer lacks the member. It is not "no".
+    """The members of HeadObject's answer that describe the object. None: the answer lacks the member, which is no "no".
 
     Dates are ISO 8601, UTC, seconds.
     """
@@ -187,7 +187,7 @@ class DigestSources:
     recorded: Mapping[str, str] = field(default_factory=dict)
     """The ledger's digests."""
     read: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the bytes, if this run read them and they differ from the stored or recorded ones."""
+    """Digests of the bytes that this run read; empty if it read none, or if all digests agree."""
 
 
 NO_LEDGER: Final = Skipped("no ledger was given")
@@ -207,7 +207,7 @@ class Evidence:
 
     @property
     def owner(self) -> str | Unread | Skipped:
-        """Canonical ID of the object's owner, from its ACL; from the listing (FetchOwner) if no ACL was read."""
+        """Canonical ID of the owner, from the ACL or else the listing; if both lack it, why the ACL was not read."""
         if isinstance(self.acl, Acl):
             return self.acl.owner
         return self.acl if self.ref.owner is None else self.ref.owner

@@ -1,4 +1,4 @@
-"""Parse a bucket policy into statements, principals, actions, resources and conditions. It is not evaluated here."""
+"""Parse a bucket policy into statements, principals, actions, resources and conditions. reach.py evaluates them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _statement(item: object) -> Statement:
 
 
 def _either(item: Mapping[str, Any], name: str) -> tuple[bool, object]:
-    """Return if the statement has the Not form of the element, and the element's value."""
+    """Return two values: True if the statement has the Not form of the element, and the element's value."""
     negated = f"Not{name}" in item
     if negated == (name in item):
         raise ValueError(f"a statement has not exactly one of {name} and Not{name}")

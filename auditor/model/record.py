@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(*, kw_only: bool = False, hashed: bool = True) -> Callable[[type[T]], type[T]]:
-    """Make a class a slotted dataclass with a hash, which only the type checker treats as frozen.
+    """Return a decorator for a slotted dataclass with a hash. Only the type checker treats the dataclass as frozen.
 
     If Python froze it, every field would be set through object.__setattr__ (dataclasses, "Frozen instances"), which
     takes several times as long. hashed: False for a class that defines __hash__ itself.

@@ -1,4 +1,4 @@
-"""The lines of a run folder: one for an object, for a finding, and for an object that stayed undecided."""
+"""The three kinds of lines in a run folder: of listed objects, of findings, and of undecided objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _acl(value: Any) -> Acl | Unread | Skipped:
 
 
 def _head(value: Any) -> Head | Unread | Skipped:
-    """Read a line's `head`. If the run did not keep the values of metadata, it has a list of names, read as empty."""
+    """Read a line's `head`. If the run kept no metadata values, the line has only names, and the Head no metadata."""
     if missing := _missing(value):
         return missing
     return typed(Head, {**value, "metadata": value["metadata"] if isinstance(value.get("metadata"), dict) else {}})
@@ -44,7 +44,7 @@ class ObjectLine:
     """Canonical ID; None if it is unknown."""
     acl: Annotated[Acl | Unread | Skipped, _acl]
     head: Annotated[Head | Unread | Skipped, _head]
-    """Its metadata is empty unless the run keeps the values."""
+    """The metadata of this Head is empty unless the run keeps the values."""
     outcome: Outcome
     changed: bool
     """True if HEAD's ETag differs from the listing's."""
@@ -53,7 +53,7 @@ class ObjectLine:
     rules: tuple[str, ...]
     """IDs of the rules that have a finding on the object."""
     hashed: bool | None
-    """True if the ledger has its digests; None if there is no ledger."""
+    """True if the ledger has the object's digests; None if there is no ledger."""
 
 
 @record()

@@ -87,7 +87,7 @@ class UnreadCount:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The point from which a later process continues an incomplete run. run: its ID.
+    """The point from which a later process continues an incomplete run. run: the run's ID.
 
     start_after: the last key with an outcome; None if there is none. reason: why the run stopped; None if unknown.
     """

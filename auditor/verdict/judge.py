@@ -7,7 +7,7 @@ In some cases S3's guide does not say who has access. The judge then takes the c
   of that key may admit one of these accounts. A READ grant to AllUsers is masked there, because an unsigned request
   cannot use the KMS key.
 * RestrictPublicBuckets also keeps other accounts from using a public policy. The object counts as shared all the same.
-* An owner other than the bucket's may do everything to the object. It is masked only if a Deny covers every way.
+* An owner other than the bucket's may do everything to the object. A Deny masks the object only if it covers every way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class VerdictJudge:
         self._policy = CompiledPolicy(policy or Policy(), facts.bucket, self._principals)
 
     def verdict(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Verdict:
-        """Return the verdict of one object: of the ACL's and the policy's results, the one that gives more access."""
+        """Return the verdict of one object. ACL and policy each give a verdict; the one with more access counts."""
         ways = VERSION_WAYS if self._versions and not ref.is_latest else ALL_WAYS
         reach = self._policy.reach(ref.key)
         rank = self._floor
@@ -109,7 +109,7 @@ class VerdictJudge:
         return self._by_another(granted & live)
 
     def _by_another(self, live: int) -> int:
-        """Return the rank of access by a canonical ID that is no known insider. live: the ways that are open to it."""
+        """Return the rank of access by a canonical ID that is no known insider. live: the ways open to this ID."""
         if not live:
             return _MASKED
         return _UNKNOWN if self._principals.owner is None else _SHARED
@@ -137,7 +137,7 @@ def verdict_of(
 
 
 def _policy(facts: BucketFacts) -> Policy | None:
-    """Return the parsed policy; None if it is unread, skipped or malformed."""
+    """Return the parsed policy; None if it could not be read, was skipped, or is malformed."""
     if not isinstance(facts.policy, str):
         return None
     try:

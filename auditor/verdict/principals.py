@@ -1,4 +1,4 @@
-"""Sort the principals of a policy into insiders (the owner, its account, trusted ones), everyone, others, undecided."""
+"""Sort the principals of a policy into insiders (owner, owner's account, trusted), everyone, others, undecided."""
 
 from __future__ import annotations
 

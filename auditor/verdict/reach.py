@@ -52,8 +52,8 @@ _EVERY_OBJECT: Final = Wildcard.of("*")
 class _StatementsByKey(NamedTuple):
     """A statement whose effect depends on the object key.
 
-    covers: patterns of its resources. negated: True if these stand under NotResource. surely: the effect on the keys
-    that it certainly covers. perhaps: the effect on the keys that it may cover.
+    covers: the patterns of Resource or NotResource. negated: True for NotResource. surely: the effect on the keys that
+    the statement certainly covers. perhaps: the effect on the keys that the statement may cover.
     """
 
     covers: tuple[Wildcard, ...]
@@ -143,7 +143,7 @@ def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
 def _covers(text: str, variables: bool) -> Wildcard:
     """Return the pattern of BUCKET/KEY that a Resource covers: "arn:PARTITION:s3:::BUCKET/KEY" or "*".
 
-    In it, `*` stands for slashes too.
+    Its `*` matches slashes too. For a Resource that is not of S3, return a pattern that matches no object.
     """
     if text and not text.strip("*"):
         return _EVERY_OBJECT

@@ -12,7 +12,7 @@ _LITERALS: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
 
 
 class _Piece(NamedTuple):
-    """A part of a pattern without `*`: literal texts (runs), and one arbitrary character (`?`) between each two."""
+    """A part of a pattern without `*`: literal texts (runs), and any one character (`?`) between two neighbours."""
 
     runs: tuple[str, ...]
     length: int
@@ -36,8 +36,8 @@ class Wildcard:
     """A pattern that must match a whole text; case counts. sure: False if a match is not certain, because the pattern
     has a policy variable.
 
-    pieces: the parts of the pattern between the `*`. Each is matched at its first possible position. A later position
-    could not help the pieces after it, so there is no backtracking.
+    pieces: the parts of the pattern between the `*`. Each piece is matched at its first possible position. A later
+    position could not help the pieces that follow, so there is no backtracking.
     """
 
     pieces: tuple[_Piece, ...]
@@ -84,7 +84,7 @@ class Wildcard:
     def matches_all_after(self, start: str) -> bool:
         """True if every text that begins with `start` and is longer matches.
 
-        The pattern is then a beginning of `start`, and `*`.
+        Such a pattern is a beginning of `start`, followed by `*`.
         """
         rest = self.pieces[1:]
         return (
