@@ -20,7 +20,7 @@ class ThreadedClient:
     """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError (failures.translate)."""
 
     def __init__(self, client: Any, executor: ThreadPoolExecutor, plain: JsonCalls | None = None) -> None:
-        """plain: tried first, if it is given; such calls must bear a repetition."""
+        """plain: tried first, if given. The SDK repeats a call that failed there, so every call must be repeatable."""
         self._client = client
         self._plain = plain
         self._executor = executor
@@ -122,4 +122,4 @@ def _make(
 
 
 _JSON_TARGETS = {"dynamodb": "DynamoDB_20120810"}
-"""Services whose calls are plain ones, and the prefix of their operations' names."""
+"""Services whose calls go through JsonCalls first, and for each the prefix of the x-amz-target header."""

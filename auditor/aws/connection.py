@@ -22,7 +22,7 @@ class Connection:
     connect_timeout: float = 5.0
     read_timeout: float = 20.0
     least_rate: float = 1024.0
-    """Bytes a second. The direct engine fails with a Timeout if a body arrives more slowly.
+    """Bytes a second. In the direct engine, a body that arrives more slowly fails with the code Timeout.
 
-    The SDK engines ignore this: for them one byte within each read_timeout is enough.
+    The SDK engines ignore this rate: for them one byte within each read_timeout is enough.
     """

@@ -25,11 +25,11 @@ before they expire.
 """
 
 PATIENCE: Final = 120.0
-"""Seconds to wait for the provider's answer. Then the request is abandoned, and the next one tries the whole chain."""
+"""Seconds to wait for the provider's answer. Then the request is abandoned, and the next tries the whole chain."""
 
 _AFTER_ERROR: Final = 5.0
 _SOON: Final = 1.0
-"""Seconds until the next request, if one is under way or the credentials expire soon."""
+"""Seconds until the next check, if a request is under way or the credentials expire soon."""
 
 _TOO_LATE: Final = 10.0
 """Credentials that expire within this many seconds are not used. Renewal is tried at shorter pauses than this."""
@@ -42,7 +42,7 @@ _NEVER: Final = float("inf")
 
 
 class CredentialProvider(Protocol):
-    """An instance of botocore's Credentials. Its call blocks, and renews credentials that expire soon."""
+    """The interface of botocore's Credentials. The method blocks, and renews credentials that expire soon."""
 
     def get_frozen_credentials(self) -> Any:
         """Return an object with access_key, secret_key and token."""
@@ -53,7 +53,7 @@ Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:
-    """Return the plain configuration, or the first provider of botocore's chain that has credentials. It blocks."""
+    """Return the plain configuration, or botocore's first provider with credentials. Blocks; raises SDK errors."""
     if (configuration := plain(profile)) is not None:
         return configuration
     from botocore import exceptions as sdk
@@ -69,7 +69,7 @@ def load_chain(profile: str | None) -> CredentialProvider:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ProviderRequest:
-    """A request to the provider, in a thread. afresh: try the whole chain. done: its error, or None for success."""
+    """A request to the provider, in a thread. afresh: try the whole chain. done: the error; None for success."""
 
     number: int
     started_at: float
@@ -116,9 +116,9 @@ class CredentialSource:
         return self._held if self._clock() < self._ask_at else None
 
     async def current(self) -> Credentials:
-        """Return the credentials. It waits for the provider only if it has no valid ones.
+        """Return the credentials. Wait for the provider only if there are no valid credentials yet.
 
-        Raises CredentialsError if that request fails, finds no credentials, or takes too long.
+        Raises CredentialsError if the provider fails, finds no credentials, or takes too long.
         """
         if (held := self.at_hand()) is not None:
             return held
@@ -134,9 +134,9 @@ class CredentialSource:
         return self._held
 
     async def renewed(self) -> bool:
-        """Ask for other credentials after S3 called these expired. Return True if they changed.
+        """Try the whole chain again after S3 called the credentials expired. Return True if there are other ones now.
 
-        It tries the whole chain. If they changed within the last minute, it asks nothing. Raises as current() does.
+        If the credentials changed within the last minute, return True at once. Raises as current() does.
         """
         if self._clock() - self._changed_at < _RECENT:
             return True
@@ -171,9 +171,9 @@ class CredentialSource:
             loop.call_soon_threadsafe(self._end, request, answer)
 
     def _end(self, request: _ProviderRequest, answer: _ProviderAnswer | Exception) -> None:
-        """Use the answer of a request. This runs on the loop.
+        """Store the credentials of an answer, and wake the callers that wait for the request. This runs on the loop.
 
-        It ignores an answer that is older than the one in use. It logs no error of an abandoned request.
+        Ignore the answer if a request that started later was answered before. Log no error of an abandoned request.
         """
         in_time = self._request is request
         if in_time:
@@ -223,7 +223,7 @@ class CredentialSource:
         return self._held
 
     def _give_up(self, request: _ProviderRequest) -> None:
-        """Abandon the request and its provider, which may hold a lock for ever."""
+        """Abandon the request and its provider: the provider may hold a lock for ever."""
         if self._request is request:
             self._request = self._provider = None
 
@@ -231,7 +231,7 @@ class CredentialSource:
 def _seconds_left(provider: CredentialProvider) -> float:
     """Return the seconds until the credentials expire: at most a day, or infinity if they never expire.
 
-    botocore only tells whether they expire within a given number of seconds, so this is a binary search.
+    botocore only tells if the credentials expire within a given number of seconds, so this is a binary search.
     """
     refresh_needed = getattr(provider, "refresh_needed", None)  # only botocore's RefreshableCredentials have it
     if refresh_needed is None:

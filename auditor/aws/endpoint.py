@@ -1,8 +1,8 @@
 """Find the server, the region and the service for a bucket's requests, by the rules of the SDK.
 
 botocore decides on partitions, FIPS, dualstack, acceleration, the addressing style, access points, and endpoints in the
-environment and in the AWS files. We let it make one request. A handler reads and answers the request, so that it is
-never sent.
+environment and in the AWS files. We let botocore make one request. A handler reads and answers the request, so nothing
+is sent.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _LABEL: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _HOST: Final = re.compile(r"[A-Za-z0-9.:\[\]-]+")
 _PATH: Final = re.compile(r"[A-Za-z0-9/._-]*")
 _SDK_ONLY: Final = re.compile(r"--|-s3alias$|\.mrap$|:|/")
-"""The SDK sends requests for such names elsewhere: directory buckets, access points, their aliases."""
+"""Names that the SDK resolves to hosts of their own: of directory buckets, access points, and their aliases."""
 _PLAIN_REGION: Final = re.compile(r"[a-z0-9-]+")
 _ODD_REGION: Final = re.compile(r"fips|global|external")
-"""The SDK signs for another region than such a name."""
+"""Region names for which the SDK signs with another region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _origin_at(url: str, region: str, service: str) -> Origin:
 
 
 def plain_origin(connection: Connection) -> Origin | None:
-    """Return the Origin that the SDK would find; None if the configuration is not plain."""
+    """Return the Origin that the SDK would find; None if the configuration is not plain (plain.py)."""
     endpoint, bucket = custom_endpoint("s3", connection.endpoint_url, connection.profile), connection.bucket
     origin = service_origin("s3", connection, endpoint)
     if origin is None or _SDK_ONLY.search(bucket):
@@ -106,7 +106,7 @@ def plain_origin(connection: Connection) -> Origin | None:
 def service_origin(service: str, connection: Connection, endpoint: str | None) -> Origin | None:
     """Return the server of a service, without a bucket; None if the configuration is not plain.
 
-    service: s3, s3-control or sts. endpoint: the user's own endpoint.
+    service: s3, s3-control or sts. endpoint: the URL that the user set; None for AWS's own.
     """
     configuration = plain(connection.profile)
     if configuration is None:
@@ -206,7 +206,7 @@ def _caught_request(connection: Connection) -> tuple[str, str]:
 def tls_context(connection: Connection) -> ssl.SSLContext:
     """Make a context for TLS 1.2 or later and HTTP/1.1, which trusts the SDK's certificates. It reads files.
 
-    They come from AWS_CA_BUNDLE, else from the profile's ca_bundle, REQUESTS_CA_BUNDLE, or the SDK itself. An empty
+    The first that is set counts: AWS_CA_BUNDLE, the profile's ca_bundle, REQUESTS_CA_BUNDLE, the SDK's file. An empty
     setting counts as absent: the SDK would then verify no server, but this context always does. Raises UsageError if
     the certificates cannot be read.
     """
@@ -225,7 +225,7 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
 def _context(path: str, mtime: int, size: int) -> ssl.SSLContext:
     """Make a context. It is cached, because reading the SDK's certificates takes the CPU of a hundred calls.
 
-    mtime, size: of the file, so that new certificates are read.
+    mtime, size: of the file; they are in the cache key, so that a changed file is read again.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -72,7 +72,7 @@ _UNREACHABLE: Final = frozenset({"ConnectionError", "Timeout", "BrokenReply"})
 
 
 def is_throttle(failure: CallFailed) -> bool:
-    """True if AWS refused the call because there are too many."""
+    """True if AWS refused the call because there were too many calls."""
     return failure.code in THROTTLES or failure.status in (429, 503)
 
 

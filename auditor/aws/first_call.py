@@ -2,8 +2,8 @@
 
 For each new connection urllib3 loads the trusted certificates into the client's only TLS context. If two threads load
 them for the first time at the same moment, they damage OpenSSL's list of certificate stores, and the process crashes
-when the context is freed. It is rare, but more frequent on a small Lambda function, where a thread can lose its CPU at
-any point. Later loads are safe: they add nothing to that list.
+when the context is freed. The crash is rare, but more frequent on a small Lambda function, where a thread can lose its
+CPU at any point. Later loads are safe: they add nothing to that list.
 The reason is that OpenSSL's X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
 """
 

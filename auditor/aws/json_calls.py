@@ -1,8 +1,8 @@
 """Calls of a JSON service (DynamoDB) without the SDK's layers: they take a third of the CPU.
 
-A plain call is one attempt. Whatever goes wrong is left to the SDK, with its retries and its errors: the caller sends
-the call again through the SDK, and so all calls must bear a repetition. Such calls pass by the FirstCallGate: make the
-first one alone, as the ledger's probe is.
+A plain call is one attempt. If it fails, the caller makes the call again through the SDK, which has retries and error
+texts. Therefore every call must be repeatable. The FirstCallGate does not see plain calls: the first call of a client
+must end before others begin, as the ledger's probe does.
 """
 
 from __future__ import annotations

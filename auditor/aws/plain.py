@@ -43,7 +43,7 @@ _VARIABLES: Final = frozenset(
         "BOTO_DISABLE_CRT",
     }
 )
-"""The SDK's variables that this module reads, or that change no request. With any other one the SDK decides."""
+"""The SDK's variables that this module reads, or that change no request. With any other, the SDK reads everything."""
 _HARMLESS: Final = ("AWS_ENDPOINT_URL", "AWS_LAMBDA_", "AWS_XRAY_")
 _KEYS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _ENTRIES: Final = frozenset({*_KEYS, "region", "output", "cli_pager"})
@@ -56,7 +56,7 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 class PlainConfiguration:
     """A plain configuration. region: the default one; None if there is none. credentials: as they were read.
 
-    of_environment: the credentials come from variables. Another reading can find others, if the process changed them.
+    of_environment: True if the credentials come from variables, which the process may change later.
     """
 
     region: str | None
@@ -64,7 +64,7 @@ class PlainConfiguration:
     of_environment: bool
 
     def get_frozen_credentials(self) -> Credentials:
-        """Return the credentials; those of the environment are read again."""
+        """Return the credentials. If they come from variables, read these again."""
         return (_environment_keys() if self.of_environment else None) or self.credentials
 
 
@@ -137,7 +137,7 @@ def _entries(profile: str | None) -> dict[str, str]:
 
 
 def _section(variable: str, file: str, name: str) -> dict[str, str] | None:
-    """Return a section of one of the user's AWS files; None if there is none."""
+    """Return a section of one of the user's AWS files; None without the file or the section."""
     path = Path(_variable(variable) or f"~/.aws/{file}").expanduser()
     if not path.exists():
         return None
@@ -181,7 +181,7 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
 
 
 def certificates() -> str:
-    """Return the path of the trusted certificates as the SDK finds them, if no profile names others."""
+    """Return the path of the trusted certificates that the SDK would use without a profile. Raises UsageError."""
     named = _variable("AWS_CA_BUNDLE") or _variable("REQUESTS_CA_BUNDLE")
     if named:
         return named

@@ -78,7 +78,7 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
 
 @contextmanager
 def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Convert the exceptions of the SDK call inside to our own errors. lost: see translate()."""
+    """Convert the exceptions of the SDK call in the `with` block to our own errors. lost: see translate()."""
     try:
         yield
     except Exception as error:

@@ -40,7 +40,7 @@ def profile_missing(profile: str | None) -> CredentialsError:
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
     """Return the arguments of botocore's Config, for boto3 and aioboto3.
 
-    attempts: per call, by the SDK; 1 if auditor.s3.calls retries.
+    attempts: number of the SDK's attempts of each call; 1 if auditor.s3.calls retries.
     """
     options: dict[str, Any] = {
         "connect_timeout": connection.connect_timeout,
@@ -83,7 +83,7 @@ def _configuration(profile: str | None) -> Iterator[None]:
 
 
 def with_shared_models(core: Any) -> Any:
-    """Let the botocore session share its service models with other sessions of this process, and return it.
+    """Let the botocore session share its service models with other sessions of this process; return the session.
 
     Making a client then takes a fifth of the time. The session also gets our faster date parser.
     """

@@ -79,7 +79,7 @@ class _KeyedHash(NamedTuple):
 
     @classmethod
     def of(cls, key: bytes) -> _KeyedHash:
-        """Make it for a key of at most 64 bytes, which is the block size of SHA-256."""
+        """Hash a key of at most 64 bytes, which is the block size of SHA-256."""
         block = key.ljust(64, b"\0")
         return cls(sha256(bytes(byte ^ 0x36 for byte in block)), sha256(bytes(byte ^ 0x5C for byte in block)))
 
@@ -131,7 +131,7 @@ class Signer:
         """Sign a request; return all headers to send, with Host and Authorization. Raises UnsignableError.
 
         path, query: as sent, made with encode_key() and encode_query(). headers: the request's own headers, sorted;
-        those in UNSIGNED are sent but not signed. host: the value of the Host header. now: seconds since the epoch, by
+        headers in UNSIGNED are sent, not signed. host: the value of the Host header. now: seconds since the epoch, by
         the server's clock. payload: the SHA-256 of the body in hex, or UNSIGNED-PAYLOAD.
         """
         second = int(now)
@@ -179,7 +179,7 @@ class Signer:
         return prepared
 
     def _key(self, secret: str) -> _KeyedHash:
-        """Return the day's signing key for a secret access key, and cache it; the cache keeps only the last one."""
+        """Return the day's signing key for a secret access key, and cache it; the cache keeps only the last key."""
         found = self._keyed.get(secret)
         if found is None:
             key = f"AWS4{secret}".encode()

@@ -70,8 +70,8 @@ class Received:
 class Queue(Protocol):
     """A queue of messages. Every method raises QueueError if the queue cannot be used.
 
-    max_receives: number of receipts after which the queue moves a message to its dead-letter queue, once
-    dead_letter_queue() has read it; None if it is unknown.
+    max_receives: number of receipts after which the queue moves a message to its dead-letter queue. None if it is
+    unknown; dead_letter_queue() finds it out.
     """
 
     max_receives: int | None
@@ -81,13 +81,13 @@ class Queue(Protocol):
         ...
 
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
-        """Receive at most `limit` (10) messages. Wait up to `wait` seconds; hide them for `visibility` seconds."""
+        """Receive up to `limit` messages, 10 at most. Wait `wait` seconds; hide them for `visibility` seconds."""
         ...
 
     async def delete(self, receipts: Sequence[str]) -> None: ...
 
     async def hide(self, receipt: str, seconds: int) -> None:
-        """Hide a received message for this many seconds from now; then it can be received again."""
+        """Hide a received message for so many seconds from now; then a worker can receive it again."""
         ...
 
     async def dead_letter_queue(self) -> Queue | None:
@@ -241,7 +241,7 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
 
 
 def _parse(url: str) -> tuple[str, str | None]:
-    """Return the host, and its region if it is AWS's. Raises UsageError for other text than a standard queue's URL."""
+    """Return host and region; region: None if not AWS's. Raises UsageError unless it is a standard queue's URL."""
     parts = urlsplit(url if is_web_address(url) else "")
     if not parts.hostname or not parts.path.strip("/"):
         raise UsageError(

@@ -84,7 +84,7 @@ def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None])
 
 
 def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
-    """Return the statements on `s3://BUCKET[/PREFIX]` and on the listing of the bucket; none for a directory."""
+    """Return the statements on `s3://BUCKET[/PREFIX]` and on the listing of the bucket; [] for a directory."""
     if not out.startswith("s3://"):
         return []
     bucket, _, prefix = out.removeprefix("s3://").partition("/")
