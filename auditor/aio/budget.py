@@ -12,7 +12,7 @@ from auditor.aio.groups import task_group
 
 
 class Sized(Protocol):
-    """An object with its bytes."""
+    """An object whose number of bytes is known."""
 
     @property
     def size(self) -> int: ...
@@ -59,8 +59,8 @@ class InFlightBudget:
     async def for_each(
         self, objects: Iterable[S], work: Callable[[S], Coroutine[Any, Any, None]], *, most: int
     ) -> None:
-        """Do the work on each object as soon as it fits; each takes its size, or `most` bytes. The first error cancels
-        the rest, and is raised as it is.
+        """Start `work` on each object as soon as the limit has room, and wait for all work. An object counts with its
+        size, `most` bytes at most. The first error cancels the other work, and is raised itself.
         """
         async with task_group() as group:
             for one in objects:
@@ -69,10 +69,10 @@ class InFlightBudget:
     async def start(
         self, group: asyncio.TaskGroup, size: int, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> asyncio.Task[T]:
-        """Start the work on an object of so many bytes as soon as it fits; its end gives the bytes back."""
+        """Wait until the limit has room for `size` bytes, then start the work. The end of the work gives them back."""
         await self.take(size)
         task = group.create_task(work())
-        # Not inside the task: one that is cancelled before its first step never runs.
+        # Not inside the task: a task that is cancelled before its first step never runs.
         task.add_done_callback(lambda _: self.give(size))
         return task
 
@@ -83,7 +83,7 @@ class InFlightBudget:
 
     def borrow(self, size: int) -> bool:
         """Take `size` more bytes for an object in flight. Return False if objects wait, or too few bytes are left. If
-        objects are worked on one at a time, those that wait need no bytes before the borrower has ended.
+        the limit is one object, the waiting objects do not count: they start after the borrower has ended.
         """
         if (self._waiting and self._count > 1) or self._bytes + size > self._size:
             return False

@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ItemWork(Generic[R]):
-    """Work that starts as soon as the budget has `size` bytes. make: makes its coroutine."""
+    """Work that starts as soon as the budget has `size` bytes. make: makes the coroutine of the work."""
 
     budget: InFlightBudget
     size: int
@@ -35,10 +35,10 @@ class ItemWork(Generic[R]):
 
 
 Start: TypeAlias = Callable[[asyncio.TaskGroup, Item, bool], Awaitable[R | asyncio.Task[R] | ItemWork[R] | None]]
-"""Returns the work on an item, or its task once it has a permit, or its result if that needs no task.
+"""Takes an item, and returns its work for in_order() to start, or the task that does it, or a result without a task.
 
-It returns None to stop before this item. The last argument is True if the item before has the same object key: then the
-work on this item must start too.
+None: stop before this item. The last argument is True if the item before has the same object key: the work on this item
+must then start too, even after a stop.
 """
 
 Sink: TypeAlias = Callable[[list[R]], Awaitable[None]]

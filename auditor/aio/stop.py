@@ -30,7 +30,7 @@ _ENDLESS: Final = Grace(flight=math.inf, sending=math.inf, saving=math.inf, all=
 
 
 class Stop:
-    """A request to start no more work; work in flight is finished. True if set.
+    """A request to start no more work; work in flight is finished. As a bool, it is True once it is set.
 
     reason: a text for the user. parent: a stop that sets this one when it is set. grace: None if nothing is cancelled.
     """
@@ -120,14 +120,14 @@ POLL: Final = 0.5
 
 
 class CutOff:
-    """A runner of blocks that a stop cancels; one task watches the stop for all blocks. Made by cut_off_when()."""
+    """A maker of `with` blocks that a stop cancels. One task watches the stop for all of them. See cut_off_when()."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Timeout] = set()
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[asyncio.Timeout]:
-        """Run the block until the stop cancels it. The timeout has then expired, and the code after the block runs."""
+        """Run a `with` block until the stop cancels it. Its timeout has then expired, and the code after it goes on."""
         timeout = asyncio.timeout(None)
         try:
             async with timeout:
@@ -141,7 +141,7 @@ class CutOff:
                 raise
 
     async def watch(self, stop: Stop) -> None:
-        """Cancel the running blocks once the stop is set, and every later block too. Never returns."""
+        """Once the stop is set, cancel every running `with` block, and each that begins later. Runs until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(POLL)
@@ -152,7 +152,7 @@ class CutOff:
 
 @asynccontextmanager
 async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
-    """Yield a CutOff whose blocks are cancelled once the stop is set. stop: None if nothing cancels them."""
+    """Yield a CutOff whose `with` blocks are cancelled once the stop is set. stop: None if nothing cancels them."""
     cutoff = CutOff()
     watch = None if stop is None else asyncio.create_task(cutoff.watch(stop))
     try:

@@ -84,7 +84,7 @@ def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
 
 
 def ledger_endpoint(settings: Settings) -> str | None:
-    """Return DynamoDB's endpoint: its own variable, else --endpoint-url. So with a local S3 all calls stay local."""
+    """Return DynamoDB's endpoint from its variable or the profile; without these, that of --endpoint-url."""
     return custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 

@@ -53,7 +53,7 @@ class Setting:
     """The declaration of one setting. read: turns a raw value into the setting's value.
 
     flag: the flag and a word for its value (`--max-rate CALLS/S`); a switch has no such word (`--hash`); empty: there
-    is no flag. events: the functions whose event may set it.
+    is no flag. events: the functions whose event may have it.
     """
 
     read: values.Parse

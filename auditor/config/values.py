@@ -116,7 +116,7 @@ def severity(value: Any, source: str) -> Severity | None:
 
 
 def outcomes(value: Any, source: str) -> tuple[VerifyOutcome, ...]:
-    """Read outcomes of a verification; `never` is none of them."""
+    """Read outcomes of a verification; `never` gives an empty tuple."""
     found = words(value, source)
     if not found or not {*FINDINGS, _NEVER}.issuperset(found):
         raise _fail(source, value, f"some of {', '.join(FINDINGS)}, or {_NEVER}")
@@ -193,7 +193,7 @@ def long_span(value: Any, source: str) -> float:
 
 
 def percent(value: Any, source: str) -> float:
-    """Parse a percentage above 0 and up to 100, with or without its sign."""
+    """Parse a percentage above 0 and up to 100, with or without `%`."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     found = _SHARE.fullmatch(str(value)) if number or isinstance(value, str) else None
     if found is None or not 0 < float(found[1]) <= 100:
