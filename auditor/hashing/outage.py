@@ -1,4 +1,4 @@
-"""Wait while the ledger refuses: an outage of the ledger ends no work that can wait for its end."""
+"""Repeat work while the ledger refuses it, so that an outage of the ledger ends no work that can wait."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LONGEST: Final = 6 * 3600.0
-"""Seconds that one piece of work waits for the ledger, at most. SQS hides a message for 12 hours in all (SQS Developer
-Guide, visibility timeout); the rest is for the work itself."""
+"""Longest time that one call of LedgerPatience waits for the ledger, in seconds. SQS hides a message for 12 hours in
+all (SQS Developer Guide, visibility timeout); the rest is for the work itself."""
 FIRST: Final = 1.0
 """Seconds until the first repetition, doubled each time."""
 PAUSE: Final = 60.0
-"""Seconds between two repetitions, at most: so long after an outage the work goes on."""
+"""Longest time between two repetitions, in seconds. After an outage, the work goes on at most this much later."""
 
 
 class LedgerPatience:
-    """A patience that all work of a process shares. It repeats work that the ledger refuses until the ledger answers.
+    """Repeats work that the ledger refuses, until the ledger answers. All work of a process shares one LedgerPatience.
 
-    Work of a kind that never succeeded is not repeated: a wrong setting or a missing permission is more likely then.
+    If no work of its `kind` has succeeded yet, work is not repeated: a setting or a permission may be wrong.
     """
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -38,12 +38,12 @@ class LedgerPatience:
         self._refused = False
 
     async def __call__(self, kind: str, work: Callable[[], Awaitable[T]], stop: Stop) -> T:
-        """Do the work and return its result. Raise LedgerError at a stop, or after LONGEST."""
+        """Do the work and return its result. Raise the last LedgerError at a stop, or after LONGEST seconds."""
         waited, failures = 0.0, 0
         while True:
             try:
                 result = await work()
-            except (DigestConflict, LeaseLostError):  # an answer, no refusal
+            except (DigestConflict, LeaseLostError):  # the ledger answered, it did not refuse
                 raise
             except LedgerError as error:
                 if stop or waited >= LONGEST or kind not in self._succeeded:
@@ -69,7 +69,7 @@ class LedgerPatience:
 
 
 class _PatientLedger:
-    """A ledger each of whose calls is repeated until it is answered. Its writes are idempotent."""
+    """A ledger that repeats each call until the ledger answers. That is safe, because every write is idempotent."""
 
     def __init__(self, ledger: Ledger, patience: LedgerPatience, stop: Stop) -> None:
         self._ledger = ledger
@@ -78,7 +78,7 @@ class _PatientLedger:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._ledger, name)
-        if not iscoroutinefunction(method):  # subjects() yields
+        if not iscoroutinefunction(method):  # a generator, such as subjects(), is not repeated
             return method
         return lambda *values, **named: self._patience(name, partial(method, *values, **named), self._stop)
 

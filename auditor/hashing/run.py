@@ -63,12 +63,12 @@ class HashRunSummary:
     accepted: int = 0
     """Number of objects without a digest that the configuration accepts."""
     holes: tuple[str, ...] = ()
-    """The holes that nobody accepted, in words."""
+    """The objects without a digest that the configuration does not accept, and a listing without an end, in words."""
     seconds: float
 
     @property
     def exit_code(self) -> int:
-        """4 if the run has a hole that nobody accepted, else 0."""
+        """4 if the run has holes, else 0."""
         return 4 if self.holes else 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class HashRun:
 
 
 async def _still_there(bucket: OpenedBucket, ref: ObjectRef) -> bool:
-    """True if a new listing has the object unchanged, or fails: S3 then lists an object that it cannot read."""
+    """True if a new listing has the object unchanged, so that S3 cannot read it, or if the new listing fails."""
     try:
         return await listed_still(bucket.engine, bucket.caller, ref)
     except CallFailed:

@@ -30,7 +30,7 @@ AskHead = Callable[[ObjectRef], Coroutine[Any, Any, Evidence]]
 @dataclass(frozen=True, slots=True)
 class Routing:
     """The choice of objects that S3 Batch Operations hashes: archived objects, and objects of more than `over` bytes.
-    over: None if no object is routed because of its size.
+    over: None: the size does not matter.
     """
 
     over: int | None = None
@@ -64,8 +64,8 @@ class Hasher(Protocol):
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
         """Hash the objects. Return the status of each, in order.
 
-        If the bytes contradict S3's checksum or the ledger's digest, the object stays pending. Its digests are then
-        `read`, and `stored` if S3's checksum is the other one.
+        If the bytes contradict S3's checksum or the ledger's digest, the object stays pending. Its status then has the
+        digests of the bytes under `read`, and S3's checksum under `stored` if they contradict S3.
         """
         ...
 
@@ -117,10 +117,10 @@ class HashStatusFinder:
         return [None if evidence.vanished else next(rest) for evidence in batch]
 
     async def _ask(self, ask_head: AskHead, present: list[Evidence], statuses: list[HashStatus]) -> None:
-        """Read the HEADs of the objects whose digests the listing names and the ledger lacks; put the evidence and the
-        statuses that follow from them in place of the old ones.
+        """Read the HEADs of the objects whose checksum the listing names and whose digest the ledger lacks. Replace
+        their evidence and their statuses in the two lists.
 
-        The listing names a checksum without its value. That is no knowledge of the object.
+        The listing names the algorithm of a checksum without the value.
         """
         places = [
             index
@@ -203,7 +203,7 @@ class HashStatusFinder:
 
 
 def unhashable(evidence: Evidence) -> str:
-    """Return why the object's bytes cannot be read: `archived`, `SSE-C`, or the code of a denied HEAD; else ""."""
+    """Return why the bytes cannot be read: `archived`, `SSE-C`, or the code of a denied HEAD; "" if they can."""
     head = evidence.head
     if archived(evidence):
         return "archived"

@@ -11,10 +11,10 @@ from typing import Final
 from auditor.errors import UsageError
 from auditor.ledger.base import Ledger
 
-# Each is imported when it is opened: a function that uses no ledger then starts without SQLite and the SDK.
+# Each is imported when it is opened: a Lambda function without a ledger then starts without SQLite and the SDK.
 LEDGERS: Final = {"sqlite": "open_sqlite", "dynamodb": "open_dynamodb"}
-"""Scheme of the URI to the function that opens the ledger. The scheme is the package's name too; the function is in the
-package's module `ledger`."""
+"""Name of the function that opens the ledger, by the URI's scheme. The scheme is also the name of a package here, and
+the function is in its module `ledger`."""
 
 
 def open_ledger(
@@ -28,7 +28,7 @@ def open_ledger(
     """Return the ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, for an `async with`. Raise UsageError for a bad
     URI.
 
-    clock: seconds since the epoch, for leases.
+    clock: returns the seconds since the epoch, for leases.
     """
     scheme, _, name = uri.partition(":")
     if scheme not in LEDGERS or not name.strip() or "\0" in name:

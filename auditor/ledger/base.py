@@ -14,7 +14,7 @@ from auditor.errors import DigestConflict
 from auditor.model.object import AnyVersion
 
 Source = Literal["auditor", "s3"]
-"""The source of a digest: we computed it from the bytes that we read, or S3 states it."""
+"""The source of a digest: the auditor computed it from the bytes, or S3 states it as its checksum."""
 AUDITOR: Final[Source] = "auditor"
 S3: Final[Source] = "s3"
 
@@ -26,7 +26,7 @@ class Entry:
     bucket: str
     key: str
     version_id: str | None
-    """None if it is unknown; the ledger then writes "null"."""
+    """None if the version is unknown; the ledger then writes "null"."""
     etag: str
     """Without quotes."""
     size: int
@@ -49,7 +49,7 @@ class DigestStore(Protocol):
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
     ) -> list[Mapping[str, str]]:
-        """Return the digests of each ref by `algorithms`, in order; {} if there are none.
+        """Return the digests of each ref by `algorithms`, in the order of `refs`; {} for a ref without digests.
 
         A row matches by key, etag and size, and by version if both sides know one ("null" means that it is unknown).
         """
@@ -59,15 +59,14 @@ class DigestStore(Protocol):
         """Add the entry's digests to its identity (bucket, key, version_id or "null", etag).
 
         Return True if something new was written, False if the ledger had it already. If the ledger has another digest
-        by the same algorithm, keep that one and raise errors.DigestConflict. The same step adds a "recorded" or a
-        "conflict" line to the key's history. If the ledger has S3's digest and we read the same one, its source becomes
-        the auditor.
+        by the same algorithm, keep the ledger's digest and raise errors.DigestConflict. The same step adds a "recorded"
+        or a "conflict" line to the key's history. If the ledger has S3's digest and we read the same one, its source
+        becomes the auditor.
         """
         ...
 
     async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
-        """Record many entries at once, much cheaper than one by one. Return the result or the conflict of each, in
-        order.
+        """Record many entries at once, much cheaper than one by one. Return record()'s answer or the conflict for each.
 
         A conflict of one entry does not affect the others.
         """
@@ -76,7 +75,7 @@ class DigestStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The hashing of one object version with some algorithms. Works with equal fields are the same work."""
+    """The work that a lease is for: the hashing of one object version by some algorithms."""
 
     bucket: str
     key: str
@@ -87,7 +86,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right of one owner to do a work until a time."""
+    """The right of one owner to do one work until a time."""
 
     work: Work
     owner: str
@@ -99,7 +98,7 @@ class Lease:
     hops: int
     """Number of claims so far."""
     checkpoint: Mapping[str, Any] | None = None
-    """The JSON object that the last holder wrote; its reader checks it."""
+    """The JSON object that the last holder wrote, unchecked; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,11 @@ class Leases(Protocol):
     """The leases of works, with object checkpoints. Raises errors.LedgerError, and LeaseLostError."""
 
     async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
-        """Take a work that has no holder or an expired lease, with its last checkpoint. If several claim it at once,
-        one wins.
+        """Take a work that has no holder or an expired lease; the lease has the work's last checkpoint. If several
+        owners claim the work at once, one wins. Return Held if another owner has the lease.
 
-        A lease that would last longer than `seconds` from now is of a holder whose clock runs ahead. It then ends after
-        `seconds`, unless its holder renews it. An owner may claim again the work that it holds.
+        A lease that lasts longer than `seconds` from now belongs to a holder whose clock runs ahead: it ends after
+        `seconds`, unless that holder renews it. An owner may claim the work again that it holds.
         """
         ...
 
@@ -131,7 +130,7 @@ class Leases(Protocol):
     async def release(self, lease: Lease, *, done: bool) -> None:
         """End the lease: others may claim the work at once. done: delete the checkpoint.
 
-        If another owner took the lease over, it stays as it is; that is no error.
+        If another owner took the lease over, change nothing; that is no error.
         """
         ...
 
@@ -171,7 +170,7 @@ class Event:
     detail: Mapping[str, str] = field(default_factory=dict)
     """Short texts by name (algorithm, digest, source)."""
     chain: str = field(default="", compare=False, repr=False)
-    """Of a "verified" event: the `chain` of the digest as the writer read it. It only saves a read."""
+    """For a "verified" event: the `chain` of the Known that the writer read; "" is right too, but costs a read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,9 +186,9 @@ class Known:
     bytes_read: int
     """As in Entry."""
     damaged: bool = False
-    """True if the row's seal does not hold, and the history has no sound line of this digest."""
+    """True if the row's seal is wrong, and the history has no sound line of this digest."""
     chain: str = field(default="", compare=False, repr=False)
-    """The kind of ledger's own note of the last verification; a verified event takes it along."""
+    """A text of the kind of ledger about the last verification. A "verified" event passes it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,9 +206,10 @@ class Version:
     sequencer: str = ""
     """Sequencer of the notification of this version; "" if there was none."""
     removed_at: str | None = None
-    """Time of the deletion of this version for good; None if no notification told it, or a later read belies it."""
+    """Time at which this version was deleted for good; None if no notification reported that, or if a later read shows
+    the version."""
     retired_at: str | None = None
-    """Time at which a person retired this version or its key; None if nobody did, or it was read later."""
+    """Time at which a person retired this version or its key; None if nobody did, or if the version was read later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,20 +231,21 @@ class KeyRecord:
 
     key: str
     versions: tuple[Version, ...]
-    """The versions with digests, the newest last. Sequencers give the order, else the order of recording."""
+    """The versions with digests, the newest last: by sequencer, or by the order of recording if there is none."""
     expectations: tuple[Expectation, ...] = ()
     deleted_at: str | None = None
-    """Time at which a delete marker or a deletion took the key away, or its last version was deleted for good. None if
-    a newer notification, the removal of the marker, or a much later listing or read shows the object again."""
+    """Time at which a deletion or a delete marker hid the key, or its last version was deleted for good. None if that
+    never happened, or if a newer notification, the removal of the marker, or a much later listing or read shows the
+    object."""
     noticed_at: str | None = None
     """Time of the newest notification; None if there was none."""
     unrecorded: bool = False
-    """True if a notification told of content newer than the last of `versions`."""
+    """True if a notification reported newer content than the last of `versions`."""
     damage: tuple[str, ...] = ()
-    """The rows of this key whose seals do not hold: algorithm, ETag and version of each. Its digest is the history's,
-    or is marked as damaged."""
+    """The rows of this key whose seals are wrong: algorithm, ETag and version of each. `versions` has the history's
+    digest in their place, or the digest marked as damaged."""
     retired_at: str | None = None
-    """Time at which a person retired the key or its last version; None if nobody did, or any later sight belies it."""
+    """Time at which a person retired the key or its last version; None if nobody did, or if the key was seen later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +261,7 @@ class Notice:
     at: str
     """ISO 8601, UTC."""
     version_id: str | None = None
-    """Of a deletion: the version of the delete marker."""
+    """The version; in a deletion, the version of the delete marker."""
     etag: str | None = None
     size: int | None = None
 
@@ -269,13 +270,12 @@ class KeyHistory(Protocol):
     """The history of keys. Lines are only added. Raises errors.LedgerError."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        """Append events to the history. Some of them also change the key's record, which never goes back in time.
+        """Append events to the history. Some events also change the key's record, unless the record has a later time.
 
         "verified" sets verified_at of the digest that its detail's algorithm names. Such an event has the version_id
-        and the etag of the ledger's Version. "deleted" with a version_id tells that this version or delete marker was
-        deleted for good. "listed" tells that the key had a current object, whatever earlier notifications said.
-        "retired" tells that a person does not expect the version any more, or without a version_id the key and the
-        expected digests that it has.
+        and the etag of the ledger's Version. "deleted" with a version_id: this version or delete marker was deleted for
+        good. "listed": the key had a current object, whatever earlier notifications said. "retired": a person does not
+        expect the version any more; without a version_id, the key and its expected digests.
         """
         ...
 
@@ -284,16 +284,15 @@ class KeyHistory(Protocol):
         ...
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
-        """Record a notification and add it to the history. Return False if a newer one of its key came before; that one
-        stays.
+        """Record a notification and add it to the history. Return False if a newer notification of the key came before;
+        the newer one stays.
 
-        If the same notification comes again, return True and write nothing. If one has no sequencer, the times are
-        compared.
+        If the same notification comes again, return True and write nothing. If one has no sequencer, the times decide.
         """
         ...
 
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
-        """Record expected digests. One replaces the earlier one of its key, algorithm and origin; the history keeps
+        """Record expected digests. A digest replaces that of the same key, algorithm and origin; the history keeps
         both.
 
         Return the number of digests that are new or changed.
@@ -316,7 +315,7 @@ Soundness = Literal["sound", "damaged", "unsealed"]
 SOUND: Final[Soundness] = "sound"
 DAMAGED: Final[Soundness] = "damaged"
 UNSEALED: Final[Soundness] = "unsealed"
-"""Written by an earlier version of this program."""
+"""The state of a row or line without a seal, which an earlier version of this program wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,14 +327,14 @@ class Checked:
     kind: Literal["row", "line"]
     state: Soundness
     words: str = ""
-    """The damage."""
+    """The damage in words; "" if there is none."""
 
 
 class Ledger(DigestStore, Leases, KeyHistory, Protocol):
     """A ledger: all three protocols in one store."""
 
     def checked(self) -> AsyncGenerator[list[Checked], None]:
-        """Check the seals of all digests' rows and of all lines, and each with the other, in bounded memory.
+        """Check the seals of all rows and lines, and compare the rows with the lines, in bounded memory.
 
         Yield the results in parts. Close the generator if you leave it early.
         """

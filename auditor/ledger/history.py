@@ -26,7 +26,7 @@ def recorded(entry: Entry, algorithm: str) -> Event:
 def conflicted(entry: Entry, what: str, stands: str) -> Event:
     """Return the "conflict" event of a refused entry.
 
-    what: the algorithm of the refused digest, or `size`. stands: the digest or size that the ledger keeps.
+    what: the algorithm of the refused digest, or "size". stands: the digest or size that the ledger keeps.
     """
     refused = str(entry.size) if what == "size" else entry.digests[what]
     named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
@@ -97,7 +97,7 @@ def bounded(event: Event) -> Event:
 
 
 def fingerprint(event: Event) -> bytes:
-    """Return 16 bytes that are equal for lines with equal fields. A history holds such a line once."""
+    """Return 16 bytes that are equal for lines with equal fields. A history holds equal lines once."""
     fields = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
     return hashlib.sha256(_canonical(fields)).digest()[:16]
 
@@ -107,8 +107,8 @@ def write_detail(detail: Mapping[str, str]) -> str:
 
 
 def read_detail(text: str) -> dict[str, str]:
-    """Return the argument of write_detail(). Return any other text under the name `damaged`, because evidence is shown
-    as it is.
+    """Return the argument of write_detail(). Return a text of any other form under the name `damaged`, so that users
+    see it.
     """
     try:
         return {str(name): str(value) for name, value in parse_object(text).items()}

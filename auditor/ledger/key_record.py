@@ -14,14 +14,14 @@ from auditor.s3.sequencer import newer, sort_key
 
 SLACK: Final = timedelta(minutes=15)
 """Duration after a deletion in which a read does not prove that the object exists: the read may have begun before the
-deletion, and two clocks may differ. AWS refuses requests of clocks that differ by more."""
+deletion, and two clocks may differ. AWS refuses requests if the clocks differ by more."""
 
 NO_SLACK: Final = timedelta(0)
-"""Between a person's word and a sight of the object: whatever the clocks say, doubt counts against the word."""
+"""The slack after a person retired a key: the object counts as seen again at any later time, however close."""
 
 
 class Mark(StrEnum):
-    """A word in the place of an ETag: such a row of the ledger tells of a version, or of the key, as a whole."""
+    """A word that stands for the ETag in a row of the ledger that is about a whole version or a whole key."""
 
     MARKER = "-marker"
     """The version is a delete marker."""
@@ -38,8 +38,8 @@ MARKS: Final = frozenset(Mark)
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
-    """The notification that named a version. place: grows with each write of the ledger; 0 if the notification came too
-    late. at: time of a Mark; "" in other rows.
+    """The newest notification of a version, or a Mark. place: grows with each write of the ledger; 0 if the
+    notification came too late. at: time of the Mark; "" in other rows.
     """
 
     sequencer: str
@@ -47,7 +47,7 @@ class NoticedVersion:
     at: str = ""
 
     def replaced_by(self, sequencer: str, place: int) -> bool:
-        """True if a notification with this sequencer is newer. If one has no sequencer, the places are compared."""
+        """True if a notification with this sequencer is newer. If either has no sequencer, the places decide."""
         if self.sequencer and sequencer:
             return newer(sequencer, self.sequencer)
         return place > self.place
@@ -65,8 +65,8 @@ class Latest:
 
 @dataclass(slots=True)
 class KeyRows:
-    """The ledger's rows of one key. versions: each with its place, as in NoticedVersion. noticed: by version_id and
-    etag or Mark.
+    """The ledger's rows of one key. versions: with their places, as in NoticedVersion. noticed: by version_id and ETag
+    or Mark.
     """
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
@@ -114,7 +114,7 @@ class _State:
         self._order = self._ranks()
 
     def _removals(self) -> dict[str, NoticedVersion]:
-        """Return the versions and delete markers that were deleted for good, unless a much later read belies that."""
+        """Return the versions and delete markers that were deleted for good and not read much later."""
         latest = self._rows.latest
         found = {name: notice for (name, etag), notice in self._rows.noticed.items() if etag == Mark.REMOVED}
         if latest is not None and latest.version_id is not None and self._deletes_version(latest):
@@ -126,14 +126,14 @@ class _State:
         return found
 
     def _deletes_version(self, latest: Latest) -> bool:
-        """True if the deletion names a recorded version, not a delete marker."""
+        """True if the version_id of the deletion is that of a recorded version, not of a delete marker."""
         return latest.deleted and latest.version_id in self._recorded
 
     def _ranks(self) -> dict[_Name, tuple[int, str]]:
-        """Return the rank of each version that is recorded, or whose creation was told.
+        """Return the rank of each version that is recorded, or whose creation a notification reported.
 
         Sequencers decide between two versions that notifications named, because the places of one key may come from
-        clocks that differ. A version without a notification stands by its place.
+        clocks that differ. The place of a version without a notification decides.
         """
         ranks = {(version.version_id, version.etag): (place, "") for version, place in self._rows.versions}
         created = [(name, notice) for name, notice in self._rows.noticed.items() if name[1] not in MARKS]
@@ -152,7 +152,7 @@ class _State:
         return self._was_removed(name[0], self._sequencer(name))
 
     def _was_removed(self, version_id: str | None, sequencer: str) -> bool:
-        """True if the version with this sequencer was deleted for good. Only NULL can be written again afterwards."""
+        """True if the version with this sequencer was deleted for good. Only NULL can be written again later."""
         notice = None if version_id is None else self._removed.get(version_id)
         return notice is not None and (version_id != NULL or not newer(sequencer, notice.sequencer))
 
@@ -178,12 +178,12 @@ class _State:
         return notice.at if notice else None
 
     def _version_retired_at(self, version: Version) -> str | None:
-        """Return when the version or its key was retired; None if it was not, or was recorded or read afterwards."""
+        """Return when the version or its key was retired; None if neither was, or it was seen later."""
         at = max(self._mark(name, Mark.RETIRED) or "" for name in (version.version_id, NULL))
         return at if at and not is_seen_after(version, at, NO_SLACK) else None
 
     def retired_at(self) -> str | None:
-        """Return when the key was retired, or the last of its versions. Any later sight of the key overrules that."""
+        """Return when the key, or the last of its versions, was retired; None if neither was, or it was seen later."""
         versions = [self._version_retired_at(version) for version, _ in self._rows.versions]
         at = self._mark(NULL, Mark.RETIRED) or ("" if self.is_unrecorded() else max(filter(None, versions), default=""))
         latest = self._rows.latest
@@ -197,7 +197,7 @@ class _State:
         return at
 
     def is_unrecorded(self) -> bool:
-        """True if the newest version that is left has no digests, neither by its version_id nor without one."""
+        """True if the ledger has no digests of the newest version that is left, with its version_id or without."""
         left = [name for name in self._order if not self._is_removed(name)]
         if not left:
             return False
@@ -208,7 +208,7 @@ class _State:
     def deleted_at(self) -> str | None:
         """Return the time of the key's deletion; None if the key exists.
 
-        If the current object was listed or read long afterwards, a newer notification was lost, and the key exists.
+        If the current object was listed or read long after the deletion, a notification was lost, and the key exists.
         """
         at = self._told_at()
         listed = self._mark(NULL, Mark.LISTED)
@@ -219,7 +219,7 @@ class _State:
         return None if any(is_seen_after(version, at) for version in unversioned) else at
 
     def _told_at(self) -> str | None:
-        """Return the time of the deletion that was told.
+        """Return the time of the key's deletion as the notifications report it; None if they report none.
 
         The newest version or delete marker that is left decides. If none is left, the key is deleted when each of its
         recorded versions was deleted for good.
@@ -244,7 +244,7 @@ class _State:
         return not self._deletes_version(latest) and not self._was_removed(latest.version_id, latest.sequencer)
 
     def _creates(self, name: _Name) -> bool:
-        """True if the row tells of the creation of a version or of a delete marker."""
+        """True if the row is about the creation of a version or of a delete marker."""
         if name[1] == Mark.MARKER:
             return name[0] not in self._recorded
         return name[1] not in MARKS
@@ -266,7 +266,7 @@ def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:
 
 
 def is_older(notice: Notice, latest: Latest | None) -> bool:
-    """True if the notice is older than the newest one: by sequencer, or by time if one of them has no sequencer."""
+    """True if the notice is older than `latest`: by sequencer, or by time if either has no sequencer."""
     if latest is None:
         return False
     if latest.sequencer and notice.sequencer:
@@ -275,7 +275,7 @@ def is_older(notice: Notice, latest: Latest | None) -> bool:
 
 
 def is_same(notice: Notice, latest: Latest | None) -> bool:
-    """True if the notice is the newest one again."""
+    """True if the notice equals `latest`: the same notification came twice."""
     if latest is None or latest.deleted != notice.deleted:
         return False
     if latest.sequencer and notice.sequencer:
@@ -290,7 +290,7 @@ def source_of(text: str | None) -> Source:
 def version_of(
     version_id: str, etag: str, size: int, digests: Mapping[str, Known], first_seen: str | None = None
 ) -> Version:
-    """Return a version. first_seen: None if an earlier version of this program wrote it; its oldest digest then gives
+    """Return a version. first_seen: None: an earlier version of this program wrote the row, and the oldest digest gives
     the time.
     """
     seen = first_seen or min((one.recorded_at for one in digests.values()), default="")

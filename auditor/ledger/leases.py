@@ -13,12 +13,12 @@ from auditor.ledger.matching import NULL
 from auditor.model.json_text import JsonError, parse_object
 
 LARGEST_CHECKPOINT: Final = 300 * 1024
-"""Bytes of a checkpoint's JSON, at most: its item then stays below DynamoDB's limit of 400 KB."""
+"""Largest size of a checkpoint's JSON, in bytes: the lease's item then stays below DynamoDB's limit of 400 KB."""
 
 
 def work_name(work: Work) -> str:
-    """Return 64 hexadecimal digits that name the work. The order of the algorithms does not matter; "null" is no
-    version.
+    """Return 64 hexadecimal digits that name the work. The order of the algorithms does not matter; "null" is the same
+    as None.
     """
     named = [work.bucket, work.key, work.version_id or NULL, work.etag, sorted(set(work.algorithms))]
     return hashlib.sha256(json.dumps(named).encode()).hexdigest()
@@ -36,7 +36,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
 
 def read_checkpoint(text: str | None) -> dict[str, Any] | None:
     """Return the checkpoint; None if there is none. Return {} for text that is no JSON object: readers of checkpoints
-    refuse it.
+    refuse {}.
     """
     if text is None:
         return None

@@ -25,11 +25,11 @@ class LedgerRow:
 
 
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
-    """Return the wanted digests among the key's rows. A row fits by etag and size, and by version if both sides know
-    one.
+    """Return the wanted digests among the key's rows; {} if no row has them. A row fits by ETag and size, and by
+    version if row and ref have one.
 
-    Rows of the ref's own version come first, then rows that have no version, then, if the ref has no version, all rows.
-    If the rows of one group disagree, they give no digest.
+    The rows of the ref's own version decide first, then the rows without a version, then, if the ref has no version,
+    all rows. Rows of one of these groups that disagree give no digest.
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
@@ -48,8 +48,8 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
 
 
 def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the difference between the entry and the ledger: an algorithm or `size`, and the ledger's value; None if
-    there is none.
+    """Return the first difference between the entry and the ledger: an algorithm or "size", and the ledger's value;
+    None if they agree.
     """
     if size != entry.size:
         return "size", str(size)

@@ -17,12 +17,13 @@ from auditor.ledger.key_record import KeyRows, source_of
 from auditor.ledger.matching import NULL
 
 _LENGTH: Final = 32
-"""Hexadecimal digits of a seal: 128 bits of SHA-256. They miss no chance damage, and leave a DynamoDB item small."""
+"""Hexadecimal digits of a seal: 128 bits of SHA-256. They show every accidental damage, and keep a DynamoDB item
+small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a key's history as it is stored. after: the seal of the line before; seal: None in an old line."""
+    """A stored line of a key's history. after: the `link` of the line before. seal: None in an old line."""
 
     event: Event
     after: str
@@ -40,13 +41,13 @@ class Line:
 
 
 def line_seal(bucket: str, event: Event, after: str) -> str:
-    """Return the seal of a line. It covers the line before it, whose seal is `after`; "" for the first line."""
+    """Return a line's seal. after: the `link` of the line before, which the seal covers; "" for the first line."""
     size, detail = event.size, dict(sorted(event.detail.items()))
     return _seal("line", after, bucket, event.key, event.at, event.what, event.version_id, event.etag, size, detail)
 
 
 def row_seal(bucket: str, key: str, *fields: str | int | None) -> str:
-    """Return the seal of a digest's row. fields: all of the row's fields, in an order of the kind of ledger."""
+    """Return the seal of a digest's row. fields: all fields of the row, in an order that the kind of ledger chooses."""
     return _seal("row", bucket, key, *fields)
 
 
@@ -72,10 +73,10 @@ class _Digest:
 
 
 def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
-    """Replace the damaged digests of a key by those of its history, and name the damage in `rows.damage`.
+    """Replace the damaged digests of a key by digests of its history, and name the damage in `rows.damage`.
 
-    lines: the events of the lines that are not damaged. If the damage is in the row's identity, the line without a row
-    takes its place. A digest for which no line stands stays, marked as damaged.
+    lines: the events of the lines that are not damaged. If a row's name is damaged, a line that fits no row replaces
+    its digest. A digest without a line stays, marked as damaged.
     """
     found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
     rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
@@ -143,7 +144,7 @@ def version_of_line(line: Event) -> Version:
 
 
 def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> str | None:
-    """Return the digest that the history has of this version, if it is another than the row's; else None."""
+    """Return the digest that the history has of this version; None if it has none, or the row's own."""
     told = _proven(lines).get((version.version_id, version.etag, algorithm))
     if told is None or (told.detail["digest"], told.size) == (version.digests[algorithm].digest, version.size):
         return None
@@ -153,7 +154,9 @@ def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> st
 def check_key(
     bucket: str, key: str, rows: Iterable[tuple[Version, str, Soundness]], lines: Sequence[Line]
 ) -> list[Checked]:
-    """Check the rows and lines of one key, each row with its lines. rows: version, algorithm and the seal's state."""
+    """Check the rows and lines of one key, by their seals and with each other. rows: version, algorithm and the seal's
+    state.
+    """
     events = [line.event for line in lines if line.soundness(bucket) != DAMAGED]
     places = {"", *(line.link for line in lines)}
     told, verified = _proven(events), {event.at for event in events if event.what == "verified"}

@@ -1,5 +1,5 @@
-"""Import a completion report into the ledger as S3's digests. The report lacks the sizes of the objects, so HEAD asks
-for them.
+"""Write the checksums of a completion report into the ledger, as digests whose source is S3. The report lacks the sizes
+of the objects, so the importer reads each size by HEAD.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ log = logging.getLogger(__name__)
 BATCH: Final = 32
 """Number of HEAD requests at the same time."""
 SHOWN: Final = 100
-"""Number of failures that are named, at most. All are counted."""
+"""Largest number of failures that are named. All failures are counted."""
 
 
 @dataclass(slots=True)
 class ImportCounts:
-    """The counts of imported reports. Each task is in exactly one of the seven numbers."""
+    """The counts of imported reports. A task, one row of a report, is in exactly one of the seven numbers."""
 
     recorded: int = 0
-    """Tasks with a digest that is new in the ledger."""
+    """Tasks whose digest is new in the ledger."""
     known: int = 0
-    """Tasks with a digest that the ledger had already."""
+    """Tasks whose digest the ledger had already."""
     superseded: int = 0
     """Tasks whose object was deleted or overwritten since the job read it."""
     failed: int = 0
     """Tasks that failed in the job, or whose HEAD failed now."""
     composite: int = 0
-    """Tasks whose checksum is not that of the whole object."""
+    """Tasks with a composite checksum: a hash of the checksums of the object's parts, not of the object's bytes."""
     unusable: int = 0
     """Tasks with an unknown algorithm or an unreadable checksum."""
     conflicts: int = 0
-    """Tasks for whose object the ledger has another digest."""
+    """Tasks whose digest differs from the ledger's digest of the same object."""
     failures: list[dict[str, str | None]] = field(default_factory=list)
-    """The first failed tasks, with their error codes."""
+    """The first failed tasks, SHOWN at most, with their error codes."""
     conflicting: list[dict[str, str | None]] = field(default_factory=list)
-    """The first tasks with a conflict."""
+    """The first tasks with a conflict, SHOWN at most."""
 
     @property
     def exit_code(self) -> int:
@@ -78,8 +78,8 @@ def _name(named: list[dict[str, str | None]], task: Task, code: str) -> None:
 
 
 class Importer:
-    """An importer of reports into one ledger. engines: by bucket. caller_of: returns the caller for the calls to a
-    bucket.
+    """An importer of reports into one ledger. engines: the engine of each bucket. caller_of: returns the caller for the
+    calls to a bucket.
     """
 
     def __init__(self, ledger: Ledger, engines: EnginePool[str], caller_of: Callable[[str], Caller]) -> None:
@@ -89,7 +89,7 @@ class Importer:
         self._caller_of = caller_of
 
     async def take(self, store: Store, given: str) -> None:
-        """Import one report, file by file. given: its path in the store, as report_files() accepts it."""
+        """Import one report, file by file. given: the report's path in the store, as report_files() accepts it."""
         for file in await asyncio.to_thread(report_files, store, given):
             name = store.uri(file.path)
             with ExitStack() as stack:
@@ -130,10 +130,8 @@ class Importer:
                 self.counts.known += 1
 
     async def _entry(self, engine: Engine, caller: Caller, task: Task, found: Checksum) -> Entry | None:
-        """Return the ledger's entry of an object that is unchanged since the job read it; else count the task and
-        return None.
-
-        The report lacks the object's size, so HEAD asks for it.
+        """Return the ledger's entry for the task's object. If the object changed after the job read it, or if HEAD
+        fails, count the task and return None.
         """
         try:
             head = await caller.call(

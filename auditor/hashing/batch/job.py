@@ -1,6 +1,4 @@
-"""Make the request that creates a checksum job of S3 Batch Operations. The job's owner sends it; the auditor never
-does.
-"""
+"""Make the request that creates a checksum job of S3 Batch Operations. The job's owner sends it, not the auditor."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ S3_NAMES: Final[Mapping[str, str]] = {
     "md5": "MD5",
     "crc64nvme": "CRC64NVME",
 }
-"""Our name of an algorithm to S3's name (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
+"""S3's name of each algorithm, by our name (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
 
 NO_ACCOUNT: Final = "000000000000"
 NO_BUCKET: Final = "REPLACE-WITH-THE-BUCKET-OF-THE-MANIFEST"
@@ -30,7 +28,7 @@ class Manifest:
     """A batch manifest that was written."""
 
     bucket: str | None
-    """Bucket that holds it; None for a local file, which its owner uploads."""
+    """Bucket that holds the manifest; None for a local file, which the job's owner uploads."""
     key: str
     """Object key of the manifest in that bucket."""
     etag: str
@@ -38,7 +36,7 @@ class Manifest:
     report: str
     """Prefix of the object keys of the completion report."""
     versions: bool
-    """True if the manifest names versions."""
+    """True if the manifest has a column of version IDs."""
 
 
 def create_job(
@@ -53,8 +51,8 @@ def create_job(
 ) -> dict[str, Any]:
     """Return the input of S3 Control's CreateJob.
 
-    algorithm: a name in S3_NAMES. audited: the bucket of the objects. token: equal for equal jobs, so S3 creates one
-    only once. account, role: None if the owner fills them in.
+    algorithm: a name in S3_NAMES. audited: the bucket of the objects. token: the same for equal jobs, so S3 creates a
+    job only once. account, role: None: the job's owner fills them in.
     """
     bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
     return {
@@ -83,7 +81,7 @@ def create_job(
 
 FORMAT: Final = "S3BatchOperations_CSV_20180820"
 MOST_ROWS: Final = 5_000_000
-"""Number of objects of one manifest, at most. The file of more could outgrow the disk of a function."""
+"""Largest number of objects in one manifest. A longer file could outgrow the disk of a function."""
 
 
 def fields(versions: bool) -> list[str]:
@@ -92,10 +90,10 @@ def fields(versions: bool) -> list[str]:
 
 
 def row(bucket: str, key: str, version_id: str | None) -> str:
-    """Return one line with its newline. version_id: given only if versions were listed; the null version is "null".
+    """Return one line with its newline. version_id: "null" for the null version; None in a manifest without versions.
 
-    All characters except letters, digits and `-._~/` are percent-encoded, the space as %20. Readers decode that equally
-    by the rules of URLs and of forms, and no cell needs quotes.
+    All characters except letters, digits and `-._~/` are percent-encoded, the space as %20. The rules for URLs and the
+    rules for HTML forms decode this to the same key, and no cell needs quotes.
     """
     cells = [bucket, quote(key, safe="/", errors="surrogatepass")]
     if version_id is not None:

@@ -34,14 +34,12 @@ class Task:
     code: str
     """Error code of the failure; "" after success."""
     message: str
-    """The cell with the checksum, if the task succeeded."""
+    """The cell ResultMessage, which holds the checksum if the task succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """A checksum of a whole object, computed by S3. digest: lower-case hex. etag: of the bytes that S3 read, without
-    quotes.
-    """
+    """A checksum of a whole object, computed by S3. digest: lower-case hex. etag: the object's ETag, without quotes."""
 
     algorithm: str
     digest: str
@@ -49,7 +47,7 @@ class Checksum:
 
 
 def columns_of(schema: object) -> tuple[str, ...]:
-    """Return the columns that the report's manifest.json names, or the documented ones if it names none."""
+    """Return the columns that the report's manifest.json names, or COLUMNS if it names none."""
     if not isinstance(schema, str) or not schema.strip():
         return COLUMNS
     return tuple(name.strip() for name in schema.split(","))
@@ -58,8 +56,8 @@ def columns_of(schema: object) -> tuple[str, ...]:
 def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[Task]:
     """Yield the rows of one file in order. Leave out header lines and unknown columns.
 
-    name: name of the file, for error messages. Raise UsageError, which names the first line that is not a row of such a
-    report.
+    name: name of the file, for error messages. Raise UsageError, with its number, at the first line that is not a row
+    of a report.
     """
     if missing := [column for column in _NEEDED if column not in columns]:
         raise UsageError(f"{name} has no column {missing[0]}: give the completion report of a compute checksum job")
@@ -86,7 +84,7 @@ def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[T
 def _task(cells: Mapping[str, str]) -> Task:
     version = cells.get("VersionId", "").strip()
     succeeded = cells["TaskStatus"].strip().lower() == "succeeded"
-    # In real reports the error code may stand under HTTPStatusCode, and the status under ErrorCode.
+    # Some real reports have the error code under HTTPStatusCode, and the status under ErrorCode.
     codes = [cells.get(column, "").strip() for column in ("ErrorCode", "HTTPStatusCode")]
     code = next((one for one in sorted(codes, key=str.isdecimal) if one), "failed")
     return Task(
@@ -100,7 +98,7 @@ def _task(cells: Mapping[str, str]) -> Task:
 
 
 def checksum_of(task: Task) -> Checksum | str:
-    """Return the checksum of a successful task, or the reason why there is none: composite, unknown or unreadable."""
+    """Return the checksum of a successful task, or why there is none: "composite", "unknown" or "unreadable"."""
     try:
         result = parse_object(task.message)
     except JsonError:
@@ -123,7 +121,7 @@ def _text(result: Mapping[str, Any], name: str) -> str:
 
 
 def _digest(in_base64: str, in_hex: str, algorithm: str) -> str | None:
-    """Return the digest in hex; None if there is none, or if its two forms disagree."""
+    """Return the digest in hex; None if there is no text, or one is wrong, or they disagree."""
     found: set[str | None] = {of_base64(in_base64, algorithm)} if in_base64 else set()
     found |= {of_hex(in_hex, algorithm)} if in_hex else set()
     return found.pop() if len(found) == 1 else None

@@ -26,7 +26,7 @@ LARGEST_MANIFEST: Final = 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """One CSV file of a report. path: in its store. md5: lower-case hex; None if the report does not state it."""
+    """One CSV file of a report. path: in the report's store. md5: lower-case hex; None if the report has none."""
 
     path: str
     md5: str | None = None
@@ -77,8 +77,8 @@ def report_files(store: Store, given: str) -> list[ReportFile]:
 
 @contextmanager
 def fetched(store: Store, file: ReportFile) -> Iterator[IO[bytes]]:
-    """Copy the file into a temporary file of this machine, and lend it at its start. Raise RunError if its MD5
-    differs.
+    """Copy the file into a temporary file, and yield that file, open at its start. Raise RunError if the file's MD5 is
+    not the report's.
     """
     digest = hashlib.md5(usedforsecurity=False)
     with _spooling():
@@ -123,8 +123,8 @@ def _of_manifest(store: Store, path: str, pieces: Iterator[bytes]) -> list[Repor
 def _path_of(store: Store, manifest: str, entry: dict[str, Any]) -> str:
     """Return the path of a file that the manifest lists by Bucket and Key. Refuse a file outside the manifest's folder.
 
-    In a local copy of a report, the file lies beside the manifest or in `results` there, and has the last part of its
-    key as name.
+    In a local copy of a report, the file lies in the manifest's folder or in the folder `results` there. Its name is
+    the last part of its key.
     """
     key, folder = str(entry.get("Key", "")), manifest.rpartition("/")[0]
     if store.bucket is not None:

@@ -1,4 +1,4 @@
-"""Write the batch manifests and jobs of a run's routed objects, in bounded memory."""
+"""Write batch manifests and jobs for the objects that a run leaves to S3 Batch Operations, in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER: Final = "batch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOwner:
-    """The account and role of the jobs. account: 12 digits. role: ARN. None: the owner fills it in."""
+    """The account and role of the jobs. account: 12 digits. role: ARN. None: the job's owner fills it in."""
 
     partition: str = "aws"
     account: str | None = None
@@ -78,7 +78,7 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[ObjectVersion]]:
-    """Yield the objects in parts of at most `most`. Read each part to its end before the next."""
+    """Yield the objects in parts of at most `most`. The caller reads each part to its end before the next one."""
     rest = iter(objects)
     for first in rest:
         yield chain((first,), islice(rest, most - 1))

@@ -1,4 +1,4 @@
-"""Buffers for object bodies, and the memory that the blocks of one object share."""
+"""Buffers for object bodies, and the memory that the blocks of one object share. A block is the range of one GET."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from auditor.aio.loop import wake
 
 
 class Buffers:
-    """A pool of at most `most` buffers of one size. A buffer is made at its first use, and used again.
+    """A pool of at most `most` buffers of one size. A buffer is made when it is first needed, and then reused.
 
     One caller at a time takes buffers, on the event loop. Any thread may give them back.
     """
@@ -23,15 +23,15 @@ class Buffers:
         self._waiting: asyncio.Future[None] | None = None
 
     async def take(self) -> bytearray:
-        """Return a free buffer. If all are in use, wait until half of them are free: to wait for one would wake the
-        loop twice as often.
+        """Return a free buffer. If all buffers are in use, wait until half of them are free: a wait for a single buffer
+        would wake the event loop twice as often.
         """
         if not self._free and self._left:
             self._left -= 1
             return bytearray(self._size)
         if not self._free:
             self._waiting = waiting = self._loop.create_future()
-            if len(self._free) < self._enough:  # else a thread gave buffers back before it could see the waiter
+            if len(self._free) < self._enough:  # if not, a thread gave buffers back before it could see the waiter
                 await waiting
             self._waiting = None
         return self._free.pop()
@@ -76,11 +76,11 @@ class BlockMemory:
         return granted
 
     def take(self) -> bytearray:
-        """Return a buffer for a block whose future is done."""
+        """Return a buffer for a block whose future from ask() is done."""
         return self._free.pop() if self._free else bytearray(self._buffer)
 
     def give(self, buffer: bytearray, size: int) -> None:
-        """Give back a buffer. size: number of the block's bytes that it held."""
+        """Give back a buffer. size: number of the block's bytes that the buffer held."""
         self._returned.append((buffer, size))
         if self._waiting:
             self._loop.call_soon_threadsafe(self._settle)

@@ -25,7 +25,7 @@ _HEX: Final = re.compile(r"[0-9a-f]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The object version and the algorithms that a checkpoint belongs to. A checkpoint of any others is refused."""
+    """The object version and the algorithms that a checkpoint belongs to. Any other checkpoint is refused."""
 
     bucket: str
     version: ObjectVersion
@@ -37,7 +37,7 @@ class Binding:
 
 
 def _digests(value: object) -> dict[str, str]:
-    """Return the digests or states by algorithm. Raise JsonError if one has not the form of its algorithm."""
+    """Return the digests or states by algorithm. Raise JsonError if one does not have the length of its algorithm."""
     for algorithm, state in as_object(value).items():
         if algorithm not in STATE_DIGITS:
             raise JsonError("names an algorithm that is not known")
@@ -51,7 +51,7 @@ class HashProgress:
     """The progress of the hashing of one object.
 
     bytes: number of bytes hashed so far. bytes_read: number of bytes read, those of cut and repeated reads included.
-    states: hex by algorithm. stored: S3's checksums, to be compared at the end.
+    states: the state of each algorithm, in hex. stored: S3's checksums, to be compared with the digests at the end.
     """
 
     bytes: Size
@@ -67,7 +67,7 @@ def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
 
 
 def opened(document: object, binding: Binding) -> HashProgress:
-    """Read a checkpoint of this binding. Raise CheckpointError, which never quotes the document."""
+    """Read a checkpoint of this binding. Raise CheckpointError, which quotes none of it, if it is wrong."""
     bound = binding.fields()
     if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__slots__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")

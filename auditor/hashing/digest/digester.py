@@ -19,7 +19,7 @@ _Checksum = Callable[[memoryview, int], int]
 
 
 class Digest(Protocol):
-    """A digest of the bytes so far: hashlib's, one of resumable.py, or a CRC."""
+    """A digest of the bytes so far: an object of hashlib, a ResumableDigest or a Crc64."""
 
     def update(self, data: memoryview, /) -> None: ...
     def hexdigest(self) -> str: ...
@@ -75,7 +75,7 @@ class Digester:
 
 
 class ResumableDigester(Digester):
-    """A digester that has states after each multiple of resumable.BLOCK bytes."""
+    """A digester whose states can be read after each multiple of resumable.BLOCK bytes."""
 
     __slots__ = ("_stateful",)
 
@@ -95,9 +95,9 @@ def make_digester(algorithms: Iterable[str]) -> Digester:
 def make_resumable(
     algorithms: Sequence[str], states: Mapping[str, str] | None = None, count: int = 0
 ) -> ResumableDigester | None:
-    """Return a digester with states; None if resumable.refusal() has a reason.
+    """Return a resumable digester; None if this machine cannot continue digests, as resumable.refusal() says.
 
-    states: hex by algorithm after `count` bytes, validated by checkpoint.py; None: begin at the start.
+    states: the algorithms' states after `count` bytes, in hex, validated by checkpoint.py; None: begin at the start.
     """
     if resumable.refusal() is not None:
         return None
@@ -123,7 +123,7 @@ def has_crc64nvme() -> bool:
 def _plain(name: str) -> Digest:
     if name == CRC64NVME:
         return Crc64()
-    # The digests show that bytes are unchanged; no security depends on them. FIPS builds allow sha1 and md5 only so.
+    # The digests show that bytes are unchanged; no security depends on them. FIPS builds need this for sha1 and md5.
     return hashlib.new(name, usedforsecurity=False)
 
 

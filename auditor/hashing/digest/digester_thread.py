@@ -47,7 +47,7 @@ class DigestThread:
         self._error: Exception | None = None
 
     def put(self, view: memoryview, hashed: Callable[[], object]) -> None:
-        """Hash the view after all earlier ones. Raise the error of an earlier one.
+        """Hash the view after all earlier ones. Raise the error of an earlier view.
 
         hashed: called in the thread when the view's memory may be used again.
         """

@@ -35,8 +35,8 @@ async def hash_object(
     """Read the object once and compute its digest by every algorithm.
 
     A failure of this object is a result. Raise CredentialsError and UsageError, which every object would meet, and the
-    error of `options.save`. checkpoint: from a Paused result, or given to a `save`. If it does not fit, that is logged,
-    and the object is hashed from its start.
+    error of `options.save`. checkpoint: from a Paused result, or from a call of `options.save`. If it does not fit the
+    object, log the reason and hash the object from its start.
     """
     return await ObjectDigester(engine, task, algorithms, options).run(checkpoint)
 
@@ -63,7 +63,7 @@ async def hash_many(
     permits: InFlightBudget,
     buffer_size: int = BUFFER,
 ) -> None:
-    """Call `hash_one` for each task, as many at the same time as `permits` allows. `hash_one` keeps its result itself.
+    """Call `hash_one` for each task, as many at the same time as `permits` allows. `hash_one` stores its own result.
 
     A permit is taken before an asyncio task is made, so memory does not grow with `tasks`. The first error of
     `hash_one` cancels the other calls and is raised unwrapped.

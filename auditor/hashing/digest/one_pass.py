@@ -225,8 +225,8 @@ class ObjectDigester:
             self._saved_at = time.monotonic()
 
     def _checkpoint(self) -> dict[str, Any] | None:
-        """Return the checkpoint after the last hashed byte; None if the digester has no states. Call it only while no
-        buffer is being hashed.
+        """Return the checkpoint after the last hashed byte; None if the digester is not resumable. Call this only while
+        no buffer is being hashed.
         """
         digester, source = self._digester, self._source
         if not isinstance(digester, ResumableDigester):
@@ -238,7 +238,7 @@ class ObjectDigester:
         return sealed(self._binding, progress)
 
     def _wanted(self) -> int:
-        """Return the number of streams to use now. The memory of their blocks is then borrowed."""
+        """Return the number of streams to use now. Borrow the memory of their blocks before."""
         now, tuner = time.monotonic(), self._tuner
         wanted = tuner.note(now, self._digester.count, time.process_time() / self._core)
         if self._source.throttled > self._throttled:

@@ -15,9 +15,10 @@ from auditor.config.settings import Settings
 from auditor.hashing.limits import ATTEMPTS, BUFFER, BYTES_IN_FLIGHT, SAVE_SECONDS
 
 Checkpoint = Mapping[str, Any]
-"""A JSON object that checkpoint.py writes and reads. Another process continues the object from it."""
+"""A JSON object that checkpoint.py writes and reads. Another process continues the hashing from it."""
 Save = Callable[[Checkpoint | None], Awaitable[None]]
-"""Stores a checkpoint; None if this machine's libcrypto cannot give one. An error that it raises ends the hashing."""
+"""Stores a checkpoint, or gets None if this machine's libcrypto cannot give one. If it raises an error, hashing
+ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class HashOptions:
     buffer_size: int = BUFFER
     """Bytes of one buffer."""
     streams: int | None = 1
-    """Number of ranges of one object that are read at the same time; None: as many as make it faster."""
+    """Number of ranges of one object that are read at the same time; None: a Tuner finds the fastest number."""
     executor: Executor | None = None
     """Threads that hash buffers while the event loop reads; None: the event loop hashes them itself."""
     memory: InFlightBudget | None = None

@@ -13,7 +13,7 @@ from auditor.hashing.digest.streams import RangeLayout
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A buffer with bytes of the object. end: position after the last of them."""
+    """A buffer with bytes of the object. view: these bytes. end: position in the object after the last of them."""
 
     end: int
     view: memoryview
@@ -38,7 +38,7 @@ class ParallelRanges:
 
     `reader` reads the first block itself, because its connection is open already. Each stream is a task of `group` with
     one connection, and begins its next block at once; a failed read ends the group. Blocks get memory in their order,
-    so the first never waits for a later one. position: position of the first byte that belongs to no block yet.
+    so the first block never waits for a later block. position: position of the first byte that belongs to no block yet.
     """
 
     def __init__(self, source: ObjectSource, reader: ResumingReader, end: int, group: asyncio.TaskGroup) -> None:
@@ -101,8 +101,8 @@ class ParallelRanges:
 
     async def _read(self, block: Block) -> None:
         reader, self._reader = self._reader or ResumingReader(self._source, block.first, block.end), None
-        # Wait for memory before connecting: else later blocks that wait for memory could hold every connection, and
-        # the first block would never get one.
+        # Wait for memory before connecting. In the other order, later blocks that wait for memory could hold every
+        # connection, and the first block would never get one.
         await block.granted
         async with reader:
             await reader.ready()

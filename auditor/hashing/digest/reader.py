@@ -18,10 +18,10 @@ from auditor.s3.paced_reads import Reads
 FRUITLESS: Final = 5
 """Number of calls in a row without progress, after which a read fails."""
 HARDLY: Final = 64 * 1024
-"""Bytes. A call that times out after fewer made no progress: a very slow body would take days."""
+"""Bytes. A call that times out after fewer bytes counts as no progress: a very slow body would take days."""
 SHARE: Final = 16
-"""A call that is cut made no progress if it brought fewer than HARDLY bytes and less than this share of what it asked
-for: at 50 bytes a call, 23 MB would take 465,000 calls."""
+"""A cut call counts as no progress if it brought fewer than HARDLY bytes and less than a sixteenth of the bytes that it
+asked for: at 50 bytes a call, 23 MB would take 465,000 calls."""
 SHORT: Final = "ByteCount"
 """Error code of a body that has fewer or more bytes than announced."""
 
@@ -38,7 +38,7 @@ class ObjectSource:
     bytes_read: int = 0
     """Number of bytes that all readers have read."""
     throttled: int = 0
-    """Number of answers that asked for fewer calls."""
+    """Number of answers by which S3 asked for fewer calls."""
 
     def get(self, first: int, end: int) -> AbstractAsyncContextManager[Body]:
         """GET the bytes from `first` up to `end` (excluded). The whole object is asked for without a range, because S3
@@ -55,9 +55,9 @@ class ObjectSource:
 class ResumingReader:
     """A reader of the bytes from `first` up to `end` (excluded), in order. Use it as an async context manager.
 
-    position: position of the next byte. Raises CallFailed: PreconditionFailed for an overwritten object, SizeDiffers
-    for another size, else the failure of GetObject. A failure is raised if another call cannot repair it, or if it is
-    the fifth in a row without progress.
+    position: position of the next byte. Raises CallFailed, with the code PreconditionFailed for an overwritten object,
+    SizeDiffers for an object of another size, or S3's error code. It raises a failure that another call cannot repair,
+    and the fifth failure in a row without progress.
     """
 
     def __init__(self, source: ObjectSource, first: int, end: int) -> None:
@@ -80,7 +80,7 @@ class ResumingReader:
             await opened.__aexit__(kind, error, trace)
 
     async def open(self) -> Body:
-        """GET the bytes from the position on, in one attempt. Return the body."""
+        """GET the bytes from the position to the end, in one attempt. Return the body."""
         source, task = self._source, self._source.task
         opened = source.get(self.position, self._end)
         body = await opened.__aenter__()
@@ -94,7 +94,7 @@ class ResumingReader:
         return body
 
     async def ready(self) -> None:
-        """Open the body before the first fill(), with the same attempts as fill() has."""
+        """Open the body before the first fill(), with as many attempts as fill() has."""
         while self._body is None:
             try:
                 await self.open()

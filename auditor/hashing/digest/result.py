@@ -50,11 +50,11 @@ class Paused:
 
     task: HashTask
     checkpoint: Mapping[str, Any] | None
-    """A JSON object from which to continue; None if there is none."""
+    """A JSON object from which to continue; None if this machine cannot give one."""
     bytes: int
     """Number of bytes hashed, from the object's start."""
     reason: str = ""
-    """Why this machine cannot give a checkpoint."""
+    """Why this machine cannot give a checkpoint; "" if it can."""
     gained: int = 0
     """Number of bytes hashed since this process began or continued the object."""
 
@@ -100,7 +100,7 @@ def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | F
     if failure.code == "InvalidObjectState":
         return Unhashable(task, "archived")
     if failure.code == "InvalidRequest" and failure.status == 400:
-        # S3 answers so if the customer's key is missing; it has no code of its own for that.
+        # S3 gives this answer if the customer's key is missing; S3 has no error code for that case alone.
         return Unhashable(task, "SSE-C")
     doomed = doom(failure, "")
     if doomed is not None and not isinstance(doomed, BucketError):

@@ -52,7 +52,7 @@ class _Kind:
     """One algorithm of libcrypto."""
 
     prefix: str
-    """Begins the names of its functions."""
+    """Start of the names of libcrypto's functions for the algorithm."""
     words: int
     """Number of words of its state."""
     order: str
@@ -61,7 +61,7 @@ class _Kind:
     """The digest of "abc"."""
     context: type[_Context]
     bits: int = 32
-    """Of one word."""
+    """Number of bits of one word."""
 
 
 _KINDS: Final[Mapping[str, _Kind]] = {
@@ -104,7 +104,7 @@ class ResumableDigest:
             self._restore(state, count)
 
     def update(self, data: memoryview) -> None:
-        """Hash the bytes. Those of a writable buffer are not copied. The GIL is free meanwhile."""
+        """Hash the bytes. Bytes in a writable buffer are not copied. Other threads run meanwhile."""
         length = len(data)
         if not length:
             return
@@ -126,7 +126,7 @@ class ResumableDigest:
         return (self._context.high << self._kind.bits | self._context.low) // 8
 
     def state(self) -> str:
-        """Return the words in hex, in the byte order of the digest. Raise ValueError inside a block."""
+        """Return the words in hex, in the byte order of the digest. Raise ValueError if a block is unfinished."""
         if self._context.held or self.count % BLOCK:
             raise ValueError(f"a digest has a state at multiples of {BLOCK} bytes only")
         return struct.pack(self._layout, *self._context.words).hex()
@@ -181,12 +181,12 @@ def _same(name: str, found: str, wanted: str) -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Return the libcrypto that hashlib uses, else the system's. Raise OSError if none has the functions."""
+    """Return the libcrypto that hashlib uses, or else the system's. Raise OSError if none has the functions."""
     for name in _candidates():
         try:
             library = ctypes.CDLL(name)
         except OSError:
-            continue  # the next one may be there
+            continue  # try the next candidate
         if all(hasattr(library, f"{kind.prefix}_Init") for kind in _KINDS.values()):
             return library
     raise OSError("there is no libcrypto with SHA256_Init, SHA512_Init, SHA1_Init and MD5_Init")

@@ -1,5 +1,5 @@
-"""Choose how many ranges of one object are read at the same time, and how large they are: by its size and the measured
-rate.
+"""Choose how many streams read one object, and how large the ranges of their GETs are, from the size of the object and
+the measured rate. A stream is a connection that reads one range after the other.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 from auditor.hashing.limits import BUFFER, LARGE, MIB
 
 MOST: Final = 8
-"""Number of streams of one object at most, if no setting asks for more."""
+"""Largest number of streams of one object, if no setting asks for more."""
 LEAST: Final = 8 * MIB
-"""Bytes below which one stream reads the object, whatever the setting says."""
+"""Size of an object, in bytes, below which one stream reads it, whatever the setting says."""
 MOST_USED: Final = 32
-"""Number of streams of one object at most, whatever the setting says. At 25 MB/s each they bring more than one core can
+"""Largest number of streams of one object, whatever the setting says. At 25 MB/s each they bring more than one core can
 hash."""
 MEMORY: Final = 36 * MIB
 """Bytes of memory for the blocks of one object. A block is the range of one GET."""
@@ -25,23 +25,23 @@ WITH_CONNECTIONS: Final = 60 * MIB
 PER_CONNECTION: Final = 896 * 1024
 """Bytes of memory that TLS and the event loop use for one connection (measured)."""
 LARGEST_BLOCK: Final = 9 * MIB
-"""Bytes of one block at most. At 25 MB/s it takes 380 ms; a wait of 30 ms for its first byte then costs 8 %."""
+"""Largest size of a block, in bytes. At 25 MB/s it takes 380 ms; a wait of 30 ms for its first byte then costs 8 %."""
 _STEP: Final = 4 * 1024
 WINDOW: Final = 0.4
 """Seconds over which a rate is measured."""
 SETTLING: Final = 0.2
-"""Seconds after a change of the streams in which the rate is not measured."""
+"""Seconds after a change of the number of streams, in which the rate is not measured."""
 FAST: Final = 100e6
-"""Bytes a second of one stream from which more streams are not tried. S3 gives about 90 MB/s to a connection (S3 User
-Guide, performance guidelines); above that, something else is the limit."""
+"""Rate of one stream, in bytes a second, from which more streams are not tried. S3 gives about 90 MB/s to a connection
+(S3 User Guide, performance guidelines); above that, something else is the limit."""
 GAIN: Final = 1.2
-"""Factor by which more streams must raise the rate; else the number goes back."""
+"""Factor by which more streams must raise the rate. If they do not, the number of streams goes back."""
 BUSY: Final = 0.8
-"""Share of a core from which the CPU, not the network, is the limit."""
+"""Share of a core that the process uses; from this share on, the CPU is the limit, not the network."""
 ONE_CORE: Final = 1769
 """MB of a function's memory that buy one core (AWS Lambda Developer Guide, memory)."""
 HOLD: Final = 30.0
-"""Seconds until more streams are tried again, if they did not raise the rate; doubled each time, to LONGEST_HOLD."""
+"""Seconds after more streams failed, until more are tried again; doubled after each failure, up to LONGEST_HOLD."""
 LONGEST_HOLD: Final = 600.0
 
 
@@ -74,8 +74,8 @@ class RangeLayout:
 def layout(streams: int, left: int) -> RangeLayout:
     """Return the layout for `streams` streams (at most MOST_USED) that read the last `left` bytes of the object.
 
-    Every block begins with a wait for S3, so blocks are as large as the memory allows for one block a stream. Every
-    stream has equally many blocks, so all streams end at the same time.
+    Every block begins with a wait for S3, so blocks are as large as the memory allows with one block for each stream.
+    All streams have equally many blocks, so they end at the same time.
     """
     memory = min(MEMORY, WITH_CONNECTIONS - PER_CONNECTION * streams)
     largest = min(LARGEST_BLOCK, memory // streams // _STEP * _STEP, max(MIB, _rounded(-(-left // streams))))
@@ -91,7 +91,7 @@ def _rounded(size: int) -> int:
 
 
 class Tuner:
-    """A tuner that doubles the number of streams while the rate grows by a fifth or more, and else goes back.
+    """A tuner that doubles the number of streams while the rate grows by a fifth or more, and goes back if it does not.
 
     now: the time in seconds, in every method. streams: number of streams that are wanted now.
     """
@@ -165,8 +165,8 @@ class Fixed:
 
 
 def connections(objects: int, streams: int | None) -> int:
-    """Return the number of connections for `objects` objects. One of them may have several streams, or the listing uses
-    these.
+    """Return the number of connections for `objects` objects: one for each, and further ones for the streams of a large
+    object or for the listing.
     """
     return objects + (streams or MOST)
 

@@ -1,8 +1,8 @@
 """A message of the queue: objects of one bucket to hash. It is written in few bytes and read strictly.
 
 The reader ignores unknown fields, so they are lost when a worker sends the objects again. A newer version of ours may
-add a field under the same version number only if that loss does no harm. Else it raises the number, and older workers
-refuse the message.
+add a field under the same version number only if that loss does no harm. If the loss does harm, the newer version must
+raise the number, and older workers then refuse the message.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Packer:
         self._body = self._empty_body
 
     def add(self, task: HashTask) -> list[HashMessage]:
-        """Add one object. Return the messages that are complete."""
+        """Add one object. Return the messages that are now complete, often none."""
         if task.size >= LARGE:
             return [self._message((task,))]
         length = len(_encode_task(task)) + 1

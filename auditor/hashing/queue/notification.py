@@ -1,4 +1,4 @@
-"""Read a queue message: one of ours, or a notification of S3's that came plain, through SNS or from EventBridge."""
+"""Read a queue message: one of ours, or a notification of S3's that came directly, through SNS or from EventBridge."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
     """Return the tasks that no newer event of the same batch supersedes, each once, sorted by key and then by
     sequencer.
 
-    A newer event of the same key supersedes an unversioned object, because that object was overwritten. Versions stay,
-    and so do tasks that have no sequencer. The order of the input does not matter.
+    A newer event of the same key supersedes an unversioned object, because that object was overwritten. Tasks with a
+    version ID, and tasks without a sequencer, are never superseded. The order of the input does not matter.
     """
     latest: dict[tuple[str | None, ...], HashTask] = {}
     for task in _in_order(tasks):
@@ -92,7 +92,7 @@ def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
 
 
 def _in_order(found: Iterable[T]) -> list[T]:
-    """Sort the events or tasks. S3 sends nearly every event alone: nothing is to be sorted then."""
+    """Sort the events or tasks. S3 sends nearly every event alone, so most lists need no sorting."""
     entries = list(found)
     return sorted(entries, key=_order) if len(entries) > 1 else entries
 

@@ -1,4 +1,4 @@
-"""Send objects to the queue of the hashing worker, and count those that the queue has taken."""
+"""Send objects to the queue of the hashing worker, and count the objects that the queue has taken."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def deliver(
     sends: int = SENDS,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Send entries until the queue has taken all. Send refused ones again after a random pause that grows.
+    """Send entries until the queue has taken all. Send refused entries again after a random pause that grows.
 
     taken: called for each entry that the queue has taken. Raise QueueError if the queue refuses an entry for good.
     """

@@ -13,7 +13,7 @@ from auditor.model.dates import now_in_utc
 async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
     """Record the notification, and return it without the objects that a newer event supersedes. Raise LedgerError.
 
-    Objects that a worker sent again are checked again: a newer event may have arrived meanwhile.
+    The objects of a re-send are checked again: a newer event may have arrived meanwhile.
     """
     for removed in notification.removals:
         await ledger.note(removed.bucket, [removed.event])
@@ -52,5 +52,5 @@ def _notice(task: HashTask) -> Notice:
 
 
 def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
-    """True if a newer object has replaced this one. A version is never replaced."""
+    """True if a newer object has replaced this one. An object with a version ID is never replaced."""
     return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older

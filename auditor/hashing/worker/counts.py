@@ -42,8 +42,8 @@ class Counts:
 class Processed:
     """The result of one message.
 
-    retry_after: seconds until the message comes again; None: delete it. due: seconds until the messages that replace it
-    can be received. doom: the error that every further message would meet, if there is one.
+    retry_after: seconds until the message comes again; None: delete the message. due: seconds until the re-sends that
+    replace the message can be received. doom: the error that every further message would meet, if there is one.
     """
 
     counts: Counts

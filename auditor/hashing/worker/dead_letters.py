@@ -62,6 +62,6 @@ def log_mismatch(message: HashMessage, found: Mismatch) -> None:
 
 
 def _attributes(received: Received, reason: str, run: str = "") -> dict[str, str]:
-    """Return message attributes in printable ASCII, without empty ones, because SQS refuses all others."""
+    """Return message attributes in printable ASCII. Leave out empty attributes, because SQS refuses them."""
     named = {"reason": reason, "message_id": received.id, "run": run}
     return {name: ascii(value)[1:-1][:_REASON] for name, value in named.items() if value}

@@ -1,4 +1,4 @@
-"""Hash a large object under a lease: one worker at a time reads it, and leaves a checkpoint for the next one."""
+"""Hash a large object under a lease: one worker at a time reads it, and leaves a checkpoint for the next worker."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from auditor.ledger.base import Held, Lease, Leases, Work
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 300.0
-"""Seconds that a lease lasts, five times the interval between two renewals. If a worker crashes, its object waits that
-long at most."""
+"""Seconds that a lease lasts, five times the interval of renewals. If a worker crashes, its object waits no longer."""
 
 Read = Callable[[Checkpoint | None, Save], Awaitable[Result]]
 """Hashes the object, from a checkpoint if there is one, and saves checkpoints on the way."""
@@ -59,8 +58,8 @@ class LeasedHasher:
         self._claims = itertools.count(1)
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
-        """Hash the object under its lease. If the result is Paused, the ledger has its checkpoint, if there is one, and
-        the lease is free.
+        """Hash the object under its lease. After a Paused result the lease is free, and the ledger has the checkpoint,
+        if there is one.
 
         If another worker has the lease or takes it over, return Waiting: that worker records the digest. Raise
         LedgerError and the errors of `read`; the lease is then free, or expires.
@@ -116,7 +115,7 @@ class _Hold:
         self.advanced = self.advanced or checkpoint is not None
 
     async def save(self, checkpoint: Checkpoint | None) -> None:
-        """Write a checkpoint, which extends the lease. If the ledger fails, ignore it while the lease lasts: a later
+        """Write a checkpoint, which extends the lease. Ignore an error of the ledger while the lease lasts: a later
         checkpoint may succeed.
         """
         try:

@@ -80,7 +80,7 @@ class Worker:
 
     async def run(self) -> Counts:
         """Process messages until the queue is empty for `idle` seconds and no message is in hand; return the counts.
-        The idle time begins when the last re-sent message can be received.
+        The idle time begins when the last re-send can be received.
 
         If a QueueError, LedgerError or CredentialsError stops all work, finish the messages in hand, then raise it.
         """
@@ -153,7 +153,7 @@ class Worker:
                 await leave(self._queue, received, self._pace.visibility)
 
     async def _finish(self, received: Received, processed: Processed) -> None:
-        # The idle time begins when the re-sent messages can be received, because this worker should take them.
+        # The idle time begins when the re-sends can be received, because this worker should take them.
         self._idle_since = max(self._idle_since, self._clock() + processed.due)
         if processed.retry_after is not None:
             await leave(self._queue, received, processed.retry_after)
@@ -164,7 +164,7 @@ class Worker:
             log.warning("message %s is done and will come again: %s", received.id, error)
 
     def _give_up(self, error: AuditorError) -> None:
-        """Stop the worker; run() raises the first such error."""
+        """Stop the worker. run() raises the first error that came here."""
         self._doom = self._doom or error
         self.stop()
 

@@ -1,5 +1,5 @@
-"""Hash the objects of one message: skip those with digests in the ledger, hash small ones side by side, and hash large
-ones under a lease.
+"""Hash the objects of one message: skip objects with digests in the ledger, hash small objects side by side, and hash
+large objects under a lease.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class MessageHasher:
         return result
 
     async def _tasks_to_hash(self, result: MessageResult) -> list[HashTask]:
-        """Return the tasks to hash. Count those with digests in the ledger, and fail those with too many attempts or
-        hops.
+        """Return the tasks to hash. Count the tasks with digests in the ledger, and fail the tasks with too many
+        attempts or hops.
         """
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)

@@ -36,12 +36,12 @@ FINAL: Final = frozenset({"ChecksumMismatch", "DigestConflict", "NoCarriedState"
 """Error codes of failures that another attempt cannot repair."""
 
 TOO_MANY_RECEIVES: Final = "TooManyReceives"
-"""The reason of a message that no worker came to an end with."""
+"""The reason of a dead letter: a message that no worker finished."""
 RECEIVES: Final = 5
-"""Number of receipts that a queue of an unknown redrive policy is taken to allow."""
+"""Number of receipts that we assume a queue to allow if its redrive policy is unknown."""
 RESERVE: Final = 2
-"""Number of receipts that a message keeps for workers that die. With no more left, it is sent anew instead of hidden:
-SQS would move it to the dead letters without a reason."""
+"""Number of receipts that a message keeps for workers that die. A message with no more receipts left is sent anew, not
+hidden: SQS would move it to the dead letters without a reason."""
 
 
 class Processor:
@@ -92,14 +92,14 @@ class Processor:
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_last(self, received: Received) -> bool:
-        """True if SQS would move the message to the dead letters without a reason, instead of delivering it again. A
-        queue of one or two receipts has none to spare for the reason.
+        """True if SQS would move the message to the dead letters without a reason, instead of delivering it again.
+        Always False for a queue that allows one or two receipts: they are for the hashing.
         """
         limit = self.queue.max_receives
         return limit is not None and limit > RESERVE and received.receive_count >= limit
 
     def _has_spare(self, received: Received) -> bool:
-        """True if the message may be hidden, and be received once more."""
+        """True if the message has enough receipts left to be hidden and received again."""
         return received.receive_count + RESERVE < (self.queue.max_receives or RECEIVES)
 
     async def _come_again(self, received: Received, doom: AuditorError) -> Processed:
@@ -138,8 +138,8 @@ class Processor:
     async def _settle(self, received: Received, results: Sequence[MessageResult], counts: Counts) -> Processed:
         """Send failed and unfinished objects to their queues, and return the result of the message.
 
-        Dead letters go first. If they cannot be sent, nothing else is: the message comes again whole, so a copy of its
-        objects would be added at each receipt.
+        Dead letters go first. If they cannot be sent, send nothing: the whole message comes again, so each receipt
+        would add a copy of its objects.
         """
         counts = sum((one.counts for one in results), counts)
         waiting = [one for result in results for one in result.waiting]

@@ -37,13 +37,13 @@ class Change:
         return self
 
     def append(self, attribute: str, value: str) -> Change:
-        """Append the value to the attribute's list; an absent one counts as empty."""
+        """Append the value to the attribute's list; an absent list counts as empty."""
         name, empty = self._attribute(attribute), self._value([])
         self._sets.append(f"{name} = list_append(if_not_exists({name}, {empty}), {self._value([value])})")
         return self
 
     def add(self, attribute: str, amount: int) -> Change:
-        """Add the amount to the attribute; an absent one counts as 0."""
+        """Add the amount to the attribute; an absent attribute counts as 0."""
         self._adds.append(f"{self._attribute(attribute)} {self._value(amount)}")
         return self
 

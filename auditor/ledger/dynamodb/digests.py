@@ -1,4 +1,4 @@
-"""Digests in the shared ledger: look them up and add them. One transaction adds a digest and its line."""
+"""Digests in the shared ledger: look them up and add them. One transaction adds a digest and its history line."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ _TRIES: Final = 10
 async def known(
     table: Table, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
 ) -> list[Mapping[str, str]]:
-    """Read the first line of each ETag, in batches: whatever the rows are called, it has the digests of a known object.
+    """Read the first history line of each ETag, in batches: its name needs no version ID, and it has most known
+    digests.
 
-    Then, for the other refs, read the exact identities. At last, for those that have no version, read all identities
-    of their key: earlier auditors wrote no such line.
+    For refs without all digests, then read the exact identities. If they have no version either, at last read all
+    identities of the key: earlier auditors wrote no such line.
     """
     names = [(partition(bucket, ref.key), by_etag(ref.etag)) for ref in refs]
     items = await table.get_many(names)
@@ -61,12 +62,12 @@ async def known(
 
 
 def _first_line(bucket: str, ref: AnyVersion, item: Item | None) -> list[LedgerRow]:
-    """Return the digests in the first line of an ETag; none if a later line has others."""
+    """Return the digests in the first line of an ETag; [] if a later line has other digests."""
     return [] if item is None or "mixed" in item else [sound_row(bucket, ref.key, item)]
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """Return the names of the ref's items: with its own version, and with none."""
+    """Return the names of the ref's items: with the ref's version, and without a version."""
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
@@ -84,7 +85,7 @@ async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerR
 
 
 async def record(table: Table, entry: Entry) -> bool | DigestConflict:
-    """Record an entry: write as if the items were absent, and read them if that is refused."""
+    """Record an entry. Write as if its items were absent; if that is refused, read the items and write again."""
     stored: Item = {}
     first: Item | None = None
     for _ in range(_TRIES):
@@ -109,12 +110,12 @@ async def record(table: Table, entry: Entry) -> bool | DigestConflict:
 
 
 def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
-    """True if the ledger has S3's digest and the entry's is the auditor's."""
+    """True if the source of the ledger's digest is S3, and the entry's source is the auditor."""
     return entry.source == AUDITOR and text(stored, f"{algorithm}_source") == S3
 
 
 def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Change:
-    """Return the change that sets the new digests, on the condition that the item still is as it was read."""
+    """Return the change that sets the new digests, if the item still is as it was read."""
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
     change.when("size", entry.size if "size" in stored else None)
@@ -151,9 +152,9 @@ def _first_name(entry: Entry) -> Name:
 
 
 def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> list[Change]:
-    """Return the changes that write the line of the new digests. first: the first line of the ETag, if it is there.
+    """Return the changes that write the line of the new digests. first: the first line of the ETag, if there is one.
 
-    A first line of another size or with another digest is marked, because it does not speak for all versions any more.
+    A first line with another size or digest is marked as "mixed": it is not true of all versions any more.
     """
     pk, sk = _first_name(entry)
     if not first:
@@ -172,7 +173,7 @@ def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> 
 
 
 async def seal_old(table: Table, bucket: str, key: str, item: Item, algorithm: str) -> None:
-    """Seal a digest of an earlier auditor, and write the line that its item implied. If it has changed, do nothing."""
+    """Seal a digest of an earlier auditor, and write the line that its item implied. Skip a changed item."""
     version, _ = evidence(bucket, key, item)
     known = version.digests[algorithm]
     entry = Entry(

@@ -39,7 +39,7 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write an event's line, then its mark. If it is interrupted in between, a deletion counts as not told.
+    """Write an event's line, then its Mark, if it sets one. If only the line is written, a deletion has no effect.
 
     A verification of a digest is written into the digest's item alone.
     """
@@ -49,12 +49,12 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
     await add_line(table, bucket, event, place)
     if (mark := mark_of(event)) is not None:
         change = _mark(bucket, event.key, mark, event.at, event.detail.get("sequencer", ""), place)
-        with suppress(ConditionFailed):  # a newer one is there
+        with suppress(ConditionFailed):  # a newer mark is there
             await table.update(change)
 
 
 def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
-    """Return the change that keeps a mark of a version, if no newer one is there."""
+    """Return the change that writes a version's mark, if no newer mark is there."""
     change = Change((partition(bucket, key), NOTICED + identity(*mark)))
     change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
     return change.put("sequencer", sequencer).put("place", place).when_any(("at", "=", None), ("at", "<", at))
@@ -78,7 +78,7 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
             mark = notice.version_id, Mark.MARKER
             with suppress(ConditionFailed):  # it is there
                 await table.update(_mark(bucket, notice.key, mark, notice.at, notice.sequencer, place))
-        await add_line(table, bucket, noticed(notice), place)  # first, so the newest notice always has its line
+        await add_line(table, bucket, noticed(notice), place)  # first, so that the newest notice has its line
         changes: list[Change] = []
         if not notice.deleted and notice.etag is not None:
             changes += _notice_version(
@@ -98,7 +98,7 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
-    """Return the change that keeps the notification with its version; none if a newer one is there."""
+    """Return the change that keeps the notification with its version; [] if a newer notification is there."""
     if present and not present.replaced_by(notice.sequencer, place):
         return []
     change.when("place", present.place if present else None).put("sequencer", notice.sequencer)

@@ -110,7 +110,7 @@ def _is_digest(name: str) -> bool:
 
 
 def by_etag(etag: str) -> str:
-    """Return the sk of the first line of an ETag's digests."""
+    """Return the sk of the first line of the digests with this ETag."""
     plain = "#" not in etag and len(etag.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY - len(RECORDED) - 33
     return RECORDED + (etag if plain else f"sha256:{_hash(etag)}")
 
@@ -152,9 +152,9 @@ def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
 
 
 def chain_of(item: Item, algorithm: str) -> str:
-    """Return what a writer of the next verification must know: how many are in the item, and the seal of the last.
+    """Return `chain` of Known: the number of verifications in the item, and the seal of the last one.
 
-    "" if the writer must read the item first: it is unsealed, or full.
+    Return "" if the item is unsealed or full: the writer of the next verification must then read it first.
     """
     looks = item.get(f"{algorithm}_looks", {}).get("L", [])
     if f"{algorithm}_seal" not in item or len(looks) >= LOOKS:

@@ -1,4 +1,6 @@
-"""Leases in the shared ledger. Each claim is one conditional write, so if several claim a work at once, one wins."""
+"""Leases in the shared ledger. Each claim is one conditional write, so if several owners claim a work at once, one
+wins.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +71,8 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
 
 
 async def _shorten(table: Table, found: Item, until: float) -> None:
-    """Let a lease of a holder whose clock runs ahead end at `until`, unless the holder has renewed it meanwhile: if it
-    died, its lease would outlast its length.
+    """Let a lease of a holder whose clock runs ahead end at `until`, unless the holder has renewed the lease meanwhile.
+    If such a holder died, its lease would last too long.
     """
     change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
     change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))

@@ -26,10 +26,10 @@ from auditor.ledger.seals import Line, line_seal
 
 
 async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
-    """Write a line of the history as an item of its own. A line that is there stays as it is.
+    """Write a line of the history as an item of its own. An equal line that is already there stays as it is.
 
-    Its seal covers the newest line that the writer finds. Two writers at once may name the same one: the chain forks,
-    and both lines are sound.
+    The line's seal covers the newest line before it. Two writers may find the same one: the chain forks, and both lines
+    are sound.
     """
     kept, pk = bounded(event), partition(bucket, event.key)
     after = await _last_seal(table, bucket, event.key)
@@ -65,7 +65,7 @@ async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
 
 
 def write_look(event: Event, version: Version, algorithm: str, place: int) -> str:
-    """Return a verification as a text of an item's list: place, time, and the other fields unless they are usual."""
+    """Return a verification as a text of an item's list: place, time, and the fields that differ from _usual()."""
     rest = [event.version_id, event.etag, event.size, dict(event.detail)]
     if event == _usual(event.key, event.at, version, algorithm):
         rest = []
@@ -79,7 +79,7 @@ def _usual(key: str, at: str, version: Version, algorithm: str) -> Event:
 
 
 def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str) -> list[tuple[int, Line]]:
-    """Return the lines of the verifications in an item, each with its place. One seal covers all of them."""
+    """Return the lines of the verifications in an item, each with its place. One seal covers all these lines."""
     after = text(item, f"{algorithm}_look_from") or ""
     found = []
     for look in item.get(f"{algorithm}_looks", {}).get("L", []):
@@ -98,7 +98,7 @@ def look_time(look: str) -> str:
 
 
 def _read_look(look: str, usual: Event) -> tuple[int, Event]:
-    """Return the place and the event of a text of write_look(). A damaged text is shown as it is."""
+    """Return the place and the event of a text of write_look(). The event shows a damaged text as it is."""
     try:
         place, at, rest = json.loads(look)
         version_id, etag, size, detail = rest or (usual.version_id, usual.etag, usual.size, usual.detail)
@@ -110,7 +110,7 @@ def _read_look(look: str, usual: Event) -> tuple[int, Event]:
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
     """Return the lines of recorded digests in an item, each with its place.
 
-    Old items of digests have no lines of their own, and imply them without a seal. The place is 0 in the oldest.
+    An old item of digests has no lines of its own: it implies unsealed ones. In the oldest items the place is 0.
     """
     version, _ = evidence(bucket, key, item)
     is_line = item["sk"]["S"].startswith(RECORDED)

@@ -25,13 +25,13 @@ from auditor.ledger.matching import NULL
 from auditor.ledger.seals import contradicted, line_seal
 
 _TRIES: Final = 30
-"""Each try that fails is another writer's success: as many workers may verify one object at once."""
+"""Number of tries. A try fails only if another writer succeeds, so this many workers may verify one object at once."""
 
 
 async def looked(table: Table, bucket: str, event: Event) -> bool:
-    """Add a verification to its digest's item. Return False if it needs a line of its own.
+    """Add a verification to its digest's item. Return False if it does not belong there and needs a line of its own.
 
-    The writer says which verification it follows; if another came first, it reads the item and tries again. So the
+    The write names the verification that it follows. If another writer was first, read the item and try again. So the
     chain of a digest's verifications never forks.
     """
     algorithm = event.detail.get("algorithm")
@@ -59,7 +59,7 @@ async def looked(table: Table, bucket: str, event: Event) -> bool:
 
 
 async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm: str) -> Item:
-    """Return the digest's item; empty if it takes no such verification. An old digest is sealed first."""
+    """Return the digest's item; {} if the verification does not belong there. Seal an old digest first."""
     item = await table.get(name) or {}
     if algorithm not in item or (text(item, f"{algorithm}_verified_at") or "") >= event.at:
         return {}
@@ -75,7 +75,7 @@ async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm
 
 
 def _as_told(event: Event, algorithm: str) -> Version | None:
-    """Return the version that the event says it verified; None if it does not say all."""
+    """Return the version that the event names as verified; None if the event lacks its digest, ETag or size."""
     digest = event.detail.get("digest")
     if digest is None or event.etag is None or event.size is None:
         return None
@@ -95,7 +95,7 @@ def _added(
     *,
     alone: bool = False,
 ) -> Change:
-    """Return the change that adds the verification after the one with this seal. alone: drop those before it."""
+    """Return the change that adds the verification after the one with this seal. alone: drop the earlier ones."""
     look = write_look(event, version, algorithm, table.place())
     attribute = f"{algorithm}_looks"
     if alone:

@@ -34,14 +34,14 @@ from auditor.ledger.key_record import KeyRows
 from auditor.ledger.seals import check_key
 
 SEGMENTS: Final = 4
-"""Number of parts of the table that are scanned at once. Memory holds a page of each, at most 1 MB."""
+"""Number of parts of the table that are scanned at once. Memory holds one page of each part, at most 1 MB."""
 _FETCHED: Final = 500
 
 T = TypeVar("T")
 
 
 async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[KeyRecord, None]:
-    """Yield the records of the keys below a prefix. Any prefix reads the whole table: DynamoDB has no order between
+    """Yield the records of the keys below a prefix. The whole table is read, because DynamoDB has no order between
     keys.
     """
     wanted = "begins_with(pk, :wanted) AND sk >= :state"
@@ -106,7 +106,7 @@ class _Spool:
         self._connection: sqlite3.Connection | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do the work in the spool's thread. Raise LedgerError for SQLite's errors."""
+        """Do the work in the spool's thread. Turn SQLite's errors into LedgerError."""
 
         def guarded() -> T:
             try:

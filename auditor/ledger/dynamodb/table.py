@@ -1,4 +1,4 @@
-"""A DynamoDB table: calls with retries, batches and pages, and refusals as one sentence."""
+"""A DynamoDB table: calls with retries, batches and pages, and errors of one sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CANCELLED: Final = "TransactionCanceledException"
 _TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
 _PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
 SCHEMA_VERSION: Final = 2
-"""Version 1 has no seals and no item for its version."""
+"""The present version of the table's items. Version 1 had no seals, and no item for the schema version."""
 _SCHEMA: Final = ("-", "-")
 """The item that has the schema version. No bucket has this name."""
 
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
-    """A condition of a write does not hold. at: which changes of a transaction were refused for theirs."""
+    """A condition of a write does not hold. at: the indexes of such changes of a transaction."""
 
     def __init__(self, at: Collection[int] = ()) -> None:
         self.at = at
@@ -61,7 +61,7 @@ class Table:
         self._declared = True  # until probe() says otherwise
 
     def place(self) -> int:
-        """Return microseconds since the epoch, larger at each call. They give the order of one process's writes."""
+        """Return microseconds since the epoch, larger at each call. Places give the order of one process's writes."""
         self._place = max(self._place + 1, int(self._clock() * 1_000_000))
         return self._place
 
@@ -110,7 +110,9 @@ class Table:
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
     ) -> list[Item]:
-        """Return the items of one partition (object key) with an sk from `first` to `last`. pages: read no more."""
+        """Return the items of one partition (object key) with an sk from `first` to `last`. pages: read at most so
+        many.
+        """
         values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
         condition = "pk = :pk AND sk >= :first"
         if last is not None:
@@ -151,7 +153,7 @@ class Table:
         self._declared = version == SCHEMA_VERSION
 
     async def _declare(self) -> None:
-        """Write the schema version before the first item of this schema. An auditor without seals wrote none."""
+        """Write the schema version before the first item of this schema. Tables of version 1 have none."""
         if not self._declared:
             self._declared = True
             change = Change(_SCHEMA).put("schema", SCHEMA_VERSION)
@@ -186,7 +188,7 @@ def _key(name: Name) -> dict[str, dict[str, str]]:
 def _is_transient(failure: CallFailed) -> bool:
     """True if the same call may succeed later, although the SDK's six attempts failed.
 
-    A broken connection counts as permanent: six failed attempts show that it is no passing fault.
+    A broken connection counts as permanent, because six attempts failed.
     """
     if failure.code == _CANCELLED:
         return _PASSING.search(failure.message) is not None
@@ -194,7 +196,7 @@ def _is_transient(failure: CallFailed) -> bool:
 
 
 def _refused(failure: CallFailed) -> list[int]:
-    """Return which changes of a transaction failed by their conditions.
+    """Return the indexes of the changes of a transaction whose conditions do not hold.
 
     The message ends with a list of one reason for each change (DynamoDB API, TransactionCanceledException).
     """
@@ -203,9 +205,7 @@ def _refused(failure: CallFailed) -> list[int]:
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:
-    """Call for every item and return the answers in order. Items of one group are called one by one, groups at the same
-    time.
-    """
+    """Call for every item and return the answers in the order of the items. A group's calls run one by one."""
     groups: Mapping[Hashable, list[tuple[int, T]]] = _grouped(items, group)
     waiting = iter(groups.values())
     answers: dict[int, R] = {}

@@ -15,8 +15,8 @@ AUTO: Final = "auto"
 
 
 def form_of(source: ManifestFile) -> Form:
-    """Return the form of a file, by its name (BagIt's, .csv) or else by its first line with content. Raise
-    ManifestError.
+    """Return the form of a file, by its name (BagIt's names, .csv) or, for other names, by its first line with content.
+    Raise ManifestError if the line has no known form.
     """
     if is_bagit(source.shown):
         return BAGIT

@@ -20,12 +20,12 @@ _CHARACTERS: Final = {"0A": "\n", "0D": "\r", "25": "%"}
 
 
 def is_bagit(path: str) -> bool:
-    """True if the file name is that of a manifest in the RFC."""
+    """True if the RFC gives this name to a manifest."""
     return _FILE.fullmatch(Path(path).name) is not None
 
 
 def is_tag_manifest(path: str) -> bool:
-    """True if the file is a tag manifest, which names the bag's own files. These are not objects."""
+    """True if the file is a tag manifest, which names the bag's own files, not objects."""
     match = _FILE.fullmatch(Path(path).name)
     return match is not None and match[1] is not None
 

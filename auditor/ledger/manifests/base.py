@@ -23,13 +23,13 @@ class Record:
     line: int
     """Number of the line, from 1."""
     name: str
-    """Unescaped."""
+    """The file's name, unescaped."""
     algorithm: str
     digest: str
     size: int | None = None
-    """Bytes; None if the manifest has none."""
+    """Bytes; None if the manifest has no sizes."""
     version: str = ""
-    """Version of the object; "" if the manifest has none."""
+    """Version of the object; "" if the manifest has no versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Form:
 
     name: str
     algorithms: tuple[str, ...]
-    """Algorithms whose digests it can hold."""
+    """Algorithms whose digests a manifest of this form can hold."""
     single: bool
     """True if a manifest has one algorithm, and one line for each key."""
     head: bytes
@@ -46,13 +46,14 @@ class Form:
     nameable: Callable[[str], bool]
     """True if a line can hold this name."""
     rows: Callable[[str, KeyRecord, tuple[str, ...]], Iterable[bytes]]
-    """Returns the lines of one key under a name, by the given algorithms; none if there is no such digest."""
+    """Returns the lines of a key, with its name in the manifest and the digests by these algorithms; no line if it has
+    none."""
     read: Callable[[ManifestFile], Iterator[Record]]
     """Yields all records of a file; raises ManifestError at the first wrong line."""
 
 
 def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
-    """Return the algorithm in OF_TOOLS whose digests have this length. Raise ManifestError."""
+    """Return the algorithm in OF_TOOLS whose digests have this length. Raise ManifestError if there is none."""
     for name in OF_TOOLS:
         if len(digest) == HEX_DIGITS[name]:
             return name
@@ -73,8 +74,8 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
 
 
 def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
-    """Return the digest of the last recorded version that was not deleted for good. A digest of an older version is
-    not the key's digest.
+    """Return the digest of the last recorded version that was not deleted for good; None if that version has none. An
+    earlier version's digest is not the key's.
     """
     left = [version for version in subject.versions if version.removed_at is None]
     if not left:

@@ -40,7 +40,7 @@ def neutral(cell: str) -> str:
 
 
 def original(cell: str) -> str:
-    """Return the argument of neutral()."""
+    """Undo neutral()."""
     return cell.removeprefix("'")
 
 

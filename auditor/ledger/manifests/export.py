@@ -22,7 +22,7 @@ class Exported:
     retired: int = 0
     """Number of keys left out because a person retired them."""
     stale: int = 0
-    """Number of keys with newer content than the ledger has digests of, as a notification said."""
+    """Number of keys whose newest content, reported by a notification, has no digest in the ledger."""
     without: int = 0
     """Number of keys left out because they have no digest by the wanted algorithms."""
     unnameable: int = 0
@@ -32,7 +32,7 @@ class Exported:
 
     @property
     def whole(self) -> bool:
-        """True if each key that exists is in the manifest with its present digest, as far as the ledger knows."""
+        """True if each existing key that the ledger knows is in the manifest with its present digest."""
         return self.complete and not (self.stale or self.without or self.unnameable)
 
 
@@ -48,8 +48,8 @@ async def export(
 ) -> Exported:
     """Write the manifest, with the keys in the order of S3's listing. Raise LedgerError.
 
-    relative: write names without the prefix. go_on: called before each key with the number of keys written; False
-    stops.
+    relative: write names without the prefix. go_on: called before each key with the number of keys written; False stops
+    the export.
     """
     counts = Exported()
     if form.head:

@@ -21,7 +21,7 @@ class Read:
     """The result of reading one file.
 
     form: "" for a tag manifest, which is left out. digests: number of digests to import. other: number of digests by
-    other algorithms.
+    algorithms that are not wanted.
     """
 
     file: str
@@ -36,12 +36,12 @@ def read_all(
     """Put every digest of every file into the spool. An object key is the prefix followed by the name, without a
     separator.
 
-    algorithms: take only digests by these; empty: all. Raise ManifestError, which names file and line, or UsageError.
+    algorithms: the wanted ones; empty: all. Raise UsageError, or ManifestError, which names the file and the line.
     """
-    return [_read(source, file, spool, prefix, form, algorithms) for file, source in enumerate(sources)]
+    return [_read(source, index, spool, prefix, form, algorithms) for index, source in enumerate(sources)]
 
 
-def _read(source: ManifestFile, file: int, spool: Spool, prefix: str, form: str, algorithms: Sequence[str]) -> Read:
+def _read(source: ManifestFile, index: int, spool: Spool, prefix: str, form: str, algorithms: Sequence[str]) -> Read:
     if form != "csv" and is_tag_manifest(source.shown):
         return Read(file=source.shown, form="", digests=0, other=0)
     chosen = form_of(source) if form == AUTO else FORMS[form]
@@ -55,16 +55,16 @@ def _read(source: ManifestFile, file: int, spool: Spool, prefix: str, form: str,
         if algorithms and record.algorithm not in algorithms:
             other += 1
             continue
-        spool.add(file, key, record)
-    return Read(file=source.shown, form=chosen.name, digests=spool.count(file), other=other)
+        spool.add(index, key, record)
+    return Read(file=source.shown, form=chosen.name, digests=spool.count(index), other=other)
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
     """The result of an import.
 
-    new: number of expected digests added or changed. known: number of those that the ledger had already. complete: True
-    if all were written.
+    new: number of expected digests added or changed. known: number of expected digests that the ledger had already.
+    complete: True if the import wrote the whole spool.
     """
 
     new: int
@@ -77,7 +77,7 @@ async def import_all(
 ) -> Imported:
     """Write the spool's digests into the ledger. A repetition is harmless. Raise LedgerError.
 
-    go_on: called before each batch with the number of digests written; False stops.
+    go_on: called before each batch with the number of digests written; False stops the import.
     """
     new = total = 0
     for batch in spool.batches(imported_at):

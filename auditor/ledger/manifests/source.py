@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 from auditor.errors import ManifestError, OutputError, UsageError
 
 LONGEST: Final = 16 * 1024
-"""Bytes of a line, at most. A key has at most 1,024, and three times as many if it is escaped."""
+"""Largest size of a line, in bytes. A key has at most 1,024 bytes, and three times as many if it is escaped."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -29,8 +29,8 @@ class ManifestFile:
         self._piped: BinaryIO | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield each line with its number, from 1, and its line end. Raise ManifestError, or UsageError if there is no
-        file.
+        """Yield the number of each line, from 1, and the line with its line end. Raise ManifestError, or UsageError if
+        there is no file.
 
         Only a line feed ends a line: a name may hold any other character.
         """
@@ -67,7 +67,7 @@ class ManifestFile:
 
 
 def _copy(pipe: BinaryIO) -> BinaryIO:
-    """Copy a pipe into a temporary file, at most up to a line that is too long: every reader stops there."""
+    """Copy a pipe into a temporary file, up to the first line that is too long: every reader stops there."""
     spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - ManifestFile closes it
     while line := pipe.readline(LONGEST + 1):
         try:

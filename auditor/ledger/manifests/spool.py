@@ -1,6 +1,4 @@
-"""A temporary store of the digests of manifests, until every file is read. It is on disk, so the files may have any
-length.
-"""
+"""A temporary store on disk for the digests of manifests of any length, until every file is read."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ CREATE TABLE digest (
 
 
 class Spool:
-    """A temporary database of digests by manifest name, key and algorithm.
+    """A temporary database of digests: one for each name of a manifest, object key and algorithm.
 
     Texts are stored as bytes, because SQLite's text ends at a NUL.
     """
@@ -39,12 +37,12 @@ class Spool:
         self._db.execute(_TABLE)
         self._db.execute("BEGIN")
 
-    def add(self, file: int, key: str, record: Record) -> None:
-        """Add a digest, if it is not there already. If a key has several versions, the last one stays.
+    def add(self, index: int, key: str, record: Record) -> None:
+        """Add a digest, unless the spool has it already. If a key has several versions, only the last one stays.
 
-        file: index of the source. Raise ManifestError, which names both lines, if another digest is there.
+        index: of the manifest in `sources`. Raise ManifestError, which names both lines, if another digest is there.
         """
-        source = self._sources[file]
+        source = self._sources[index]
         place = (source.origin.encode(), key.encode())
         version = record.version.encode()
         with _disk():
@@ -52,7 +50,7 @@ class Spool:
                 self._db.execute("DELETE FROM digest WHERE origin = ? AND key = ? AND version <> ?", (*place, version))
             done = self._db.execute(
                 "INSERT INTO digest VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (*place, record.algorithm, record.digest, record.size, version, file, record.line),
+                (*place, record.algorithm, record.digest, record.size, version, index, record.line),
             )
             if done.rowcount:
                 return
@@ -68,10 +66,10 @@ class Spool:
                 " take out the line that is wrong",
             )
 
-    def count(self, file: int) -> int:
-        """Return the number of digests that this file added. Those that a file before it had are not counted."""
+    def count(self, index: int) -> int:
+        """Return the number of digests that a source added. Digests that an earlier source added do not count."""
         with _disk():
-            (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (file,)).fetchone()
+            (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (index,)).fetchone()
         return int(number)
 
     def batches(self, imported_at: str) -> Iterator[list[Expectation]]:

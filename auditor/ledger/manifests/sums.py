@@ -64,10 +64,9 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 class _Spacing:
-    """The number of characters between digest and name: two, or one in BSD's reversed form.
+    """Knows how many characters stand between digest and name: two, or one as `md5 -r` of BSD writes it.
 
-    The first line of a file decides for all lines; else a name that begins with a space would be ambiguous. coreutils
-    does the same.
+    The first line of a file decides for all lines, because a name may begin with a space. coreutils does the same.
     """
 
     def __init__(self, source: ManifestFile) -> None:
@@ -75,7 +74,7 @@ class _Spacing:
         self._reversed: bool | None = None
 
     def name(self, line: int, rest: str) -> str:
-        """Return the name on a line. rest: the line after the digest and the first character."""
+        """Return the file name in a line. rest: the line after the digest and one character."""
         if self._reversed is None:
             if rest in (" ", "*"):
                 raise self._source.error(line, f"the line names no file: {_WANTED}")

@@ -14,7 +14,7 @@ from auditor.ledger.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
 MEMORY: Final = ":memory:"
-"""Stands for a path: the ledger has no file, and is lost when it is closed."""
+"""The name, in place of a path, of a ledger without a file. It is lost when it is closed."""
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def connect(path: str) -> sqlite3.Connection:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run one transaction: at the end all of it is on the disk, or nothing."""
+    """Run the `with` block as one transaction: at its end all changes are on the disk, or none."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -89,7 +89,7 @@ _REASONS: Final = {
 
 
 def guarded(path: str, work: Callable[[], T]) -> T:
-    """Do the work. Raise LedgerError with a clear sentence for SQLite's errors."""
+    """Do the work and return its result. Turn SQLite's errors into LedgerError with a clear sentence."""
     try:
         return work()
     except sqlite3.Error as error:

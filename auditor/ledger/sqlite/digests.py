@@ -17,7 +17,7 @@ from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
-"""Number of refs of one query. Each takes two variables, and the oldest SQLite allows 999."""
+"""Number of refs in one query. Each ref takes two variables, and the oldest SQLite allows 999 in all."""
 
 COLUMNS: Final = (
     "d.key, d.etag, d.version_id, d.size, d.algorithm, d.digest, d.hashed_at, d.source, d.bytes_read, d.verified_at, "
@@ -67,7 +67,7 @@ class DigestRow(NamedTuple):
         return SOUND if self.seal == self.true_seal else DAMAGED
 
     def version(self) -> Version:
-        """Return the row's version, with its digest alone."""
+        """Return the row's version, with the row's digest alone."""
         return version_of(self.version_id, self.etag, self.size, {self.algorithm: self.known})
 
 
@@ -146,7 +146,7 @@ def rows_of(
 
 
 def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:
-    """Write a row with its seal. The digest of a row that exists stays."""
+    """Write a row with its seal. If the row exists, its digest stays."""
     connection.execute(
         "INSERT INTO digests (bucket, key, etag, version_id, size, algorithm, digest, hashed_at, source, bytes_read, "
         "verified_at, seal) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET hashed_at = excluded.hashed_at, "
@@ -174,7 +174,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
 
 
 def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append new lines to the history, each sealed. Return the place of the history's last line."""
+    """Append new lines to the history, each sealed. Return the place of the last line in the history."""
     for event in map(bounded, events):
         key, line = blob(event.key), fingerprint(event)
         variables = (bucket, key)

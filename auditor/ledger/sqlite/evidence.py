@@ -27,7 +27,7 @@ from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
 
 PAGE: Final = 200
-"""Number of keys of one read."""
+"""Number of keys that one query reads."""
 _AFTER_ALL: Final = b"\xff"
 """UTF-8 never has this byte, so a prefix followed by it sorts after every key that begins with the prefix."""
 
@@ -43,9 +43,9 @@ def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -
 
 
 def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None:
-    """Set verified_at of the event's digest, and seal its row anew.
+    """Set verified_at of the event's digest, and write a new seal.
 
-    A damaged row stays as it is, and so does an old one that the history contradicts: a seal must not hide damage.
+    A damaged row, and an old row that the history contradicts, stay as they are: a new seal would hide the damage.
     """
     for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
         if row.algorithm != event.detail.get("algorithm") or (row.verified_at or "") >= event.at:
@@ -65,8 +65,8 @@ def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event
 def checked(
     connection: sqlite3.Connection, after: tuple[str, bytes] | None
 ) -> tuple[list[Checked], tuple[str, bytes]] | None:
-    """Check the next keys of all buckets. after: the last bucket and key. Return the results and the last key; None at
-    the end.
+    """Check the keys that follow `after`, a bucket and key; None: the first keys. Return the results and the last
+    bucket and key; None after the last one.
     """
     where, variables = ("", ()) if after is None else ("WHERE (bucket, key) > (?, ?)", after)
     branch = f"SELECT * FROM (SELECT DISTINCT bucket, key FROM {{}} {where} ORDER BY bucket, key LIMIT {PAGE})"  # noqa: S608
@@ -115,7 +115,7 @@ def _mark(
     sequencer: str,
     place: int,
 ) -> None:
-    """Keep a mark of a version, if no newer one is there."""
+    """Write a version's mark, if no newer mark is there."""
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, told_place, sequencer) VALUES (?,?,?,?,?,?,?)"
         " ON CONFLICT DO UPDATE SET first_seen = excluded.first_seen, told_place = excluded.told_place,"
@@ -125,7 +125,7 @@ def _mark(
 
 
 def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
-    """Keep the notification with its version, if no newer one is there."""
+    """Keep the notification with its version, if no newer notification is there."""
     if notice.deleted or notice.etag is None:
         return
     identity = (bucket, blob(notice.key), notice.etag, notice.version_id or NULL)
@@ -171,7 +171,7 @@ def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord 
 
 
 def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
-    """Return the records of the next keys below a prefix, in order."""
+    """Return the records of the keys below a prefix that follow `after`, in order."""
     first = blob(prefix) if after is None else blob(after) + b"\0"
     end = blob(prefix) + _AFTER_ALL
     branch = (

@@ -1,4 +1,4 @@
-"""Leases in the embedded ledger. Each claim is one transaction, so if several claim a work at once, one wins."""
+"""Leases in the embedded ledger. Each claim is one transaction, so if several owners claim a work at once, one wins."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def claim(
 ) -> Lease | Held:
     name = work_name(work)
     with writing(connection):
-        now = clock()  # only now: the transaction has waited for the other writers
+        now = clock()  # read here, after the transaction has waited for the other writers
         row = connection.execute(
             "SELECT owner, until, fence, hops, checkpoint FROM leases WHERE work = ?", (name,)
         ).fetchone()
         holder, until, fence, hops, checkpoint = row or (None, 0.0, 0, 0, None)
         if holder is not None and holder != owner and until > now:
-            if until > now + seconds:  # the holder's clock runs ahead: if it died, its lease would outlast its length
+            if until > now + seconds:  # the holder's clock runs ahead: if it died, its lease would last too long
                 until = now + seconds
                 connection.execute("UPDATE leases SET until = ? WHERE work = ?", (until, name))
             return Held(holder, until)

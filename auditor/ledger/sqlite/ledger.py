@@ -106,10 +106,10 @@ async def open_sqlite(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """Open the ledger in the file `name`. The file is made if it does not exist; its directory must exist. No AWS
-    setting applies.
+    """Open the ledger in the file `name`. The file is made if it does not exist; its directory must exist. AWS settings
+    do nothing.
 
-    clock: seconds since the epoch, for leases.
+    clock: as in open_ledger.
     """
     path = file_of(name)
     executor = ThreadPoolExecutor(1, thread_name_prefix="ledger")

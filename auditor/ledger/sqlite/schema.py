@@ -59,7 +59,7 @@ CREATE TABLE history (
     UNIQUE (bucket, key, line)
 )
 """,
-    # A trigger, because INSERT OR REPLACE would otherwise replace a line that is there.
+    # Without this trigger, INSERT OR REPLACE would replace a line that is there.
     """
 CREATE TRIGGER history_holds_each_line_once BEFORE INSERT ON history
 WHEN EXISTS (SELECT 1 FROM history WHERE place = NEW.place)
@@ -124,7 +124,7 @@ _Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, s
 
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
-    """Make the tables in an empty file, or upgrade earlier ones. If several processes try, one does it."""
+    """Make the tables in an empty file, or upgrade earlier tables. If several processes try, one does the work."""
     if _version(connection) == SCHEMA_VERSION:
         return
     with connection:
@@ -148,7 +148,7 @@ def set_up(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _add_history_of_1(connection: sqlite3.Connection) -> None:
-    """Write the history and the order of the digests of version 1, which read each object whole at least once."""
+    """Write the history and the order of the digests of version 1, which had read the whole object for each digest."""
     connection.execute("UPDATE digests SET bytes_read = size")
     connection.executemany(ADD_LINE, _lines(connection))
     connection.execute(
