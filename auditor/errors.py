@@ -7,7 +7,7 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- RunMissing        the run to resume is not there
 |   +-- RunChanged        the run to resume was begun with other settings
 +-- RunError              the run cannot go on: exit 1
-|   +-- RunStopped        stopped, and a server did not answer until the work could be saved: exit 4
+|   +-- RunStopped        the work was stopped, and a server did not answer: not all is saved: exit 4
 |   +-- CredentialsError  no credentials, or expired ones
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
 |   +-- OutputError       the run folder cannot be written
@@ -18,7 +18,7 @@ AuditorError              base of all; its text is one sentence for the user
 |   +-- LedgerError       the ledger cannot be used
 |       +-- DigestConflict  the ledger has another digest of the same object version
 |       +-- LeaseLostError  another worker took over the lease
-+-- CheckpointError       an object checkpoint is damaged or foreign: the object is hashed from its start
++-- CheckpointError       an object checkpoint is damaged or does not fit: the object is hashed from its start
 +-- MessageError          a queue message is malformed: it goes to the dead-letter queue, no user sees it
 
 CallFailed                one request failed; the caller retries it or makes it Unread, no user sees it
@@ -52,7 +52,7 @@ class RunMissing(UsageError):  # noqa: N818 - as above
 
 
 class RunChanged(UsageError):  # noqa: N818 - as above
-    """The run to resume was begun with other rules, options or for another target."""
+    """The run to resume was begun with other rules or options, or for another target."""
 
 
 class RunError(AuditorError):
@@ -90,7 +90,7 @@ class QueueError(RunError):
 
 
 class ManifestError(RunError):
-    """A manifest has a malformed line, or two that contradict each other. The text names the file and the line."""
+    """A manifest has a malformed line, or two contradicting lines. The text names the file and the line."""
 
 
 class LedgerError(RunError):
@@ -106,7 +106,7 @@ class LeaseLostError(LedgerError):
 
 
 class CheckpointError(AuditorError):
-    """An object checkpoint is damaged or foreign: the object is hashed from its start."""
+    """An object checkpoint is damaged, or is not of this object: the object is hashed from its start."""
 
 
 class MessageError(AuditorError):

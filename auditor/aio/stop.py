@@ -65,8 +65,8 @@ class Stop:
         await self._event.wait()
 
     def flight(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
-        """Run a block that has requests in flight. The grace cancels it: its timeout has then expired, and the code
-        after the block runs. sending(), saving() and all() do so for the other steps.
+        """Run a `with` block that has requests in flight. The grace cancels it: its timeout has then expired, and the
+        code after it goes on. sending(), saving() and all() do so for the other steps.
         """
         return self.limit(self._grace.flight)
 
@@ -81,7 +81,7 @@ class Stop:
 
     @asynccontextmanager
     async def limit(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
-        """Run a block, and cancel it so many seconds after the stop, as flight() does."""
+        """Run a `with` block, and cancel it so many seconds after the stop, as flight() does."""
         limit = asyncio.timeout(None)
         try:
             async with limit:

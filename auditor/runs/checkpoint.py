@@ -17,7 +17,7 @@ from auditor.runs.stores.base import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The checkpoint of a run. The parts below next_part hold every object up to start_after."""
+    """The checkpoint of a run. The parts before number next_part have every object up to the key start_after."""
 
     run: str
     target: Target
@@ -74,7 +74,7 @@ def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDI
 
 
 def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
-    """Return the checkpoint in `data`. Raise RunDamaged, which names `uri`, if it is damaged or another run's."""
+    """Return the checkpoint in `data`. Raise RunDamaged, which names `uri`, if it is damaged or of another run."""
     try:
         checkpoint = Checkpoint.from_json(data)
         if checkpoint.run != run_id:

@@ -61,9 +61,9 @@ class RunFolder:
 
     write(), passed() and write_findings() are cheap and may be called on an event loop. All other methods block: call
     them in one thread. Call prepare() before the first write. Lines are JSON with their line ends (reports.lines).
-    Count an object in `tally` first and write it next, with no `await` in between: the tally of each checkpoint then
-    counts its lines. A part ends between two keys, never between two versions of one key, whose lines are held until
-    the next key.
+    Count an object in `tally`, then write its lines, with no `await` in between: the tally of each checkpoint then
+    agrees with its lines. A part ends between two keys, never between two versions of one key. Their lines are held
+    until the next key.
 
     selection: as in Checkpoint. tally: shared with the caller, who restores it if a run is continued. state: the
     checkpoint of the killed or handed-over run that is continued. part_seconds: seconds that a part with lines stays
@@ -180,7 +180,7 @@ class RunFolder:
             self._begin_key(key)
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
-        """Take findings that belong to no object. Return the same as write()."""
+        """Take the lines of findings that belong to no object. Return the same as write()."""
         with self._lock:
             self._raise_failure()
             self._append([("findings", line) for line in lines])
@@ -204,7 +204,7 @@ class RunFolder:
                 raise
 
     def tick(self) -> None:
-        """End the part if it has been open long enough, and flush."""
+        """End the part if it has been open for part_seconds, and flush."""
         with self._lock:
             self._check_due()
         self.flush()
@@ -289,7 +289,7 @@ class RunFolder:
         return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
 
     def _check_due(self) -> None:
-        """End a full or old part now, but not between two versions of a key."""
+        """End the part if it is full, or was open for part_seconds; but not between two versions of a key."""
         largest = max(self._counts.values())
         if not largest or self._torn:
             return

@@ -64,10 +64,10 @@ class ClaimedRun:
     refused.
 
     Each checkpoint names its writer, and is written on the condition that nobody else wrote since. To claim a run, a
-    process writes its checkpoint under its own name. If two claim at once, one succeeds. The earlier writer stops at
+    process writes its checkpoint under its own name. If two do so at once, one succeeds. The earlier writer stops at
     its next checkpoint. Until then it may still put one part in place, the one after its last checkpoint. Therefore the
-    new writer skips this number: it overwrites the part with an empty one. Every other part is put only if there is
-    none.
+    new writer skips this number: it overwrites the part with an empty one. Every other part is put only if its file
+    is not there yet.
     """
 
     def __init__(self, store: ConditionalStore, bucket: str, run_id: str, range_id: str) -> None:
@@ -83,7 +83,7 @@ class ClaimedRun:
     def claim(self, loaded: Checkpoint | None, first: Checkpoint) -> Checkpoint:
         """Take the run, and return the checkpoint to begin with: `first`, or a copy with one more skipped part.
 
-        loaded: the checkpoint that the caller read before. Raise RunTaken if another process wrote one since.
+        loaded: the checkpoint that the caller read before. Raise RunTaken if another process wrote a checkpoint since.
         """
         data, self._tag = self._store.get_tagged(self._path)
         if (None if data is None else parse_checkpoint(data, self._run_id, self._uri)) != loaded:

@@ -18,7 +18,7 @@ from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
 
 KINDS: Final = ("findings", "undecided", "routed", "objects")
-"""The files of a part are put in place in this order: if its objects are there, the others are there too."""
+"""The kinds of a part's files. They are put in place in this order: with the file of objects, the part is whole."""
 LEVEL: Final = 3
 """zlib's highest level that does no lazy matching. It takes half the CPU of higher levels, for parts that are at most a
 tenth larger."""
@@ -45,7 +45,7 @@ class Part:
 
     @classmethod
     def parse(cls, path: str) -> Self | None:
-        """Return the part of a path; None if the path is not that of a part."""
+        """Return the part that has this path; None if it is not the path of a part."""
         match = _PATH.fullmatch(path)
         return cls(match[2], int(match[3]), match[1]) if match else None
 

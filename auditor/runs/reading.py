@@ -69,7 +69,7 @@ class RunReader:
         return self._typed("objects", ObjectLine)
 
     def findings(self) -> Iterator[FindingLine]:
-        """Return the findings, those of the bucket first."""
+        """Return the findings, the findings on the bucket first."""
         return self._typed("findings", FindingLine)
 
     def undecided(self) -> Iterator[UndecidedLine]:
@@ -136,7 +136,7 @@ def open_run(
 def last_listed(store: Store, bucket: str, name: str) -> int | None:
     """Return the number of objects in the latest complete run of the target called `name`; None if no file states it.
 
-    Raise OutputError if latest.json may not be read: the run could not write its own name into it at the end.
+    Raise OutputError if latest.json may not be read: at its end, the present run could not update the file either.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
@@ -147,7 +147,7 @@ def last_listed(store: Store, bucket: str, name: str) -> int | None:
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
-    """Make run_id the latest run of the target called `name`, if no newer one is there."""
+    """Make run_id the latest run of the target called `name`, unless the file names a newer run."""
 
     def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
         latest = value or {}

@@ -57,13 +57,13 @@ class Run:
         return self._summed().verdicts
 
     def objects(self, verdict: Verdict | str | None = None) -> Iterator[ObjectLine]:
-        """Yield the listed objects, or those of one verdict."""
+        """Yield the listed objects, or only the objects with this verdict."""
         wanted = None if verdict is None else _word(Verdict, verdict)
         with self._open() as reader:
             yield from (line for line in reader.objects() if wanted is None or line.verdict == wanted)
 
     def findings(self, at_least: Severity | str = Severity.INFO) -> Iterator[FindingLine]:
-        """Yield the findings of a severity or worse, those of the bucket first."""
+        """Yield the findings of this severity or worse, the findings on the bucket first."""
         least = _word(Severity, at_least)
         with self._open() as reader:
             yield from (line for line in reader.findings() if line.severity.at_least(least))

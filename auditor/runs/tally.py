@@ -38,7 +38,7 @@ class Tally(Counters):
     verdicts: dict[str, int] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
 
     def add(self, judgement: Judgement) -> None:
-        """Count one listed object, its findings and its unread facts."""
+        """Count one listed object, its findings, and its facts that could not be read."""
         evidence = judgement.evidence
         outcome = evidence.outcome
         self.coverage["listed"] += 1
@@ -96,7 +96,7 @@ class Tally(Counters):
         self.routed["bytes"] += size
 
     def hashing_summary(self, algorithms: Sequence[str]) -> HashingSummary:
-        """Return the counts of the hashing. algorithms: the wanted ones."""
+        """Return the counts of the hashing. algorithms: the digests that the run wants."""
         return HashingSummary(
             algorithms=tuple(algorithms),
             **self.hashing,

@@ -105,7 +105,7 @@ class ConditionalStore(Store, Protocol):
     """A store that writes on a condition. A file's tag changes with its content; None: the file does not exist."""
 
     def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
-        """Return the file and its tag."""
+        """Return the file and its tag; two None if the file does not exist."""
         ...
 
     def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
@@ -127,7 +127,7 @@ class BucketObjects(Protocol):
     """The objects of one bucket. The methods block. They raise CallFailed, CredentialsError or UsageError."""
 
     def get(self, key: str) -> tuple[bytes, str]:
-        """Return the object, and its ETag with quotes."""
+        """Return the object, and its ETag with quotes. Raise CallFailed if there is no object."""
         ...
 
     def stream(self, key: str) -> Iterator[bytes]:
@@ -156,7 +156,7 @@ def checked(path: str) -> str:
 
 
 def parsed(data: bytes, uri: str) -> dict[str, Any]:
-    """Return the JSON object in `data`. Raise OutputError, which names `uri`, if there is none."""
+    """Return the JSON object in `data`. Raise OutputError, which names `uri`, if `data` is no JSON object."""
     try:
         return parse_object(data, uri)
     except JsonError as error:

@@ -54,7 +54,7 @@ class KeptTransports:
 
 
 class DirectObjects:
-    """The objects of a bucket. profile, configuration: where its credentials come from. kept: close() leaves the
+    """The objects of a bucket. profile, configuration: the source of the credentials. kept: True if close() leaves the
     connections open.
     """
 
@@ -116,7 +116,7 @@ class DirectObjects:
             self.transport.close()
 
     def _retried(self, action: str, attempt: Callable[[], T]) -> T:
-        """Make the call, again after a failure that may pass. Raises CallFailed."""
+        """Make the call, and repeat it after a failure that may pass. Raises CallFailed."""
         for failures in range(ATTEMPTS):
             try:
                 return attempt()
@@ -127,7 +127,7 @@ class DirectObjects:
         raise AssertionError(action)
 
     def _renewed(self, failure: CallFailed) -> bool:
-        """True if S3 calls the credentials expired, and there are other ones."""
+        """True if S3 calls the credentials expired, and other credentials are there now."""
         if failure.code not in EXPIRED or (found := plain(self._profile)) is None:
             return False
         before, self._configuration = self._configuration, found
@@ -156,7 +156,7 @@ class DirectObjects:
         return answer
 
     def _payload(self, body: bytes | BufferedReader) -> str:
-        """Return the payload's hash for the signature. A file is read, and stands at its start again."""
+        """Return the payload's hash for the signature. If the body is a file, rewind it."""
         if not body:
             return EMPTY_BODY
         if isinstance(body, bytes):

@@ -145,7 +145,7 @@ class LocalStore:
 
 
 def _complain(error: OSError) -> None:
-    """Ignore an absent directory, which has no files. Raise the error of one that cannot be read: it may have files."""
+    """Raise the error, unless the directory is absent. A directory that cannot be read may have files."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
@@ -175,7 +175,7 @@ def _write(target: Path, data: bytes) -> None:
 
 
 def _commit(growing: Path, target: Path) -> None:
-    """Rename the file such that its bytes and its name survive a power cut."""
+    """Rename the file `growing` to `target`, such that its bytes and its name survive a power cut."""
     _sync(growing)
     os.replace(growing, target)
     _sync(target.parent)
@@ -191,7 +191,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Lock the file. The lock file is never removed: else two writers could lock two different files."""
+    """Lock the file. The lock file is never removed, or two writers could lock two different files."""
     with target.with_name(f".{target.name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -66,7 +66,7 @@ class S3Store:
     def check_writable(self) -> None:
         """Try a write whose condition fails. S3 checks the permissions before the condition, so no file is written.
 
-        A read comes first: the condition needs the permission to read too, and S3 does not say which one is missing.
+        A read comes first: the condition needs the permission to read too, and S3 does not say which is missing.
         """
         key = f"{self._prefix}.auditor-probe"
         with self._errors(self.uri()):
@@ -129,8 +129,8 @@ class S3Store:
             return self._put_where(path, data, tag)
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """Write a new file. Return True also if the same file is there: it is our own write, whose answer was lost. 5
-        GB at most.
+        """Write a new file of 5 GB at most. Return True also if a file with the same bytes is there: it is our own
+        write, whose answer was lost.
         """
         uri = self.uri(path)
         for attempt in range(UPDATES):
@@ -178,8 +178,8 @@ class S3Store:
         return self._objects.put(self._key(path), body, kind=_type(path), md5=_md5(body), **condition)
 
     def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write the file if it still has this tag, and return the new tag; else None. A server that has no conditions
-        gets a read before.
+        """Write the file if it still has this tag, and return the new tag; None if it has another tag. If the server
+        has no conditional writes, read the tag first.
         """
         if self._conditional:
             try:
@@ -189,7 +189,7 @@ class S3Store:
         return self._put(path, body) if self._read(path)[1] == tag else None
 
     def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write on the condition, and return the new tag; None if it does not hold.
+        """Write on the condition, and return the new tag; None if the condition does not hold.
 
         If the server refuses although the condition holds, try the ETag without quotes, as Ceph compares it.
         """
@@ -207,8 +207,8 @@ class S3Store:
         return self._put(path, body)
 
     def _placed(self, path: str, local: Path) -> bool | None:
-        """Try to write our file. True if it is in place, False if another file is; None if another process is changing
-        it now.
+        """Try to write our file. Return True if it is in place, False if another file is there; None if another process
+        is changing the file now.
         """
         with local.open("rb") as body:
             if self._put_where(path, body, None) is not None:
@@ -218,7 +218,7 @@ class S3Store:
             return None if there is None else there == body.read()
 
     def _do_without_conditions(self, error: CallFailed | None = None) -> None:
-        """Warn, and from now on read before each write instead. error: raised again if it has another reason."""
+        """Warn, and read before each write from now on. error: raised if it is not about missing conditions."""
         if error is not None and error.code not in _NO_CONDITIONS:
             raise error
         if self._conditional:
@@ -229,7 +229,7 @@ class S3Store:
             )
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
-        """Return the file and its ETag, with quotes as conditions need them."""
+        """Return the file and its ETag, with the quotes that conditions need; two None if there is no file."""
         try:
             return self._objects.get(self._key(path))
         except CallFailed as failure:
