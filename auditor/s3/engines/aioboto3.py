@@ -56,7 +56,7 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
 
 
 class Aioboto3Body:
-    """A Body on aiobotocore's StreamingBody. Raises CallFailed Malformed for a reply without a length or an ETag."""
+    """A Body on aiobotocore's StreamingBody. Raises CallFailed (code Malformed) for a reply without length or ETag."""
 
     def __init__(self, reply: Any, span: Span | None) -> None:
         self.length, self.etag = replies.length_and_etag(reply)

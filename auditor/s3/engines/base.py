@@ -78,7 +78,7 @@ class Body(Protocol):
         """Fill the buffer from its start with the next bytes, and return their number.
 
         The number is less than the buffer's length only at the end of the body, and 0 after the end. Raises CallFailed
-        if the connection breaks; the buffer then has `CallFailed.read` bytes.
+        if the connection breaks; its `read` is the number of bytes in the buffer then.
         """
         ...
 
@@ -115,7 +115,7 @@ class Engine(Protocol):
     ) -> AbstractAsyncContextManager[Body]:
         """Open the object, or a span of it. etag: sent as If-Match; S3 answers 412 if the object was overwritten.
 
-        A span beyond the object's end fails with code InvalidRange, an answer with another span with code Malformed.
+        Raises CallFailed with the code InvalidRange for a span beyond the end, Malformed for an answer with another.
         """
         ...
 

@@ -25,7 +25,7 @@ PIECE: Final = 64 * 1024
 class Boto3Body:
     """A Body on botocore's StreamingBody, which is read in the engine's threads.
 
-    Raises CallFailed Malformed for a reply without a length or an ETag.
+    Raises CallFailed with the code Malformed for a reply without a length or an ETag.
     """
 
     def __init__(self, reply: Any, span: Span | None, run: Callable[..., Any]) -> None:

@@ -33,7 +33,7 @@ _LARGEST_ERROR: Final = 64 * 1024
 
 
 class DirectBody:
-    """The Body of a GetObject. Raises CallFailed Malformed for an answer without a length or an ETag."""
+    """The Body of a GetObject. An answer without length or ETag raises CallFailed with the code Malformed."""
 
     def __init__(self, stream: Stream, span: Span | None) -> None:
         content_range = stream.headers.get(b"content-range")
@@ -130,13 +130,13 @@ class DirectEngine:
             extra.append(("range", span.header()))
         asked = _version("GetObject", version_id)
         credentials = await self._credentials.current()
-        request, behind = self._requests.signed(credentials, "GetObject", "GET", key, asked, tuple(sorted(extra)))
+        request, added = self._requests.signed(credentials, "GetObject", "GET", key, asked, tuple(sorted(extra)))
         opening = self._large.stream(request)
         with transport_errors("GetObject"):
             stream = await opening.__aenter__()
         try:
             if stream.status not in (200, 206):
-                raise await self._refused(stream, behind)
+                raise await self._refused(stream, added)
             yield DirectBody(stream, span)
         finally:
             await opening.__aexit__(None, None, None)
@@ -170,7 +170,7 @@ class DirectEngine:
         return settings.setting("GetPublicAccessBlock", answer.body)
 
     def _to(self, origin: Origin) -> SignedRequests:
-        """Return the requests to another server. If it is the bucket's own too, they use the same connections."""
+        """Return the requests to another server. If it is the bucket's server, they use the bucket's connections."""
         found = self._others.get(origin)
         if found is None:
             assert self._server is not None
@@ -185,13 +185,13 @@ class DirectEngine:
             await transport.close()
         await self._large.close()
 
-    async def _refused(self, stream: Stream, behind: float) -> CallFailed:
-        """Read the error document of a refused GetObject, and return the failure."""
+    async def _refused(self, stream: Stream, added: float) -> CallFailed:
+        """Read the error document of a GetObject, and return the failure. added: the second result of signed()."""
         buffer = memoryview(bytearray(_LARGEST_ERROR))
         with transport_errors("GetObject"):
             count = await stream.readinto(buffer)
         answer = Response(stream.status, stream.reason, stream.headers, bytes(buffer[:count]))
-        return await self._requests.refused(failure_of("GetObject", answer), behind)
+        return await self._requests.refused(failure_of("GetObject", answer), added)
 
 
 def _version(action: str, version_id: str | None) -> str:
@@ -229,7 +229,7 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 def _find_server(
     connection: Connection, environment: frozenset[tuple[str, str]]
 ) -> tuple[Origin, Server, Services | None]:
-    """Find the server of a connection. It is cached for all runs of a process: it takes the CPU of hundreds of calls.
+    """Find the server of a connection. The result is cached for all runs: it takes the CPU of hundreds of calls.
 
     environment: the variables on which the result depends, as a part of the cache key. Raises UsageError or
     CredentialsError for unusable settings.

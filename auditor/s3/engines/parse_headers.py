@@ -92,7 +92,7 @@ _CONVERTED_AT: Final[Mapping[bytes, tuple[int, Callable[[str], Any]]]] = {
 
 
 def head(headers: Headers) -> Head:
-    """Parse HeadObject. Raises CallFailed Malformed for a missing ETag or length, and for a bad number or date."""
+    """Parse HeadObject. Without ETag or length, or with a bad number or date, raise CallFailed (code Malformed)."""
     try:
         values = _values(headers, bytes.decode)
     except UnicodeDecodeError:
@@ -123,7 +123,7 @@ def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
 
 
 def length_and_etag(action: str, headers: Headers) -> tuple[int, str]:
-    """Return the body's length in bytes, and the object's ETag without quotes. Raises CallFailed Malformed."""
+    """Return the body's length in bytes, and the ETag without quotes. Raises CallFailed with the code Malformed."""
     etag, length = headers.get(b"etag"), headers.get(b"content-length")
     _require(action, etag, length)
     try:

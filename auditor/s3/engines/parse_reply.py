@@ -1,4 +1,4 @@
-"""Parse botocore's replies into our facts. The functions are pure; a reply without a required element is Malformed."""
+"""Parse botocore's replies into facts by pure functions. A missing element raises CallFailed (code Malformed)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unquoted(etag: str) -> str:
 
 
 def required(action: str, reply: Reply, name: str) -> Any:
-    """Return a required element of the reply. Raises CallFailed Malformed if it is absent."""
+    """Return a required element of the reply. Raises CallFailed with the code Malformed if the element is absent."""
     value = reply.get(name)
     if value is None:
         raise CallFailed(action, "Malformed", 200, f"{name} is missing")
@@ -125,7 +125,7 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
 
 
 def check_span(content_range: str | None, span: Span | None) -> None:
-    """Raise CallFailed Malformed if the answer has another span than the request: we would hash the wrong bytes."""
+    """Raise CallFailed with the code Malformed for another span than was asked for: we would hash the wrong bytes."""
     if span is None:
         if content_range is None:
             return
@@ -137,18 +137,18 @@ def check_span(content_range: str | None, span: Span | None) -> None:
 
 
 def length_and_etag(reply: Reply) -> tuple[int, str]:
-    """Return GetObject's Content-Length in bytes, and its ETag without quotes. Raises CallFailed Malformed."""
+    """Return GetObject's length in bytes, and its ETag without quotes. Raises CallFailed with the code Malformed."""
     action = "GetObject"
     return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))
 
 
 def page(query: ListQuery, reply: Reply) -> Page:
-    """Parse ListObjectsV2 or ListObjectVersions, requested with EncodingType=url. Raises CallFailed Malformed."""
+    """Parse ListObjectsV2 or ListObjectVersions, with EncodingType=url. Raises CallFailed with the code Malformed."""
     return _versions_page(reply) if query.versions else _objects_page(reply)
 
 
 def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
-    """Decodes the keys of a listing. With EncodingType `url` S3 writes a space as "+", as forms do.
+    """Return the function that decodes a listing's keys. With EncodingType `url` S3 writes a space as "+", as forms do.
 
     A key that is not UTF-8 is refused: with replaced bytes it would name another object, or none.
     """

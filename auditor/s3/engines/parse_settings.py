@@ -1,4 +1,4 @@
-"""Parse the answers to questions about a bucket into replies as botocore's. The functions are pure."""
+"""Parse the answers to questions about a bucket, into replies of botocore's form. The functions are pure."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _policy(body: bytes) -> str:
 
 
 def _structure(element: Element) -> dict[str, Any]:
-    """Return the texts of the elements in it by their names; rules and buckets as lists."""
+    """Return the texts of the element's children, by their names; rules and buckets as lists."""
     check_once(element, ("Rule",))
     found: dict[str, Any] = {}
     for child in element:

@@ -78,7 +78,7 @@ def _acl(action: str, body: bytes) -> Acl:
 
 
 def acl_reply(action: str, body: bytes) -> dict[str, Any]:
-    """Parse an ACL into a reply as botocore's. Raises CallFailed."""
+    """Parse an ACL into a reply of botocore's form. Raises CallFailed."""
     if len(body) > LARGEST_ACL:
         raise malformed(action, "the answer is larger than any ACL")
     root = root_of(action, body)
@@ -100,7 +100,7 @@ _cached_acl = lru_cache(maxsize=512)(_acl)
 
 
 def _grant(element: Element) -> dict[str, Any]:
-    """Parse a Grant. Raises ValueError for another element, which would look like a grant without a grantee."""
+    """Parse a Grant. Raises ValueError if the element is no Grant: it would look like a grant without a grantee."""
     if name_of(element) != "Grant":
         raise ValueError(f"{name_of(element)[:20]} stands where a Grant should")
     check_once(element)
@@ -115,7 +115,7 @@ def _texts(element: Element) -> dict[str, str]:
 
 
 def check_once(element: Element, several: Collection[str] = ("ChecksumAlgorithm",)) -> None:
-    """Raise ValueError for a repeated element: its value would replace the first one. several: those may repeat."""
+    """Raise ValueError if two children have one name: one value would be lost. several: names that may repeat."""
     seen: set[str] = set()
     for child in element:
         name = name_of(child)
@@ -142,7 +142,7 @@ def error_of(body: bytes) -> tuple[str, str]:
 
 
 def root_of(action: str, body: bytes) -> Element:
-    """Return the document's root. Raises CallFailed for a body that is not XML, and for an error with status 200."""
+    """Return the document's root. Raises CallFailed if the body is not XML, or is an error document."""
     if not body:
         raise malformed(action, "the answer is empty")
     try:

@@ -19,10 +19,7 @@ from auditor.s3.engines import parse_xml as documents
 from auditor.s3.http.base import Request, Response, Transport, TransportError, TransportTimeoutError
 
 SKEW_SECONDS: Final = 240.0
-"""Seconds. If this machine's clock is wrong by more, the engine corrects the time of its requests.
-
-S3 refuses a request whose time is wrong by fifteen minutes.
-"""
+"""If this machine's clock is wrong by more seconds, requests get a corrected time. S3 refuses fifteen minutes."""
 _LONGEST_CODE: Final = 100
 
 Pairs = tuple[tuple[str, str], ...]
@@ -38,7 +35,7 @@ class SignedRequests:
         self._host = origin.host_header
         self._signer = Signer(origin.region, origin.service)
         self._credentials = credentials
-        self._clock_behind = 0.0
+        self._clock_behind = 0.0  # seconds to add to this machine's clock
 
     async def send(
         self,
@@ -50,18 +47,18 @@ class SignedRequests:
         transport: Transport | None = None,
         body: bytes = b"",
     ) -> Response:
-        """Send a request, and return its answer. Raises CallFailed. key: not encoded, below the server's own path.
+        """Send a request, and return its answer. Raises CallFailed. key: not encoded. extra: more headers.
 
-        transport: in the place of this server's usual one.
+        transport: None for the usual transport of this server.
         """
         credentials = self._credentials.at_hand() or await self._credentials.current()
-        request, behind = self.signed(credentials, action, method, key, query, extra, body)
+        request, added = self.signed(credentials, action, method, key, query, extra, body)
         try:
             answer = await (transport or self.transport).send(request)
         except TransportError as error:
             raise lost(action, error) from error
         if answer.status != 200:
-            raise await self.refused(failure_of(action, answer), behind)
+            raise await self.refused(failure_of(action, answer), added)
         return answer
 
     def signed(
@@ -71,23 +68,24 @@ class SignedRequests:
         payload = sha256(body).hexdigest() if body else EMPTY_BODY
         try:
             path = self._path + encode_key(key)
-            behind = self._clock_behind
-            now = time.time() + behind
+            added = self._clock_behind
+            now = time.time() + added
             signed = self._signer.sign(credentials, method, self._host, path, query, extra, now, payload)
         except UnsignableError as error:
             raise _unsignable(action, error) from error
-        return Request(method, f"{path}?{query}" if query else path, signed, body), behind
+        return Request(method, f"{path}?{query}" if query else path, signed, body), added
 
-    async def refused(self, failure: CallFailed, signed_behind: float) -> CallFailed:
+    async def refused(self, failure: CallFailed, added: float) -> CallFailed:
         """Return the failure, or a transient one if its cause is gone: renewed credentials, or a corrected clock.
 
-        A HEAD's 403 has no code, so for both codes the answer's Date must show that the clock is wrong.
+        added: the seconds that signed() added to this machine's clock. The clock is corrected only if the answer's Date
+        shows that it is wrong: a HEAD's 403 has no code, and may have another cause.
         """
         if failure.code in EXPIRED and await self._credentials.renewed():
             return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
         if failure.status == 403 and failure.code in ("RequestTimeTooSkewed", "403"):
             behind = _seconds_behind(failure)
-            if behind is not None and abs(behind - signed_behind) >= SKEW_SECONDS:
+            if behind is not None and abs(behind - added) >= SKEW_SECONDS:
                 self._clock_behind = behind
                 return CallFailed(failure.action, CLOCK_SET, failure.status, failure.message, failure.headers)
         return failure
@@ -132,7 +130,7 @@ def lost(action: str, error: TransportError) -> CallFailed:
 
 @contextmanager
 def transport_errors(action: str) -> Iterator[None]:
-    """Convert the TransportErrors inside to CallFailed."""
+    """Convert the TransportErrors in the `with` block to CallFailed."""
     try:
         yield
     except TransportError as error:
