@@ -66,7 +66,7 @@ class BucketSettingsReader:
             return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
 
     async def region(self, explicit: str | None) -> str | Unread | Skipped:
-        """Return the bucket's region, from HeadBucket's header x-amz-bucket-region. A refused HeadBucket has it too.
+        """Return the bucket's region, from the header x-amz-bucket-region of HeadBucket's answer, even of a refusal.
 
         Raises BucketError for a bucket that does not exist, cannot be reached, or is in another region than `explicit`.
         """
@@ -164,7 +164,7 @@ class BucketSettingsReader:
 
 
 def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unread:
-    """Return the bucket's owner: from its ACL, or the caller if the ACL is unread and the caller owns the bucket."""
+    """Return the bucket's owner: from its ACL; the caller, if the ACL is unreadable and the caller owns the bucket."""
     if isinstance(acl, Acl):
         return acl.owner
     return own_id if is_ours else acl
@@ -174,7 +174,7 @@ def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unre
 async def open_reader(
     connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
 ) -> AsyncIterator[BucketSettingsReader]:
-    """Open a reader. engines: opens the engine that asks, if it can; None, or if it cannot: the SDK asks."""
+    """Open a reader. engines: opens an engine that asks S3. If it is None or the engine cannot ask, the SDK asks."""
     if engines is not None and (configuration := await asyncio.to_thread(plain, connection.profile)) is not None:
         # The region is written out, so that this engine serves the run too, if the bucket is in the default region.
         region = connection.region or configuration.region or "us-east-1"

@@ -24,7 +24,7 @@ def _ownership(reply: Reply) -> str:
 
 
 def access_block_of(reply: Reply) -> PublicAccessBlock:
-    """Parse GetPublicAccessBlock, of a bucket or of an account. Raises CallFailed Malformed."""
+    """Parse GetPublicAccessBlock, of a bucket or of an account. Raises CallFailed with the code Malformed."""
     switches = replies.required("GetPublicAccessBlock", reply, "PublicAccessBlockConfiguration")
     if not switches:
         raise CallFailed("GetPublicAccessBlock", "Malformed", 200, "no switch")

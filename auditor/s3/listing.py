@@ -18,9 +18,9 @@ from auditor.s3.engines.base import Engine, ListQuery, Page, Position
 
 T = TypeVar("T")
 EMPTY_PAGES: Final = 1000
-"""Number of empty pages in a row after which the listing fails. S3 may send some if many objects were deleted."""
+"""Number of empty pages in a row after which the listing fails. S3 may send some after many objects were deleted."""
 _FEW: Final = 100
-"""Entries of a page that looks for one object: its versions, and the key after it."""
+"""Entries of a page in a search for one object: the object's versions, and the key after them."""
 
 
 @record()

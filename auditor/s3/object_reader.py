@@ -135,7 +135,7 @@ class _VanishedError(Exception):
 def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
     """Return the reason for a HEAD with status 400, which has no code.
 
-    It is SSE-C if the object's ACL was read, or if the bucket answered the probe and the ACL was not asked for.
+    The code is SSE-C if the object's ACL was read, or if the bucket answered the probe and the ACL was not asked for.
     """
     sse_c = isinstance(acl, Acl) or (bucket_answers and not isinstance(acl, Unread))
     return Unread("HeadObject", "SSE-C" if sse_c else "400")

@@ -11,7 +11,7 @@ SEQUENCER: Final = rf"[0-9A-Fa-f]{{1,{MAX_LENGTH}}}"
 
 
 def sort_key(sequencer: str) -> str:
-    """Return a text that sorts in the order of the events. It is equal for two spellings of one sequencer.
+    """Return a text that sorts in the order of the events. Two spellings of one sequencer give equal texts.
 
     S3's rule: pad the shorter sequencer with zeros on the right, then compare as text (S3 User Guide,
     notification-content-structure). Case does not matter. Sequencers of different object keys are not comparable.

@@ -43,8 +43,8 @@ class AiohttpTransport:
 
     Our own transports send a request again only if a used connection closed before the first byte of the answer.
     aiohttp alone would send it again after any connection that ended before the head, even a new one. So a middleware
-    here decides first, by our rule. It cannot see three things: an interim answer before the end, a part of a head
-    before a reset, and if the second connection is new.
+    here decides first, by our rule. The middleware cannot see three things: an interim answer before the end, a
+    part of a head before a reset, and if the second connection is new.
     """
 
     def __init__(self, server: Server) -> None:
@@ -228,7 +228,7 @@ async def _note_new_connection(_: aiohttp.ClientSession, context: SimpleNamespac
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Convert aiohttp's errors inside to TransportError."""
+    """Convert aiohttp's errors in the `with` block to TransportError."""
     try:
         yield
     except TransportError:

@@ -86,8 +86,8 @@ class Server:
 class Request:
     """A request. target: path and query, percent-encoded as they were signed.
 
-    headers: names and values, Host included, in the order in which they are sent; without line breaks. body: with its
-    length among the headers.
+    headers: names and values, Host included, in the order in which they are sent; without line breaks. body: the
+    headers have its length.
     """
 
     method: str
@@ -140,8 +140,8 @@ class Stream(Protocol):
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer with the next bytes, and return their number.
 
-        It is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is the
-        number of bytes in the buffer.
+        The number is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is
+        the number of bytes in the buffer.
         """
         ...
 

@@ -60,7 +60,7 @@ class _BlockingConnection:
             raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error
 
     def begin(self, written: bytes, content: BufferedReader | None) -> None:
-        """Send a request. If the server answers before its end, the rest is not sent."""
+        """Send `written`, then the file `content`. If the server answers early, the rest is not sent."""
         self._reader.expect(head_only=False)
         self._whole = None
         self._until = time.monotonic() + self._answer_timeout
@@ -82,14 +82,14 @@ class _BlockingConnection:
         return self._reader.status if self._whole is None else self._whole.status
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body, after status()."""
+        """Yield the body. Call status() first."""
         while self._whole is None:
             yield from self._reader.taken()
             self._whole = self._read()
         yield self._whole.body
 
     def whole(self, largest: int) -> Response:
-        """Return the answer, after status()."""
+        """Return the answer. Call status() first. largest: limit in bytes of the body."""
         body = bytearray()
         for piece in self.pieces():
             body += piece
@@ -101,7 +101,7 @@ class _BlockingConnection:
         return Response(self._whole.status, self._whole.reason, self._whole.headers, bytes(body))
 
     def _read(self) -> Response | None:
-        """Read more bytes, and return the answer if it is complete."""
+        """Read more bytes, and return the answer; None if it is not complete yet."""
         try:
             count = self._socket.recv_into(self._buffer)
         except TimeoutError as error:
@@ -146,7 +146,7 @@ class BlockingTransport:
         self._idle: list[_BlockingConnection] = []
 
     def send(self, request: Request, content: BufferedReader | None = None) -> Response:
-        """Return the complete answer. content: a file that follows the request's head, in the place of a body."""
+        """Return the complete answer. content: a file that is sent after the request's head, in place of its body."""
         return self._whole(self._begun(request, content))
 
     def stream(self, request: Request) -> Response | Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Deliver the bytes of a body to its reader: into the reader's buffer, and the rest into spare pieces for later."""
+"""Deliver the bytes of a body to its reader. Bytes that do not fit into the reader's buffer are kept for the next."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import deque
 
 
 class Delivery:
-    """The buffer of the waiting reader, and spare pieces. position: number of bytes in the buffer."""
+    """The buffer of the waiting reader, and the kept bytes. position: number of bytes in the buffer."""
 
-    __slots__ = ("_spare", "_view", "position")
+    __slots__ = ("_kept", "_view", "position")
 
     def __init__(self) -> None:
-        self._spare: deque[memoryview] = deque()
+        self._kept: deque[memoryview] = deque()
         self._view: memoryview | None = None
         self.position = 0
 
@@ -34,7 +34,7 @@ class Delivery:
         self._view = None
 
     def rest(self, left: int) -> memoryview | None:
-        """Return the free part of the buffer, at most `left` bytes; None without a buffer.
+        """Return the free part of the buffer, at most `left` bytes; None if no reader waits.
 
         The caller writes into it, and then adds to `position` itself.
         """
@@ -44,30 +44,30 @@ class Delivery:
         return self._view[self.position : end] if end < len(self._view) else self._view[self.position :]
 
     def hand(self, piece: memoryview) -> None:
-        """Copy a piece into the buffer, and keep its rest as a spare piece. The caller must not change it later."""
+        """Copy a piece into the buffer, and keep what does not fit. The caller must not change the piece later."""
         if self._view is not None:
             count = min(len(piece), len(self._view) - self.position)
             self._view[self.position : self.position + count] = piece[:count]
             self.position += count
             piece = piece[count:]
         if piece:
-            self._spare.append(piece)
+            self._kept.append(piece)
 
     def take(self, buffer: memoryview) -> int:
-        """Copy spare pieces into this buffer, and return the number of bytes."""
-        count, size, spare = 0, len(buffer), self._spare
-        while spare and count < size:
-            piece = spare.popleft()
+        """Move kept bytes into this buffer, and return their number; 0 if none are kept."""
+        count, size, kept = 0, len(buffer), self._kept
+        while kept and count < size:
+            piece = kept.popleft()
             fits = min(len(piece), size - count)
             buffer[count : count + fits] = piece[:fits]
             count += fits
             if fits < len(piece):
-                spare.appendleft(piece[fits:])
+                kept.appendleft(piece[fits:])
         return count
 
     def forget(self) -> None:
-        """Drop the spare pieces."""
-        self._spare.clear()
+        """Drop the kept bytes."""
+        self._kept.clear()
 
 
 class Flow:
@@ -93,7 +93,7 @@ class Flow:
     def keeps_up(self, now: float, position: int) -> bool:
         """Count the bytes that the waiting reader got since the last call. False if they are too few.
 
-        position: number of bytes in its buffer now.
+        position: number of bytes in the reader's buffer now.
         """
         seconds, size = now - self._since, position - self._position
         self.wait(now, position)

@@ -21,7 +21,7 @@ K = TypeVar("K", bound=HttpConnection)
 class Statistics:
     """Counts of a pool. open: number of connections that are idle, in use or being made. opened: number made so far.
 
-    waiting: number of requests in the queue. resent: number sent again on a new connection. peak: highest `open`.
+    waiting: number of requests in the queue. resent: number of requests sent twice. peak: highest `open`.
     """
 
     open: int
@@ -73,7 +73,7 @@ class Pool(Generic[K]):
                 raise
 
     def take_idle(self) -> K | None:
-        """Return the connection that was idle longest, or None. Close those that were idle for over `idle_seconds`.
+        """Return the connection that was idle longest; None if none is idle. Close all that were idle too long.
 
         The order keeps all connections open, if each gets its turn within `idle_seconds`. If the last used one came
         first, the others would expire whenever fewer calls are in flight for some seconds, and new ones would be opened
@@ -119,7 +119,7 @@ class Pool(Generic[K]):
 
     @property
     def usable(self) -> int:
-        """Return the number of idle connections that the next requests can still use."""
+        """Return the number of idle connections that will not soon be too old for a request."""
         return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
 
     def keep_idle(self, most: int) -> None:
@@ -206,7 +206,7 @@ class Pool(Generic[K]):
             raise
 
     def _give_back(self, connection: K) -> None:
-        """Return a connection to the pool, from a request that was cancelled when it got it."""
+        """Give a connection back to the pool, after the request that received it was cancelled."""
         if not connection.connected:
             connection.close()
         elif connection.alive:

@@ -49,7 +49,7 @@ class CommonLines:
 def request_bytes(
     request: Request, lines: Callable[[Pairs], str] = _lines, methods: Collection[str] = METHODS
 ) -> bytes:
-    """Return the bytes of an HTTP/1.1 request. lines: encodes the headers that requests share. methods: the allowed.
+    """Return the bytes of an HTTP/1.1 request. lines: encodes the headers that requests share. methods: allowed.
 
     Raises ValueError for text that could make it another request: a line break or NUL anywhere, a blank or `#` in the
     target, or a character that is not ASCII.

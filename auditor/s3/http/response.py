@@ -98,7 +98,7 @@ class ResponseReader:
 
     @property
     def status(self) -> int:
-        """Return the status of the answer whose head is complete; 0 before."""
+        """Return the status of the present answer; 0 until its head is complete."""
         return 0 if self._head else self._status
 
     def taken(self) -> list[bytes]:
@@ -107,7 +107,7 @@ class ResponseReader:
         return body
 
     def end(self) -> Response | None:
-        """Return the answer if its body lasts until the connection ends. Call it when the connection has ended."""
+        """Return the answer if the end of the connection ends its body; None if the answer is incomplete."""
         if self._until_close and self._answer is None:
             self._finish()
         return self._answer

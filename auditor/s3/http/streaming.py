@@ -264,7 +264,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
     def _salvage(self, *, plain: bool) -> None:
         """Read the rest of a body out of TLS after the connection ended. The loop does not, if reading was paused.
 
-        plain: True if this end, without TLS, is a regular one. It then ends a body without a length.
+        plain: True if the end of a connection without TLS also ends a body without a length.
         """
         if self._phase is not Phase.BODY or not self.alive:
             return

@@ -12,7 +12,7 @@ _PIECE: Final = 64 * 1024
 
 
 def drain_tls(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:
-    """Return at most `most` bytes, in pieces, and True if a close_notify follows them."""
+    """Return at most `most` bytes, in pieces, and True if a close_notify follows them, else False."""
     pieces: list[bytes] = []
     try:
         while most > 0 and (piece := tls.read(min(most, _PIECE))):
