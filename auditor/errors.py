@@ -97,6 +97,10 @@ class LedgerError(RunError):
     """The ledger cannot be reached, or refuses a call."""
 
 
+class LedgerReadOnlyError(LedgerError):
+    """The ledger can be read, and not written."""
+
+
 class DigestConflict(LedgerError):  # noqa: N818 - "conflict" is the word of the field
     """The ledger has another digest of the same algorithm for the same object version."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from auditor.errors import LedgerReadOnlyError
 from auditor.ledger.base import Event, What
 from auditor.ledger.history import bounded
 from auditor.ledger.matching import NULL
@@ -15,6 +17,8 @@ from auditor.model.dates import seconds_in_utc
 from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import ExpectedDigest
 from auditor.verify.outcome import Verified
+
+log = logging.getLogger(__name__)
 
 TOGETHER: Final = 100
 """Number of events that are written in one call."""
@@ -46,7 +50,10 @@ def has_history(outcome: VerifyOutcome) -> bool:
 
 
 class HistoryWriter:
-    """Collects events and writes them in batches; flush() writes the last batch."""
+    """Collects events and writes them in batches; flush() writes the last batch.
+
+    A ledger that cannot be written fails no verification: the events are counted in `unnoted`.
+    """
 
     def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
         self._keeper = keeper
@@ -54,6 +61,8 @@ class HistoryWriter:
         self._now = now
         self._waiting: list[Event] = []
         self._writing = asyncio.Lock()
+        self.unnoted = 0
+        """Number of events that the ledger could not take, because it cannot be written."""
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
         """Add the events of an outcome, if it has any, and return the outcome: ACKNOWLEDGED for a finding that a person
@@ -98,6 +107,10 @@ class HistoryWriter:
                 return
             try:
                 await self._keeper.note(self._bucket, events)
+            except LedgerReadOnlyError as error:
+                if not self.unnoted:
+                    log.warning("%s; the verification goes on, and notes nothing of it there", error)
+                self.unnoted += len(events)
             except BaseException:  # cancelled or refused: keep the events for a later flush
                 self._waiting = events + self._waiting
                 raise

@@ -119,6 +119,9 @@ class Verification:
             summary = self._summary(ended)
             await self._io(self._end, summary)
             await self._note_losses()
+            if self._notes.unnoted != summary.unnoted:  # the losses could not be noted
+                summary = replace(summary, unnoted=self._notes.unnoted)
+                await self._io(self._folder.put_summary, summary)
         finally:
             try:
                 await self._io(self._folder.discard)
@@ -266,6 +269,7 @@ class Verification:
             due=self._due.words,
             tally=self._at.tally,
             empty_accepted=accepts_rule(self._settings.accept_undecided, "", *NOTHING_COMPARED),
+            unnoted=self._notes.unnoted,
             seconds=time.monotonic() - self._started,
             resume=None if ended else Resume(self.verify_id, self._at.start_after, self._stop.reason),
         )

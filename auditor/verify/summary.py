@@ -86,6 +86,8 @@ class VerifySummary:
     read: Amount
     recorded: int
     """Number of objects whose digests were newly recorded in the ledger."""
+    unnoted: int
+    """Number of lines that the ledger could not take, because it cannot be written."""
     late: LateReads
     """The objects that were older than the schedule's limit when they were read."""
     accepted: Mapping[str, int]
@@ -114,6 +116,7 @@ def summarize(
     seconds: float,
     resume: Resume | None,
     empty_accepted: bool = False,
+    unnoted: int = 0,
 ) -> VerifySummary:
     """Make the summary from the present counts; later counts do not change it. resume: None if all is verified.
 
@@ -134,6 +137,7 @@ def summarize(
         left_for_cost={name: Amount(*left) for name, left in sorted(tally.left.items())},
         read=Amount(tally.read_objects, tally.read_bytes),
         recorded=tally.recorded,
+        unnoted=unnoted,
         late=LateReads(tally.late_objects, tally.late_seconds),
         accepted=dict(tally.accepted),
         holes=tuple(_holes(tally, resume, empty_accepted)),
@@ -188,8 +192,7 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
         yield f"HOLE: {'; '.join(summary.holes)}"
     if summary.accepted:
         yield f"accepted in the configuration: {tallied(summary.accepted)}"
-    if summary.recorded:
-        yield f"recorded as new evidence: {counted(summary.recorded, 'object')}"
+    yield from _of_ledger(summary)
     if summary.late.objects:
         yield (
             f"read later than the schedule says: {counted(summary.late.objects, 'object')}, at most"
@@ -198,6 +201,13 @@ def lines_of(summary: VerifySummary) -> Iterator[str]:
     if summary.resume is not None:
         yield f"complete: NO ({harmless(summary.resume.reason or '')}); the rest was not looked at"
     yield f"report: {harmless(summary.out)}"
+
+
+def _of_ledger(summary: VerifySummary) -> Iterator[str]:
+    if summary.recorded:
+        yield f"recorded as new evidence: {counted(summary.recorded, 'object')}"
+    if summary.unnoted:
+        yield f"not noted in the ledger, which cannot be written: {counted(summary.unnoted, 'line')} of the history"
 
 
 def printed(summary: VerifySummary, output: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from auditor.errors import LedgerError, UsageError
+from auditor.errors import LedgerError, LedgerReadOnlyError, UsageError
 from auditor.ledger.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
@@ -38,18 +39,89 @@ def text(key: bytes) -> str:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open the file, or make it. Upgrade its tables to this version."""
+    """Open the file, or make it. Upgrade its tables to this version.
+
+    Of a file in a directory that cannot be written return a connection that only reads.
+    """
     parent = Path(path).parent
     if path != MEMORY and not parent.is_dir():
         raise LedgerError(f"the directory of --ledger sqlite:{path} does not exist: make {str(parent)!r} first")
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
-        _use_wal(connection)
+        return _opened(path, sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None), _use_wal)
+    except sqlite3.OperationalError as error:
+        if _code(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN) or not _is_sealed_off(Path(path)):
+            raise
+    return _connect_unlocked(path)
+
+
+def _opened(
+    path: str, connection: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], object]
+) -> sqlite3.Connection:
+    """Prepare the connection, and set up its tables; close it if that fails."""
+    try:
+        prepare(connection)
         set_up(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _is_sealed_off(file: Path) -> bool:
+    """True if the file exists, and SQLite cannot make its -wal and -shm beside it."""
+    effective = os.access in os.supports_effective_ids
+    return file.is_file() and not os.access(file.resolve().parent, os.W_OK, effective_ids=effective)
+
+
+class UnlockedConnection(sqlite3.Connection):
+    """Reads a file without locks, because a WAL's locks are in a file beside it that cannot be made."""
+
+    def watch(self, file: Path) -> None:
+        """Keep the state of the file before the first read."""
+        self.file, self.seen = file, _state(file)
+
+    def check(self) -> None:
+        """Raise LedgerError if the file was written since: what was read may be half of the old and half of the new."""
+        if _state(self.file) != self.seen:
+            raise LedgerError(f"the ledger sqlite:{self.file} was written while it was read: run again")
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _connect_unlocked(path: str) -> sqlite3.Connection:
+    """Open a file that this process can only read.
+
+    `immutable` does without -wal and -shm, so it would miss what a left -wal holds. `unix-none` in exclusive mode reads
+    the -wal, and keeps its index in memory (https://www.sqlite.org/wal.html#noshm).
+    """
+    file = Path(path).resolve()
+    if _has_bytes(f"{file}-journal"):
+        raise LedgerError(f"the ledger sqlite:{path} has an unfinished write: copy it with its -journal, open the copy")
+    how = "vfs=unix-none" if _has_bytes(f"{file}-wal") else "immutable=1"
+    connection = sqlite3.connect(
+        f"{file.as_uri()}?mode=ro&{how}", uri=True, isolation_level=None, factory=UnlockedConnection
+    )
+    connection.watch(file)
+    return _opened(path, connection, lambda opened: opened.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone())
+
+
+def _has_bytes(path: str) -> bool:
+    return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def unchanged(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
+    """Do the work. Raise LedgerError if a file that is read without locks was written meanwhile."""
+    try:
+        return work()
+    finally:
+        if isinstance(connection, UnlockedConnection):
+            connection.check()
 
 
 @contextmanager
@@ -71,7 +143,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
 
@@ -88,11 +160,15 @@ _REASONS: Final = {
 }
 
 
+def _code(error: sqlite3.Error) -> int:
+    """Return the primary code, without the extended one's detail."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
 def guarded(path: str, work: Callable[[], T]) -> T:
     """Do the work and return its result. Turn SQLite's errors into LedgerError with a clear sentence."""
     try:
         return work()
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code, without the extended one's detail
-        reason = _REASONS.get(code, f"fails: {error}")
-        raise LedgerError(f"the ledger sqlite:{path} {reason}") from error
+        kind = LedgerReadOnlyError if _code(error) == sqlite3.SQLITE_READONLY else LedgerError
+        raise kind(f"the ledger sqlite:{path} {_REASONS.get(_code(error), f'fails: {error}')}") from error

@@ -14,7 +14,7 @@ from auditor.errors import DigestConflict
 from auditor.ledger.base import Checked, Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
 from auditor.ledger.matching import match
 from auditor.ledger.sqlite import digests, evidence, leases
-from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded
+from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded, unchanged
 from auditor.ledger.sqlite.digests import look_up_query
 from auditor.model.object import AnyVersion
 
@@ -94,7 +94,10 @@ class SqliteLedger:
         return await self._run(lambda: evidence.page(self._connection, bucket, prefix, after))
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, guarded, self._path, work)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._executor, guarded, self._path, lambda: unchanged(self._connection, work)
+        )
 
 
 @asynccontextmanager

@@ -125,8 +125,21 @@ _Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, s
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
     """Make the tables in an empty file, or upgrade earlier tables. If several processes try, one does the work."""
-    if _version(connection) == SCHEMA_VERSION:
+    version = _version(connection)
+    if version == SCHEMA_VERSION:
         return
+    try:
+        _upgrade(connection, path)
+    except sqlite3.OperationalError as error:
+        if version and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_READONLY:
+            raise LedgerError(
+                f"the ledger sqlite:{path} has schema {version}, which this auditor upgrades first, and cannot be"
+                " written: copy it to a place where it can, with its -wal if there is one"
+            ) from error
+        raise
+
+
+def _upgrade(connection: sqlite3.Connection, path: str) -> None:
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         version = _version(connection)  # read again: from now on no other process can make the tables
