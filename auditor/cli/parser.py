@@ -156,9 +156,7 @@ def _work(add: Add) -> None:
 
 
 def _digests(add: Add) -> None:
-    summary = (
-        "write the ledger's digests as a manifest, import manifests, or retire and acknowledge what verifying found"
-    )
+    summary = "write the ledger's digests or history, import manifests, or retire and acknowledge what verifying found"
     actions = add("digests", help=summary, description=f"{summary[0].upper()}{summary[1:]}.").add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True
     )
@@ -191,6 +189,11 @@ def _digests(add: Add) -> None:
     )
     _ledger_only(imported)
     _format(imported)
+    history = _command(actions.add_parser, "history", "write the history of all keys, line by line", "digests")
+    history.add_argument("target", metavar="s3://BUCKET[/PREFIX]", help="whose history")
+    history.add_argument("--format", dest="form", choices=("csv", "json-lines"), default="csv", help="its form (csv)")
+    history.add_argument("--out", dest="file", metavar="FILE", help="write the history there, not to stdout")
+    _ledger_only(history)
     _import_report(actions.add_parser)
     _settle(actions.add_parser, "retire", "stop expecting keys: `auditor verify` counts them as retired, not missing")
     _settle(

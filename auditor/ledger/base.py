@@ -330,8 +330,24 @@ class Checked:
     """The damage in words; "" if there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A line of the history, and the state of its seal."""
+
+    event: Event
+    seal: Soundness
+
+
 class Ledger(DigestStore, Leases, KeyHistory, Protocol):
     """A ledger: all three protocols in one store."""
+
+    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+        """Yield all lines of every key below a prefix in parts, in bounded memory.
+
+        Keys come in the order of S3's listing, the lines of a key in the order of writing. Close the generator if you
+        leave it early.
+        """
+        ...
 
     def checked(self) -> AsyncGenerator[list[Checked], None]:
         """Check the seals of all rows and lines, and compare the rows with the lines, in bounded memory.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Checked, Event, Known, Soundness, Version
+from auditor.ledger.base import DAMAGED, SOUND, UNSEALED, Checked, Event, HistoryEntry, Known, Soundness, Version
 from auditor.ledger.history import fingerprint
 from auditor.ledger.key_record import KeyRows, source_of
 from auditor.ledger.matching import NULL
@@ -38,6 +38,11 @@ class Line:
         if self.seal is None:
             return UNSEALED
         return SOUND if line_seal(bucket, self.event, self.after) == self.seal else DAMAGED
+
+
+def entries(bucket: str, lines: Iterable[Line]) -> list[HistoryEntry]:
+    """Return the lines with the states of their seals."""
+    return [HistoryEntry(line.event, line.soundness(bucket)) for line in lines]
 
 
 def line_seal(bucket: str, event: Event, after: str) -> str:

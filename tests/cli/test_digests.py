@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import os
 import shutil
@@ -421,3 +423,46 @@ def test_strict_export_fails_where_newer_content_was_told(run: Run, form: str) -
     assert "told of newer content without a digest" in err
     assert run(*export)[0] == 0
     assert ("stale" in Path("sums").read_text()) is (form == "csv")
+
+
+def test_history_of_all_keys_is_written_as_csv(run: Run, tmp_path: Path) -> None:
+    formula, odd = "=1+1", 'a,"b\r\n'
+    checked = Event(key=formula, at="2027-01-01T00:00:00Z", what="verified", detail={"algorithm": "sha256"})
+    s3s = replace(entry(odd, "b"), source="s3", bytes_read=0)
+    gone = Notice(key="gone", sequencer="0A", deleted=True, at=THEN)
+    record(entry(formula, "a"), s3s, entry("other", "c"), notices=(gone,), events=(checked,))
+    code, out, err = run("digests", "history", "s3://bucket", *LEDGER)
+    assert (code, err) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(out, newline="")))
+    assert [(row["key"], row["event"], row["premis_event_type"], row["seal"]) for row in rows] == [
+        (f"'{formula}", "recorded", "message digest calculation", "sound"),
+        (f"'{formula}", "verified", "fixity check", "sound"),
+        (odd, "recorded", "", "sound"),
+        ("gone", "deleted", "deletion", "sound"),
+        ("other", "recorded", "message digest calculation", "sound"),
+    ]
+    assert (rows[0]["algorithm"], rows[0]["digest"], rows[0]["size"]) == ("sha256", digest("a"), "1")
+    assert json.loads(rows[2]["detail"])["source"] == "s3"
+    assert run("digests", "history", "s3://bucket", *LEDGER, "--out", "history.csv")[:2] == (0, "")
+    assert (tmp_path / "history.csv").read_bytes().decode() == out
+
+
+def test_history_below_a_prefix_is_written_as_json_lines(run: Run) -> None:
+    key = "folder/\u202e\n"
+    record(entry(key, "a"), entry("other", "c"))
+    with closing(sqlite3.connect("digests.db")) as connection, connection:
+        connection.execute("DROP TRIGGER history_is_never_changed")
+        connection.execute("UPDATE history SET at = '2020' WHERE key = ?", (key.encode(),))
+    code, out, err = run("digests", "history", "s3://bucket/folder/", *LEDGER, "--format", "json-lines")
+    assert (code, err) == (0, "")
+    (line,) = map(json.loads, out.splitlines())
+    assert (line["key"], line["at"], line["seal"], line["version_id"]) == (key, "2020", "damaged", None)
+    assert line["detail"]["digest"] == line["digest"] == digest("a")
+
+
+def test_no_history_below_a_prefix_is_said(run: Run) -> None:
+    record(entry("a", "a"))
+    said = "auditor: the ledger has no history of s3://bucket/b: check the bucket and the prefix\n"
+    assert run("digests", "history", "s3://bucket/b", *LEDGER, "--format", "json-lines") == (0, "", said)
+    code, _, err = run("digests", "history", "s3://bucket", "--ledger", "sqlite:none.db")
+    assert (code, "is not there" in err) == (2, True)

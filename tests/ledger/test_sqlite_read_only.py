@@ -124,14 +124,15 @@ def test_exported_shown_and_checked(place: Path, suffixes: tuple[str, ...], capf
     commands = (
         ("digests", "export", f"s3://{ENTRY.bucket}", "--manifest", "csv", "--ledger", ledger),
         ("ledger", key, "--ledger", ledger),
+        ("digests", "history", key, "--ledger", ledger),
         ("ledger", "--check", ledger),
     )
     with sealed_off(path.parent):
         for command in commands:
             assert main(command) == 0
             told.append(capfdbinary.readouterr().out)
-    assert all(ENTRY.digests["sha256"].encode() in out for out in told[:2])
-    assert told[2].startswith(b"1 row: 1 sound")
+    assert all(ENTRY.digests["sha256"].encode() in out for out in told[:3])
+    assert told[3].startswith(b"1 row: 1 sound")
 
 
 def test_import_fails_with_one_sentence(place: Path, capfdbinary: Any) -> None:

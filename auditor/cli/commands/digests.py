@@ -1,4 +1,4 @@
-"""`auditor digests`: export checksum manifests from the ledger, and import them."""
+"""`auditor digests`: export checksum manifests and the history from the ledger, and import manifests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
+from typing import Final, TypeVar
 
 from auditor.aio.stop import Stop
 from auditor.cli import signals
@@ -22,6 +23,7 @@ from auditor.errors import UsageError
 from auditor.ledger.manifests import FORMS
 from auditor.ledger.manifests.base import Form
 from auditor.ledger.manifests.export import Exported, export
+from auditor.ledger.manifests.history import HistoryCounts, export_history
 from auditor.ledger.manifests.load import Imported, Read, import_all, read_all
 from auditor.ledger.manifests.source import ManifestFile
 from auditor.ledger.manifests.spool import Spool
@@ -31,13 +33,20 @@ from auditor.progress import Snapshot
 from auditor.runs.stores.outfile import OutFile
 from auditor.text import counted, visible
 
+T = TypeVar("T")
+_GIVEN_UP: Final = {
+    "export": "given up: there is no manifest",
+    "import": "given up; import again for the rest",
+    "history": "given up: the history is not whole",
+}
+
 
 def run(options: argparse.Namespace) -> int:
-    actions = {"export": _export, "import": _import}
+    actions = {"export": _export, "import": _import, "history": _history}
     try:
         return actions[options.action](options)
     except asyncio.CancelledError:  # by a second signal
-        say("given up; import again for the rest" if options.action == "import" else "given up: there is no manifest")
+        say(_GIVEN_UP[options.action])
         return 4
 
 
@@ -53,19 +62,46 @@ def _export(options: argparse.Namespace) -> int:
     def exported(write: Callable[[bytes], object]) -> Exported:
         return signals.run(_write(settings, target, form, algorithms, write, options.relative))
 
-    if options.file is None:
-        counts = exported(sys.stdout.buffer.write)
-        sys.stdout.buffer.flush()
-    else:
-        with OutFile(options.file) as file:
-            counts = exported(file.write)
-            if counts.whole or (counts.complete and not options.strict):
-                file.keep()
+    counts = _written(options.file, exported, lambda counts: counts.whole or (counts.complete and not options.strict))
     for sentence in _left_out(counts, target, form, algorithms):
         say(sentence)
     if options.strict and counts.complete and not counts.whole:
         say("--strict: the manifest does not name each key with its present digest")
         return 4
+    return 0 if counts.complete else 4
+
+
+def _written(file: str | None, exported: Callable[[Callable[[bytes], object]], T], kept: Callable[[T], bool]) -> T:
+    """Export to stdout, or to a file that is put in place if the result is kept. Return the result."""
+    if file is None:
+        result = exported(sys.stdout.buffer.write)
+        sys.stdout.buffer.flush()
+        return result
+    with OutFile(file) as growing:
+        result = exported(growing.write)
+        if kept(result):
+            growing.keep()
+    return result
+
+
+def _history(options: argparse.Namespace) -> int:
+    """Write the history of all keys to stdout or a file."""
+    settings = settings_of(options)
+    check_needed(settings, "ledger")
+    target = parse_target(options.target)
+    refuse_ledger(options.file, settings, "--out")
+
+    async def write_all(write: Callable[[bytes], object]) -> HistoryCounts:
+        check_ledger(settings)
+        watch = _Watch(target)
+        async with watch.shown(), ledger_of(settings) as ledger:
+            return await export_history(ledger, target, options.form, write, watch.go_on)
+
+    counts = _written(options.file, lambda write: signals.run(write_all(write)), lambda counts: counts.complete)
+    if not counts.complete:
+        say("stopped: the history is not whole")
+    elif not counts.lines:
+        say(f"the ledger has no history of {visible(target.uri)}: check the bucket and the prefix")
     return 0 if counts.complete else 4
 
 

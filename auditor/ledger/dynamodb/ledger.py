@@ -12,7 +12,19 @@ from typing import Any
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
+from auditor.ledger.base import (
+    Checked,
+    Entry,
+    Event,
+    Expectation,
+    Held,
+    HistoryEntry,
+    KeyRecord,
+    Lease,
+    Ledger,
+    Notice,
+    Work,
+)
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.items import entry_name
 from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
@@ -78,6 +90,9 @@ class DynamoLedger:
 
     def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         return scanning.subjects(self._table, bucket, prefix)
+
+    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+        return scanning.histories(self._table, bucket, prefix)
 
     def checked(self) -> AsyncGenerator[list[Checked], None]:
         return scanning.checked(self._table)

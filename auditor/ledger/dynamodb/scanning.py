@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import together
 from auditor.errors import LedgerError
-from auditor.ledger.base import Checked, KeyRecord
+from auditor.ledger.base import Checked, HistoryEntry, KeyRecord
 from auditor.ledger.dynamodb.evidence import record_of
 from auditor.ledger.dynamodb.items import (
     DIGESTS,
@@ -31,11 +31,14 @@ from auditor.ledger.dynamodb.items import (
 from auditor.ledger.dynamodb.lines import lines_in
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_record import KeyRows
-from auditor.ledger.seals import check_key
+from auditor.ledger.seals import check_key, entries
 
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at once. Memory holds one page of each part, at most 1 MB."""
 _FETCHED: Final = 500
+_LINES: Final = "sk BETWEEN :first AND :last OR sk >= :digests"
+"""Selects the items of lines and of digests."""
+_LINE_NAMES: Final = {":first": {"S": RECORDED}, ":last": {"S": LAST_LINE}, ":digests": {"S": DIGESTS}}
 
 T = TypeVar("T")
 
@@ -54,11 +57,17 @@ async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[Key
             yield await record_of(table, bucket, key, rows)
 
 
+async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:
+    """Yield all lines of each key below a prefix."""
+    values = {":wanted": {"S": partition(bucket, prefix)}}
+    async for page in _sorted(table, f"begins_with(pk, :wanted) AND ({_LINES})", values | _LINE_NAMES):
+        for pk, items in page:
+            yield entries(bucket, lines_in(bucket, pk[len(bucket) + 1 :], items))
+
+
 async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:
     """Check the rows and lines of all keys of all buckets."""
-    wanted = "sk BETWEEN :first AND :last OR sk >= :digests"
-    values = {":first": {"S": RECORDED}, ":last": {"S": LAST_LINE}, ":digests": {"S": DIGESTS}}
-    async for page in _sorted(table, wanted, values):
+    async for page in _sorted(table, _LINES, _LINE_NAMES):
         yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], items)]
 
 

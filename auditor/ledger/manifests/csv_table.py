@@ -53,7 +53,7 @@ def rows(name: str, subject: KeyRecord, algorithms: tuple[str, ...]) -> Iterator
     for version in subject.versions:
         for algorithm in algorithms:
             if algorithm in version.digests:
-                yield _row(_cells(name, version, algorithm))
+                yield csv_row(_cells(name, version, algorithm))
 
 
 def _cells(name: str, version: Version, algorithm: str) -> tuple[str, ...]:
@@ -72,7 +72,8 @@ def _cells(name: str, version: Version, algorithm: str) -> tuple[str, ...]:
     )
 
 
-def _row(cells: Iterable[str]) -> bytes:
+def csv_row(cells: Iterable[str]) -> bytes:
+    """Return a row in which each cell is neutral()."""
     text = io.StringIO()
     # With this line end the writer quotes a cell that has a CR or an LF, as RFC 4180 wants.
     csv.writer(text, lineterminator="\r\n").writerow(map(neutral, cells))
@@ -166,7 +167,7 @@ TABLE: Final = Form(
     name="csv",
     algorithms=tuple(HEX_DIGITS),
     single=False,
-    head=_row(COLUMNS),
+    head=csv_row(COLUMNS),
     nameable=nameable,
     rows=rows,
     read=read,

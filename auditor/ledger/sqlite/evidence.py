@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.ledger.base import DAMAGED, UNSEALED, Checked, Event, Expectation, KeyRecord, Known, Notice
+from auditor.ledger.base import DAMAGED, UNSEALED, Checked, Event, Expectation, HistoryEntry, KeyRecord, Known, Notice
 from auditor.ledger.history import imported, noticed
 from auditor.ledger.key_record import (
     MARKS,
@@ -22,7 +22,7 @@ from auditor.ledger.key_record import (
     version_of,
 )
 from auditor.ledger.matching import NULL
-from auditor.ledger.seals import check_key, contradicted, mend
+from auditor.ledger.seals import check_key, contradicted, entries, mend
 from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_of, rows_of, write_row
 
@@ -81,6 +81,20 @@ def checked(
         lines = lines_of(connection, bucket, key)
         found += check_key(bucket, text(key), [(one.version(), one.algorithm, one.state) for one in read], lines)
     return found, keys[-1]
+
+
+def histories(
+    connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None
+) -> tuple[list[HistoryEntry], str] | None:
+    """Return all lines of the next keys below a prefix, and the last key; None at the end."""
+    first = blob(prefix) if after is None else blob(after) + b"\0"
+    keys = connection.execute(
+        "SELECT DISTINCT key FROM history WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?",
+        (bucket, first, blob(prefix) + _AFTER_ALL, PAGE),
+    ).fetchall()
+    if not keys:
+        return None
+    return [one for (key,) in keys for one in entries(bucket, lines_of(connection, bucket, key))], text(keys[-1][0])
 
 
 def arrived(connection: sqlite3.Connection, bucket: str, notice: Notice) -> bool:

@@ -11,7 +11,19 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
+from auditor.ledger.base import (
+    Checked,
+    Entry,
+    Event,
+    Expectation,
+    Held,
+    HistoryEntry,
+    KeyRecord,
+    Lease,
+    Ledger,
+    Notice,
+    Work,
+)
 from auditor.ledger.matching import match
 from auditor.ledger.sqlite import digests, evidence, leases
 from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded, unchanged
@@ -82,6 +94,13 @@ class SqliteLedger:
             for subject in page:
                 yield subject
             page = await self._page(bucket, prefix, page[-1].key)
+
+    async def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+        page = await self._run(lambda: evidence.histories(self._connection, bucket, prefix, None))
+        while page is not None:
+            found, last = page
+            yield found
+            page = await self._run(lambda after=last: evidence.histories(self._connection, bucket, prefix, after))  # type: ignore[misc]
 
     async def checked(self) -> AsyncGenerator[list[Checked], None]:
         page = await self._run(lambda: evidence.checked(self._connection, None))

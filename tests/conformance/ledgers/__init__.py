@@ -29,6 +29,7 @@ CHECKS: Final[tuple[LedgerCheck, ...]] = (
     digests.refs_of_one_look_up_are_answered_in_order,
     digests.two_writers_at_once_leave_one_truth,
     digests.record_is_there_for_the_next_process,
+    history.histories_of_all_keys_come_in_order,
     history.record_has_source_time_and_bytes_read,
     history.unknown_key_has_no_record_and_no_history,
     history.the_same_again_adds_nothing_to_the_history,

@@ -304,3 +304,18 @@ async def two_processes_that_write_one_entry_leave_one_line(opener: OpenLedger) 
         answers = await asyncio.gather(*(ledger.record(ENTRY) for ledger in (first, second) * 5))
         assert answers.count(True) == 1
         assert len(await lines(first)) == 1
+
+
+@opened
+async def histories_of_all_keys_come_in_order(ledger: Ledger) -> None:
+    for key in _KEYS:
+        await ledger.record(replace(ENTRY, key=key))
+        await ledger.note("bucket", [Event(key=key, at="2027", what="missing", version_id=ENTRY.version_id)])
+    await ledger.record(replace(ENTRY, bucket="bucket2", key="a"))
+    await ledger.record(replace(ENTRY, bucket="bucke", key="t/a"))
+    for prefix in _PREFIXES:
+        found = [one async for part in ledger.histories("bucket", prefix) for one in part]
+        wanted = [key for key in sorted(_KEYS, key=str.encode) if key.startswith(prefix)]
+        assert [one.event for one in found] == [line for key in wanted for line in await ledger.history("bucket", key)]
+        assert [one.event.what for one in found] == ["recorded", "missing"] * len(wanted)
+        assert {one.seal for one in found} <= {"sound"}

@@ -6,7 +6,19 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import Checked, Entry, Event, Expectation, Held, KeyRecord, Lease, Ledger, Notice, Work
+from auditor.ledger.base import (
+    Checked,
+    Entry,
+    Event,
+    Expectation,
+    Held,
+    HistoryEntry,
+    KeyRecord,
+    Lease,
+    Ledger,
+    Notice,
+    Work,
+)
 from auditor.model.object import AnyVersion
 
 
@@ -66,6 +78,10 @@ class Hooked:
     def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
         self.hook("subjects")
         return self.inner.subjects(bucket, prefix)
+
+    def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
+        self.hook("histories")
+        return self.inner.histories(bucket, prefix)
 
     def checked(self) -> AsyncGenerator[list[Checked], None]:
         self.hook("checked")

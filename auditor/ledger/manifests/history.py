@@ -1,0 +1,98 @@
+"""Write the history of all keys as a table, with the event types of PREMIS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.ledger.base import AUDITOR, HistoryEntry, Ledger, What
+from auditor.ledger.manifests.csv_table import csv_row
+from auditor.model.target import Target
+
+_PREMIS: Final[Mapping[What, str]] = {
+    "recorded": "message digest calculation",
+    "verified": "fixity check",
+    "mismatch": "fixity check",
+    "deleted": "deletion",
+}
+"""The labels of https://id.loc.gov/vocabulary/preservation/eventType. Other lines are no event of that list."""
+COLUMNS: Final = (
+    "key",
+    "at",
+    "event",
+    "premis_event_type",
+    "version_id",
+    "etag",
+    "size",
+    "algorithm",
+    "digest",
+    "seal",
+    "detail",
+)
+
+
+@dataclass(slots=True)
+class HistoryCounts:
+    """The number of lines written. complete: True if the export reached the end of the ledger."""
+
+    lines: int = 0
+    complete: bool = False
+
+
+def premis_type(entry: HistoryEntry) -> str:
+    """Return the PREMIS event type of a line; "" if it has none. S3 calculated its own digests, not the auditor."""
+    if entry.event.what == "recorded" and entry.event.detail.get("source", AUDITOR) != AUDITOR:
+        return ""
+    return _PREMIS.get(entry.event.what, "")
+
+
+def _fields(entry: HistoryEntry) -> dict[str, object]:
+    """Return the fields in the order of COLUMNS."""
+    event = entry.event
+    named = (event.detail.get("algorithm"), event.detail.get("digest"))
+    values = (event.key, event.at, event.what, premis_type(entry) or None, event.version_id, event.etag, event.size)
+    return dict(zip(COLUMNS, (*values, *named, entry.seal, dict(event.detail)), strict=True))
+
+
+def _csv(entry: HistoryEntry) -> bytes:
+    fields = _fields(entry)
+    fields["detail"] = json.dumps(fields["detail"])
+    return csv_row("" if value is None else str(value) for value in fields.values())
+
+
+def _json(entry: HistoryEntry) -> bytes:
+    return json.dumps(_fields(entry)).encode() + b"\n"
+
+
+FORMATS: Final[Mapping[str, tuple[bytes, Callable[[HistoryEntry], bytes]]]] = {
+    "csv": (csv_row(COLUMNS), _csv),
+    "json-lines": (b"", _json),
+}
+"""The bytes before all lines, and the writer of a line, by the name of the format."""
+
+
+async def export_history(
+    ledger: Ledger,
+    target: Target,
+    name: str,
+    write: Callable[[bytes], object],
+    go_on: Callable[[int], bool] = lambda lines: True,
+) -> HistoryCounts:
+    """Write all lines below the target, the keys in the order of S3's listing. Raise LedgerError.
+
+    name: of the format. go_on: called before each part with the number of lines written; False stops.
+    """
+    counts, (head, line_of) = HistoryCounts(), FORMATS[name]
+    write(head)
+    async with aclosing(ledger.histories(target.bucket, target.prefix)) as parts:
+        async for part in parts:
+            if not go_on(counts.lines):
+                return counts
+            for entry in part:
+                write(line_of(entry))
+            counts.lines += len(part)
+    counts.complete = True
+    return counts
