@@ -49,7 +49,7 @@ def _command(add: Add, name: str, summary: str, module: str | None = None) -> Gr
     def run(options: argparse.Namespace) -> int:
         if "config" in options:
             settings = settings_of(options)
-            if "targets" in options:
+            if "start_after" in options:
                 targets_of(options, settings)
         code: int = import_module(f"auditor.cli.commands.{module or name}").run(options)
         return code
