@@ -32,7 +32,7 @@ _ENDLESS: Final = Grace(flight=math.inf, sending=math.inf, saving=math.inf, all=
 class Stop:
     """A request to start no more work; work in flight is finished. As a bool, it is True once it is set.
 
-    reason: a text for the user. parent: a stop that sets this one when it is set. grace: None if nothing is cancelled.
+    reason: a text for the user. parent: a Stop that sets this Stop too. grace: None if nothing is cancelled.
     """
 
     def __init__(self, parent: Stop | None = None, grace: Grace | None = None) -> None:

@@ -1,4 +1,4 @@
-"""An SDK client for the event loop. Its blocking calls run in its own thread pool."""
+"""An SDK client for the event loop. The client's blocking calls run in a thread pool."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def host_of(service: str, region: str) -> str | None:
 def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
     """Return the endpoint that the user set for a service; None if there is none.
 
-    The first one counts: endpoint_url (the flag), AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the profile.
+    The first that is set counts: endpoint_url (the flag), AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the profile.
     """
     if endpoint_url:
         return endpoint_url

@@ -50,7 +50,7 @@ def from_client_error(action: str, error: Any) -> CallFailed:
 def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
     """Convert an SDK's exception to our own error. Our own errors, and bugs, are returned unchanged.
 
-    lost: further exception types that mean a lost connection. An engine on aiohttp passes those of aiohttp; importing
+    lost: further exception types that mean a lost connection. An engine on aiohttp passes aiohttp's types; importing
     aiohttp here would double the start-up time.
     """
     if isinstance(error, (AuditorError, CallFailed)):

@@ -22,7 +22,7 @@ from auditor.errors import CredentialsError, UsageError
 from auditor.model.dates import any_date
 
 SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
-"""All AWS services that the functions call. The deployed package contains the SDK's data files of these only."""
+"""All AWS services that the functions call. The deployed package contains no other data files of the SDK."""
 
 
 def endpoint_of_profile(profile: str | None) -> str | None:
@@ -95,7 +95,7 @@ def with_shared_models(core: Any) -> Any:
 
 
 def parse_date(value: Any) -> datetime:
-    """Parse a date of an answer, for botocore. Its own parser takes up to 7 % of a call's CPU; it is the fallback."""
+    """Parse a date of an answer. botocore's parser takes up to 7 % of a call's CPU; here it is the fallback."""
     try:
         return any_date(value)
     except (TypeError, ValueError):

@@ -84,7 +84,7 @@ def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
 
 
 def ledger_endpoint(settings: Settings) -> str | None:
-    """Return DynamoDB's endpoint from its variable or the profile; without these, that of --endpoint-url."""
+    """Return DynamoDB's endpoint from a variable or the profile; if neither sets one, return --endpoint-url."""
     return custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 

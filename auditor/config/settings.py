@@ -230,7 +230,7 @@ def variable(name: str) -> str:
 
 
 def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
-    """Read AUDITOR_ENGINE and the other variables, one for each setting. An empty variable counts as not set.
+    """Read the variables of all settings, such as AUDITOR_ENGINE. An empty variable counts as not set.
 
     Raises UsageError for a removed setting, and for a name that looks like a mistyped one. Ignores all other names.
     """

@@ -59,7 +59,7 @@ class Rule:
     """
 
     id: str
-    """An ID such as O02. It never changes its meaning and is never used for another rule."""
+    """An ID such as O02. An ID never changes its meaning and is never used for a second rule."""
     name: str
     """In kebab-case."""
     severity: Severity

@@ -30,7 +30,7 @@ FLUSH_BYTES: Final = 256 * 1024
 """Bytes of waiting lines in memory at which write() asks for a flush()."""
 
 HELD_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of lines that are held until all versions of their key are read: those of about 10,000 versions."""
+"""Bytes of lines that are held until all versions of their key are read. About 10,000 versions have so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class RunFolder:
         self._held, self._held_size = [], 0
 
     def _begin_key(self, key: str) -> None:
-        """Note that a version or delete marker of this key is counted. End the key before it, if that is another."""
+        """Note that a version or delete marker of this key is counted. If the key is a new one, end the key before."""
         if self._key is not None and self._key.key != key:
             self._end_key()
         self._key = _Mark(key, self._tally.copy())

@@ -19,7 +19,7 @@ from auditor.runs.paths import checkpoint_name, run_path
 from auditor.runs.stores.base import ConditionalStore, LockingStore, Store
 
 TRIES: Final = 5
-"""Number of attempts to write one checkpoint. S3 also refuses a write while another one is under way."""
+"""Number of attempts to write one checkpoint. S3 also refuses a write while another write is under way."""
 EMPTY_PART: Final = gzip.compress(b"", mtime=0)
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ClaimedRun:
     """The writer of one range of a run in a bucket. Nobody waits: a process claims the run, and the earlier writer is
     refused.
 
-    Each checkpoint names its writer, and is written on the condition that nobody else wrote since. To claim a run, a
+    Each checkpoint names its writer, and is written on the condition that nobody wrote one since. To claim a run, a
     process writes its checkpoint under its own name. If two do so at once, one succeeds. The earlier writer stops at
     its next checkpoint. Until then it may still put one part in place, the one after its last checkpoint. Therefore the
     new writer skips this number: it overwrites the part with an empty one. Every other part is put only if its file

@@ -14,7 +14,7 @@ from auditor.runs.counters import Counters
 COVERAGE: Final = ("listed", "audited", "vanished", "undecided", "delete_markers")
 CALLS: Final = ("list", "head", "acl", "retried", "throttled")
 REASONS: Final = 100
-"""Number of pairs of action and error code that are counted separately; all others count as OTHER. The number needs a
+"""Number of pairs of action and error code that are counted separately; the rest counts as OTHER. The number needs a
 bound, because a server may invent any codes."""
 OTHER: Final = "other other"
 

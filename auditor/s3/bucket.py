@@ -1,4 +1,4 @@
-"""Read a bucket's owner and settings. A value that could not be read is Unread; the others are still read."""
+"""Read a bucket's owner and settings. A value that could not be read is Unread, and does not stop the reading."""
 
 from __future__ import annotations
 

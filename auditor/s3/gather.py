@@ -15,7 +15,7 @@ from auditor.s3.listing import Listed, within_limit
 from auditor.s3.object_reader import ObjectReader
 
 WINDOW: Final = 2000
-"""Limit of objects that were started and not yet delivered. One slow object delays no more than these."""
+"""Limit of objects that were started and not yet delivered. One slow object delays so many objects at most."""
 
 BATCH: Final = 200
 

@@ -154,7 +154,7 @@ def _unread(failure: CallFailed, versioned: bool) -> Unread:
 
 
 def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
-    """Return the ref with the values of the HEAD, in place of those of the listing."""
+    """Return the ref with the values of the HEAD in place of the listing's values."""
     return replace(
         ref,
         etag=head.etag,

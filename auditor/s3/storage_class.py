@@ -1,4 +1,4 @@
-"""The storage classes that are archived, and those whose reads cost more than the request."""
+"""The storage classes that are archived, and the classes whose reads cost more than the request."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from auditor.model.json_text import JsonError, parse_object
 
 Change = Callable[[dict[str, Any] | None], dict[str, Any] | None]
 """Takes the value of a JSON file (None: there is no file) and returns the new value (None: leave the file as it is). It
-is called once, or again if another process wrote the file in between."""
+is called again if another process wrote the file in between."""
 
 
 class Store(Protocol):

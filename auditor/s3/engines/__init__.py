@@ -37,7 +37,7 @@ ENGINES: Final[dict[str, OpenEngine[Connection]]] = {
 }
 DEFAULT_ENGINE: Final = "direct"
 ASKING: Final = frozenset({"direct"})
-"""The engines that also ask the questions about a bucket. For the others the SDK asks."""
+"""The engines that also ask the questions about a bucket. In runs of other engines the SDK asks them."""
 
 
 def open_engine(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:

@@ -115,7 +115,7 @@ class Engine(Protocol):
     ) -> AbstractAsyncContextManager[Body]:
         """Open the object, or a span of it. etag: sent as If-Match; S3 answers 412 if the object was overwritten.
 
-        Raises CallFailed with the code InvalidRange for a span beyond the end, Malformed for an answer with another.
+        Raises CallFailed with the code InvalidRange for a span beyond the end, Malformed for an unasked span.
         """
         ...
 

@@ -150,7 +150,7 @@ def page(query: ListQuery, reply: Reply) -> Page:
 def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
     """Return the function that decodes a listing's keys. With EncodingType `url` S3 writes a space as "+", as forms do.
 
-    A key that is not UTF-8 is refused: with replaced bytes it would name another object, or none.
+    A key that is not UTF-8 is refused: with replaced bytes the key would name a wrong object, or none.
     """
 
     def decode(text: str) -> str:

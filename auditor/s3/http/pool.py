@@ -76,8 +76,8 @@ class Pool(Generic[K]):
         """Return the connection that was idle longest; None if none is idle. Close all that were idle too long.
 
         The order keeps all connections open, if each gets its turn within `idle_seconds`. If the last used one came
-        first, the others would expire whenever fewer calls are in flight for some seconds, and new ones would be opened
-        soon after. A handshake takes the CPU of ten calls, and closed connections leave holes in the heap.
+        first, other connections would expire whenever fewer calls are in flight for some seconds, and new ones would be
+        opened soon after. A handshake takes the CPU of ten calls, and closed connections leave holes in the heap.
         """
         while self._idle:
             connection = self._idle.popleft()

@@ -51,7 +51,7 @@ def request_bytes(
 ) -> bytes:
     """Return the bytes of an HTTP/1.1 request. lines: encodes the headers that requests share. methods: allowed.
 
-    Raises ValueError for text that could make it another request: a line break or NUL anywhere, a blank or `#` in the
+    Raises ValueError for text that could change the request: a line break or NUL anywhere, a blank or `#` in the
     target, or a character that is not ASCII.
     """
     method, target, headers = request.method, request.target, request.headers
