@@ -25,7 +25,10 @@ _caught = threading.Event()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine of a command. A Ctrl-C that the command does not handle itself cancels it."""
+    """Run the coroutine of a command. A Ctrl-C that the command does not handle itself cancels it.
+
+    The handlers of signals are as before afterwards: uvloop leaves its own in place when it closes.
+    """
 
     async def watched() -> T:
         task = asyncio.current_task()
@@ -35,10 +38,18 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             end_soon()
             task.cancel()
 
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, caught)
+        if in_main_thread:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, caught)
         return await main
 
-    return loops.run(watched())
+    in_main_thread = threading.current_thread() is threading.main_thread()  # no other thread may set handlers
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        return loops.run(watched())
+    finally:
+        for number, handler in before:
+            if in_main_thread and handler is not None:  # None: not a handler of Python
+                signal.signal(number, handler)
 
 
 def stop_on_signals(stop: Stop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from contextvars import ContextVar
@@ -42,7 +43,7 @@ def test_an_interrupt_where_a_loop_runs_cancels_the_coroutine_and_waits_for_its_
     ended: list[str] = []
 
     async def hanging() -> None:
-        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()  # to the main thread
         try:
             await asyncio.sleep(60)
         finally:

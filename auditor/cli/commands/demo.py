@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--out {out} is not a directory: the demo reaches no store outside this machine")
     try:
         differences = run_tour(options.source, name, out)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, CancelledError):
         say("the demo was interrupted; only its folder of runs is left")
         return 4
     return end(differences)
