@@ -16,8 +16,8 @@ from auditor.s3.engines.pool import EnginePool
 
 load(os.environ.get("AUDITOR_ENGINE"))
 
-# One loop for all invocations in this container. It keeps the connections to the buckets that were audited
-# last, and to the store of run folders.
+# One loop for all invocations in this container. It keeps the connections to the last audited buckets, and to the store
+# of run folders.
 _runner = asyncio.Runner(loop_factory=new_loop)
 _service = AuditFunction(os.environ, engines=EnginePool(open_engine).lend, kept=KeptTransports())
 

@@ -19,7 +19,7 @@ _service = HashingFunction(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Hash the objects that an SQS event names; return `batchItemFailures`.
+    """Hash the objects that an SQS event names. Return SQS's `batchItemFailures`, the messages that must come again.
 
     Settings come from AUDITOR_QUEUE, AUDITOR_LEDGER and others.
     """

@@ -1,4 +1,4 @@
-"""The hashing step of an audit: find out which objects have digests, hash others, leave some to S3 Batch Operations."""
+"""The hashing step of an audit: find the objects without digests, hash them or leave them to S3 Batch Operations."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def open_fixity(
     concurrency: int,
     stop: Stop,
 ) -> HashStatusFinder | None:
-    """Make the finder of the objects' hash status; None if there is no ledger.
+    """Return the finder of the objects' hash status; None if there is no ledger.
 
-    stack: closes the threads, if this process hashes. concurrency: most objects in flight in the run. stop: ends the
-    wait for a ledger that refuses; only a run that hashes waits.
+    stack: closes the threads that hash, if there are any. concurrency: largest number of objects in flight in the run.
+    stop: ends the wait for a ledger that refuses calls; only a run that hashes waits.
     """
     ledger = places.ledger
     if ledger is None:
@@ -62,7 +62,7 @@ def open_fixity(
 def write_routed(
     places: Resources, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
 ) -> None:
-    """Write the manifests and jobs for S3 Batch Operations. A resumed run writes all of them again. Blocks.
+    """Write the manifests and jobs for S3 Batch Operations. A resumed run writes all files again. The function blocks.
 
     account: the caller's account, 12 digits; None if it is unknown.
     """

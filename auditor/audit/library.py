@@ -52,11 +52,11 @@ async def audit_bucket_async(
     """Audit a bucket or prefix.
 
     uri: `s3://BUCKET[/PREFIX]`. start_after, stop_at: audit the keys after start_after, up to and including stop_at.
-    resume: the ID of a run to continue. config: the path of an auditor.toml. stop: set it to stop the listing; objects
-    in flight are still finished. progress: takes a Snapshot each second. settings: the flags of `auditor audit`, such
-    as `max_rate=500`.
+    resume: the ID of a run to continue. config: the path of an auditor.toml. stop: an event; set it to stop the
+    listing. Objects in flight are still finished. progress: takes a Snapshot each second. settings: the flags of
+    `auditor audit`, such as `max_rate=500`.
 
-    Raises UsageError for a wrong argument, and RunError if the run cannot go on. The parts written so far stay.
+    Raises UsageError for a wrong argument, and RunError if the run cannot go on. The parts that are written stay.
     """
     found = settings_from(settings, config)
     check_texts(resume=resume)

@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 1.0
 AUTO_CEILING_OF: Final = {"boto3": 32}
-"""Most calls in flight under `auto`, for engines with threads. Threads cost more than tasks."""
+"""Largest number of calls in flight under `auto`, for engines with threads: threads cost more than tasks."""
 FIRST_OF: Final = {"direct": first_in_flight()}
 """Calls in flight with which `auto` begins. Engines on an SDK begin with AUTO_START, because an SDK's call costs as
 much CPU as a TLS handshake.
@@ -68,11 +68,11 @@ much CPU as a TLS handshake.
 class Audit:
     """An audit of one target. Construct it, then `await run()` once.
 
-    run_id: ID of an earlier run of the same target, which is resumed; None: a new run. resume: False if a run of that
-    ID is begun. began: is called with the run's
-    ID as soon as the run folder exists. hop: number of hand-overs before this invocation. hands_on: True: if the run is
-    stopped, write parts and a checkpoint but no summary, because the next invocation writes it.
-    The attribute `shown` has the objects and findings that the report names; it is set at the end of the run.
+    run_id: ID of an earlier run of the same target, which is resumed; None: a new run. resume: False: begin a new run
+    with this ID. began: is called with the run's ID as soon as the run folder exists. hop: number of hand-overs before
+    this invocation. hands_on: True: if the run is stopped, write parts and a checkpoint but no summary, because the
+    next invocation writes it. The attribute `shown` has the objects and findings that the report names; it is set at
+    the end of the run.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Audit:
         self._settings = settings
         self._places = places
         self._outer_stop = stop
-        self._stop = Stop(stop)  # its own: if --max-calls ends this run, the other runs go on
+        self._stop = Stop(stop)  # a stop of its own: if --max-calls ends this run, the other runs go on
         self._began = began
         self.shown = Highlights()
         self._hop = hop
@@ -106,7 +106,7 @@ class Audit:
         self._rate = RateLimit(settings.max_rate)
         permits = ConcurrencyLimit(self._ceiling, auto=settings.concurrency is None, first=first)
         self._caller = caller_of(target.bucket, settings, self._rate, permits)
-        spare = (settings.streams or MOST) if settings.hash else 0  # for an object that is read in several streams
+        spare = (settings.streams or MOST) if settings.hash else 0  # for an object that several streams read
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
         ledger = places.ledger is not None
         self._rules = select(RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=ledger)
@@ -140,7 +140,7 @@ class Audit:
                 self._check_budget(plan)
                 return await self._audit(facts, plan, state)
         finally:
-            self._thread.shutdown(wait=False)  # a store that does not answer keeps the thread for minutes
+            self._thread.shutdown(wait=False)  # a store that does not answer would block for minutes
 
     @property
     def saved(self) -> Resume | None:
@@ -242,11 +242,11 @@ class Audit:
                 )  # if S3 throttled this run, the next run begins with fewer connections
                 if limit.expired():
                     ended = False
-                    self._resumed |= target.versions  # the report is made of the lines that stay
+                    self._resumed |= target.versions  # the report then names only lines that stay
                     recorder.count_calls()
                     await self._save(folder, lambda: folder.save(whole_key=False))
             except BaseException:
-                # Keep the objects gathered so far. In a run over versions the last key may not be whole.
+                # Save the objects gathered so far. In a run over versions the last key may lack versions.
                 async with self._outer_stop.saving():
                     await self._io(lambda: folder.save(whole_key=False))
                 raise
@@ -333,7 +333,7 @@ class Audit:
             write = partial(write_routed, self._places, settings, target, self.run_id, region, account)
             await self._save(folder, write)
         self.shown = recorder.shown
-        if self._resumed:  # the lines that an earlier process wrote are only in the run folder
+        if self._resumed:  # only the run folder has the lines of earlier processes
             await self._save(folder, folder.save)
             run = RunReader(self._places.store, self._target.bucket, self.run_id)
             self.shown = await self._save(folder, lambda: Highlights.read(run, recorder.tally.verdicts["exposed"]))

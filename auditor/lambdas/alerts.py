@@ -1,4 +1,4 @@
-"""Alerts: one short message to an SNS topic when a run fails or has holes; it has counts and prefixes, never keys."""
+"""Alerts: one short message to an SNS topic when a run fails or has holes, with counts and prefixes, never keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Topic(Protocol):
 
 
 class SnsTopic:
-    """SNS API: Publish. Nothing is retried beyond the SDK's own attempts."""
+    """A topic of SNS (SNS API: Publish). Only the SDK repeats failed calls."""
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
@@ -39,7 +39,7 @@ class SnsTopic:
 
 
 def hole_message(summary: Summary) -> str | None:
-    """Return the alert of a finished run; None if the run has no holes, and its prefix holds something."""
+    """Return the alert of a finished run that has holes, or that lists nothing below its prefix; None for others."""
     missing = holes(summary)
     target, coverage = summary.target, summary.coverage
     if not missing:

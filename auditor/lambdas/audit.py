@@ -49,19 +49,18 @@ log = logging.getLogger(__name__)
 
 
 POLL_SECONDS: Final = 15.0
-"""Seconds between two looks at a bucket that another run has."""
+"""Seconds between two tries to claim a bucket that another run has."""
 
 MOST_FRUITLESS: Final = 2
-"""Hops in a row in which a run may come no further: the first of a short function may end before the first object, and
-a server may be silent for half an hour.
-"""
+"""Most hops in a row without progress: the first hop of a short function may end before the first object, and a server
+may be silent for half an hour."""
 
 
 class AuditFunction:
     """The audit function; one instance serves all events of a process.
 
-    engines: opens an engine for each run, or lends one that stays open between events. kept: connections to the store
-    of run folders, which stay open too.
+    engines: opens an engine for each run, or lends an engine that stays open between events. kept: connections to the
+    store of run folders, which stay open too.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class _Turn:
             raise
 
     async def _claimed(self) -> Claim | None:
-        """Claim the bucket, and wait for a run that has it. Return None if the stop comes first."""
+        """Claim the bucket, after the end of a run that has it. Return None if the stop comes first."""
         told = False
         found: list[Claim] = []
         seconds = self._context.seconds_left
@@ -189,7 +188,7 @@ class _Turn:
             log.warning("the claim on the bucket stays until the deadline: %s", error)
 
     async def _resumed(self, claim: Claim) -> Worked:
-        """Work on the claimed run; on a new one if nobody can resume it, as after an upgrade with other rules."""
+        """Work on the claimed run, or on a new run if nobody can resume it, as after an upgrade with other rules."""
         asked_for = self._invocation.run is not None and self._invocation.hop == 0  # a person named the run
         try:
             return await self._one(resume=claim.begun)
@@ -219,7 +218,7 @@ class _Turn:
         return await self._one(resume=False)
 
     async def _tell_end(self) -> None:
-        """Tell the end of a complete run whose last invocation ended before it could."""
+        """Report the end of a complete run whose last invocation ended before it reported that."""
         run = RunReader(self._resources.store, self._target.bucket, self._run)
         summary = await asyncio.to_thread(lambda: run.summary)
         if summary is not None:
@@ -270,12 +269,12 @@ class _Turn:
         self._begun = True
 
     def _may_go_on(self, audit: Audit) -> bool:
-        """True if the run made progress lately: else it would be handed on for ever."""
+        """True if the run made progress lately: a run without progress would be handed on for ever."""
         self._fruitless = 0 if audit.saved is not None else self._fruitless + 1
         return self._fruitless <= MOST_FRUITLESS
 
     def _name(self, error: AuditorError) -> None:
-        """Add the target, the run and the event that goes on to the error's sentence, which becomes a letter."""
+        """Add the target, the run and the event that continues it to the error's sentence, which becomes the alert."""
         run = self._run if self._begun or self._invocation.run is not None else None
         again = restart_event(self._invocation.given, self._target, run)
         if run is None:

@@ -1,5 +1,5 @@
-"""The claim on a bucket, in the store of run folders: one invocation at a time audits a bucket, and an event that is
-delivered again finds its run.
+"""The claim on a bucket, in the store of run folders: one invocation at a time audits a bucket, and an event that comes
+twice finds its run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from auditor.runs.stores.base import Store
 AFTER_DEADLINE: Final = 5.0
 """Seconds after the deadline of its invocation at which a claim ends. Lambda has killed the invocation by then."""
 FOR_NEXT_HOP: Final = 600.0
-"""Seconds that a bucket is kept for the next hop of its run. Lambda starts it in seconds, later if it is throttled."""
+"""Seconds that a bucket is kept for the next hop of its run. Lambda starts it in seconds, unless it throttles."""
 OLDEST: Final = 3 * 86_400.0
-"""Seconds after which an unfinished run is not taken up: its first facts are too old for one report with new ones."""
+"""Seconds after which an unfinished run is not continued: its first facts are too old for one report with new facts."""
 
 
 class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
@@ -31,9 +31,9 @@ class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user s
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claimed run. begun: True if an earlier invocation began it. untold: True if its end may not be told yet.
+    """The claimed run. begun: True if an earlier invocation began it. untold: True if its end may not be reported yet.
 
-    fruitless: number of hops in a row, before this one, in which the run came no further.
+    fruitless: number of hops without progress in a row just before this hop.
     """
 
     run: str
@@ -45,14 +45,14 @@ class Claim:
 class Claims:
     """The file `bucket=BUCKET/running.json` of a store. All methods block.
 
-    It has the run that is under way, its hop, the request that works on it and the end of the claim; and the newest run
-    of each target, with the mark that its end was told. Every change is conditional: of two invocations one succeeds.
+    It has the run that is under way, its hop, the request that works on it and the end of the claim. It also has each
+    target's newest run, with a mark if its end is reported. Every write is conditional: of two, one succeeds.
     """
 
     def __init__(self, store: Store, target: Target, hop: int, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._path = f"{bucket_path(target.bucket)}/running.json"
-        self._name = target_name(target) if target.whole else None  # a key range is never taken up
+        self._name = target_name(target) if target.whole else None  # a run over a key range is never continued later
         self._request = secrets.token_hex(8)  # Lambda's own ID may come twice
         self._hop = hop
         self._clock = clock
@@ -62,7 +62,7 @@ class Claims:
         `wanted`.
 
         follows: the event names its run, which is `wanted`. seconds: until the invocation's deadline. Raises RunTaken
-        or RunComplete for an event that was delivered before, BucketBusy if another run is under way.
+        or RunComplete for an event that came before, BucketBusy if another run is under way.
         """
         parse_run_id(wanted)
         found: Claim | Exception = Claim(wanted, follows)
@@ -74,7 +74,7 @@ class Claims:
             try:
                 self._check_holder(before, wanted, follows, now)
                 found = self._chosen((value.get("runs") or {}).get(self._name) or {}, wanted, follows, now)
-            except (BucketBusy, RunTaken, RunComplete) as refused:  # raised below: it is no failure of the store
+            except (BucketBusy, RunTaken, RunComplete) as refused:  # raised below, because the store did not fail
                 found = refused
                 return None
             if before.get("passed") and before.get("run") == found.run:
@@ -91,8 +91,8 @@ class Claims:
     def give_back(
         self, run: str, *, ended: bool = False, dropped: bool = False, passed_on: bool = False, fruitless: int = 0
     ) -> None:
-        """End the claim. ended: the run's end was told. dropped: nobody can take the run up. passed_on: the run's next
-        hop comes.
+        """End the claim. ended: the run's end is reported. dropped: it cannot be continued. passed_on: its next hop
+        comes.
         """
 
         def change(value: dict[str, Any] | None) -> dict[str, Any] | None:

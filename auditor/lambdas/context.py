@@ -21,11 +21,11 @@ def print_line(line: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionContext:
-    """The context of one invocation. seconds_left: until the deadline; None: there is none. successor: takes the work
-    that is left at the deadline; None: the work stays undone.
+    """The context of one invocation. seconds_left: seconds until the deadline. successor: takes the work that is left
+    at the deadline; None: the work stays undone.
 
     topic: takes alerts; None: there are no alerts. emit: takes a line of metrics. request: the invocation's ID, for the
-    logs. stopping: gives the stop of a function that has so many seconds left.
+    logs. stopping: makes the stop for a number of seconds left.
     """
 
     seconds_left: float
@@ -37,7 +37,7 @@ class FunctionContext:
 
     @classmethod
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:
-        """Make it from Lambda's context object and two variables.
+        """Make the context from Lambda's context object and two variables.
 
         AUDITOR_HANDS_ON: the function may invoke itself. AUDITOR_TOPIC: ARN of the topic for alerts.
         """

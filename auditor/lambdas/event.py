@@ -25,10 +25,10 @@ _SCHEDULES: Final = ("aws.events", "aws.scheduler")
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One event that was read. given: the event's own settings. run: ID of the run to continue; None: a new run.
+    """The content of an event. given: the event's own settings. run: ID of the run to continue; None: a new run.
 
     hop: number of hand-overs before this invocation. origin: equal for all deliveries of one event. moment: when the
-    schedule sent it, or now.
+    schedule sent the event, or now.
     """
 
     targets: tuple[Target, ...]
@@ -40,8 +40,8 @@ class Invocation:
     moment: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def run_id(self, target: Target) -> str:
-        """Return the ID of the target's run: for each delivery of a schedule's event the same, for another event with
-        the same last part.
+        """Return the ID of the target's run. It is the same for each delivery of a schedule's event. For another event
+        that comes twice, only the last part of the ID is the same.
         """
         if self.run is not None:
             return self.run
@@ -56,7 +56,7 @@ def read_event(
     needed: Sequence[str] = (),
     request: str | None = None,
 ) -> Invocation:
-    """Read an event. `{}` or a schedule's envelope: every configured bucket. `{"bucket": ..}`: that one bucket.
+    """Read an event. `{}` or a schedule's envelope: every configured bucket. `{"bucket": ..}`: one bucket.
 
     function: "audit" or "verify". needed: settings that must have a value. request: the invocation's ID. Raises
     UsageError.
@@ -86,7 +86,7 @@ def read_event(
 
 
 def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the event without fields that a schedule's envelope stands for. Raises UsageError for other envelopes."""
+    """Return {}, the event for which a schedule's envelope stands. Raises UsageError for other envelopes."""
     if event["source"] not in _SCHEDULES or event["detail-type"] != "Scheduled Event":
         name = f"{event['detail-type']!s:.100} of {event['source']!s:.100}"
         raise UsageError(
@@ -109,7 +109,7 @@ def _targets(event: Mapping[str, Any], settings: Settings) -> tuple[Target, ...]
         if event.get(name) is not None and not isinstance(event[name], str):
             raise UsageError(f"the event's {name} is not a text")
     if "bucket" in event:
-        if not event["bucket"]:  # null too: an event for every bucket has no such field
+        if not event["bucket"]:  # null is wrong too: an event for every bucket lacks the field
             raise UsageError("the event's bucket is empty: name one, or leave the field out to audit every bucket")
         uris: tuple[str, ...] = (f"s3://{event['bucket']}/{event.get('prefix') or ''}",)
     else:

@@ -52,7 +52,7 @@ class OwnFunction:
 
 
 def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
-    """Make the event that continues with `target`. event: the settings of the present event, which are kept.
+    """Make the event that continues with `target`. event: the settings of the present event, to keep.
 
     resume: where the run continues; None if the target has no run yet. Raises RunError after MOST_HOPS hops: such a run
     makes no progress.
@@ -72,23 +72,23 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
 
 
 def restart_event(event: Mapping[str, Any], target: Target, run: str | None) -> str:
-    """Return the event with which a person or a script goes on, as text without object keys. run: None begins anew."""
+    """Return the event that a person or a script sends to go on, as text without object keys. run: None: begin anew."""
     following = dict(event) | {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions}
     return json.dumps(following | ({} if run is None else {"run": run}))
 
 
 DEADLINE: Final = "the deadline is near"
 MARGIN_SECONDS: Final = 45.0
-"""Work stops so long before the deadline, or by MARGIN_SHARE of the time left at the start, if that is shorter."""
+"""Largest margin, in seconds, from the stop to the deadline; it is at most MARGIN_SHARE of the time left."""
 MARGIN_SHARE: Final = 0.25
 LEAST_MARGIN: Final = 12.0
-"""Seconds that a short function keeps too, up to half its time: a call that answers late is then not cut off."""
+"""Smallest margin in seconds, at most half the time left: a call that answers late is then not cut off."""
 
 
 class FunctionStop(Stop):
     """A stop that is set `margin` seconds before the function's deadline.
 
-    Each step after it has its share of the margin, so that no server without an answer takes the time of the next step.
+    Each step after the stop has a share of the margin, so that a silent server takes no time of later steps.
     """
 
     def __init__(self, margin: float) -> None:
@@ -105,7 +105,7 @@ class FunctionStop(Stop):
 
 @contextmanager
 def stop_before_deadline(seconds_left: float | None) -> Iterator[FunctionStop]:
-    """Give a stop that is set shortly before the deadline. seconds_left: None if there is no deadline."""
+    """Yield a stop that is set shortly before the deadline. seconds_left: None if there is no deadline."""
     left = max(0.0, seconds_left or 0.0)
     margin = max(min(MARGIN_SECONDS, left * MARGIN_SHARE), min(LEAST_MARGIN, left / 2))
     stop = FunctionStop(margin)

@@ -1,4 +1,4 @@
-"""The hashing worker as a Lambda function: SQS batches in, the ids of failed messages out."""
+"""The hashing worker as a Lambda function: SQS batches in, the IDs of failed messages out."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class HashingFunction:
     ) -> dict[str, Any]:
         """Process an SQS event; return `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`.
 
-        request: the invocation's ID, for the logs. seconds_left: until its deadline; None if there is none. Raises
-        AuditorError for a wrong event or wrong settings.
+        request: the invocation's ID, for the logs. seconds_left: seconds until the deadline; None if there is none.
+        Raises AuditorError for a wrong event or wrong settings.
         """
         with bound(requestId=request), stop_before_deadline(seconds_left) as stop:
             try:
@@ -65,7 +65,7 @@ class HashingFunction:
 
 
 def _message_id(record: Any) -> str:
-    """Return the message's ID. Without it a failure could not be reported, and SQS would delete the message."""
+    """Return the message's ID. Without an ID no failure could be reported, and SQS would delete the message."""
     name = record.get("messageId") if isinstance(record, Mapping) else None
     if not isinstance(name, str) or not name:
         raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
@@ -82,7 +82,7 @@ def _received(name: str, record: Mapping[str, Any]) -> Received | None:
 
 
 async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
-    """Process one message. Return its ID if it failed; SQS then delivers it again after the backoff set for it."""
+    """Process one message. Return its ID if it failed, so that SQS delivers it again after its backoff; None if not."""
     received = _received(name := _message_id(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)

@@ -44,7 +44,7 @@ def _iso(seconds: float) -> str:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the record's message; without its arguments, if a library gave wrong ones."""
+    """Return the record's message, without its arguments if they do not fit the message."""
     try:
         return record.getMessage()
     except Exception:

@@ -27,9 +27,9 @@ OF_TARGET: Final = (
     "Missing",
     "VerificationsComplete",
 )
-"""Metrics that each target has too, under the dimensions Service and Target; CloudWatch charges for each."""
+"""Metrics that are also kept for each target, under the dimensions Service and Target; CloudWatch charges for each."""
 _LONGEST: Final = 1024
-"""Characters of a dimension's value, which are ASCII (CloudWatch API: Dimension)."""
+"""Largest number of ASCII characters in a dimension's value (CloudWatch API: Dimension)."""
 UNITS: Final = {
     "Objects": "Count",
     "Undecided": "Count",
@@ -64,7 +64,7 @@ UNITS: Final = {
 
 
 def of_run(summary: Summary) -> dict[str, float]:
-    """Return a run's metrics, for its end: a run that is handed over counts its objects and calls only once."""
+    """Return the metrics for a run's end. If it is handed over, objects and calls are still counted only once."""
     findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}
     return {
         "Objects": summary.coverage.listed,
@@ -80,7 +80,7 @@ def of_run(summary: Summary) -> dict[str, float]:
 
 def target_value(target: Target) -> str:
     """Return the target as a dimension's value: its bucket, or its bucket and prefix in percent-encoding."""
-    # What JavaScript's encodeURIComponent leaves as it is, and the slash: deploy/parameters.js writes the same.
+    # These characters stay, as in JavaScript's encodeURIComponent, and the slash: deploy/parameters.js writes the same.
     prefix = quote(target.prefix, safe="/!~*'()")
     return (f"{target.bucket}/{prefix}" if prefix else target.bucket)[:_LONGEST]
 
@@ -90,7 +90,7 @@ def emf(
 ) -> str:
     """Return one line. milliseconds: since 1970. properties: values to search in the log, such as the run ID.
 
-    target: of the run; None for the failure of an invocation. A part of a target says nothing of it.
+    target: the run's target; None for a failed invocation. A run over a part of a target has no metrics of the target.
     CloudWatch charges nothing for properties.
     """
     directives = [_directive(values, DIMENSION)]

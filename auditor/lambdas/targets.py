@@ -1,4 +1,4 @@
-"""Run the targets of an event one after the other, hand over what the deadline left, and report failures."""
+"""Run the targets of an event one after the other, hand over the rest at the deadline, and report failures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """The end of the work on one target in this invocation. summary: None if the work has none.
+    """The end of the work on one target in this invocation. summary: None: there is none.
 
     follows: where the next invocation continues; None if the work is at its end. counts: False if it was not begun.
     refused: is called if the next invocation is not started.
@@ -89,7 +89,7 @@ async def each_target(
     target stops, and is handed over too. If there is no next invocation, the summary says how to resume the run, and a
     target that was not begun is a failure.
 
-    A run that another invocation writes, or has ended, is left to it and named in `left`: an event can be delivered
+    If another invocation writes a run or has ended it, leave the run alone and name it in `left`: an event can come
     twice. An error is logged, counted as a metric and sent as an alert before it is raised.
     """
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
@@ -170,8 +170,8 @@ class Turns(Generic[R]):
         return {"runs": [summary.to_dict() for summary in self._summaries], **left}
 
     async def _hand_on_waiting(self) -> None:
-        """At the stop hand on the targets that were not begun, before the present target is saved: that may take long,
-        or never end.
+        """At the stop, hand on the targets that were not begun. Do not first save the present target: that may never
+        end.
         """
         await self._stop.wait()
         waiting, self._waiting = self._waiting, []
@@ -222,7 +222,7 @@ class Turns(Generic[R]):
         await self._hand_on(target, None if run is None else Resume(run, None, DEADLINE))
 
     async def _hand_on(self, target: Target, follows: Resume | None) -> None:
-        """Start the next invocation. Raises RunError, which names the target, its run and the event that goes on."""
+        """Start the next invocation. Raises RunError, which names the target, its run and the next event."""
         invocation, successor = self._invocation, self._context.successor
         run = follows.run if follows is not None else None
         with bound(run=run):
@@ -249,7 +249,7 @@ def measure(
 ) -> None:
     """Emit one line of metrics. Its properties are the labels of the present log lines.
 
-    target: of the run that the metrics are about; None for an invocation that failed.
+    target: the target of the run; None for an invocation that failed.
     """
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
     context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))

@@ -44,7 +44,7 @@ class VerifyFunction:
         """Verify the event's targets; return `{"runs": [SUMMARY, ..]}` as each_target does.
 
         Near the deadline a verification stops, even in the middle of an object, and is handed over with the state of
-        its digests.
+        the digests.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -94,7 +94,7 @@ def _sentence(summary: VerifySummary) -> str:
 
 
 def _metrics(summary: VerifySummary) -> dict[str, float]:
-    """Return the metrics of a verification, for its end: one that is handed over counts its objects only once."""
+    """Return the metrics for a verification's end. If it is handed over, objects are still counted only once."""
     outcomes = summary.outcomes
     return {
         "Verified": outcomes["match"] + outcomes["mismatch"],
