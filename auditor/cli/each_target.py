@@ -27,7 +27,7 @@ async def each_target(
     verb: str,
     kept: str,
 ) -> int:
-    """Run `one` for each target in turn, and return the worst exit code. A target that fails does not stop the others.
+    """Run `one` for each target in turn, and return the worst exit code. A failed target does not stop the others.
 
     opening: opens the resources that the targets share. verb: such as "audited". kept: names the things that stay after
     a second signal, or when no server answers after the first, for the user.
@@ -58,6 +58,6 @@ async def each_target(
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the worst of several exit codes: a failure is worst, then a hole, then findings."""
+    """Return the worst of several exit codes: a failure is worst, a hole is next, then findings."""
     found = set(codes)
     return next(code for code in (1, 4, 3, 0) if code in found)

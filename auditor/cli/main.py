@@ -1,4 +1,4 @@
-"""The command line: `auditor COMMAND`. Results go to stdout, all else to stderr."""
+"""The command line: `auditor COMMAND`. Results go to stdout, all other text to stderr."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Open /dev/null as each standard stream that is closed. Else the next opened file would get its descriptor."""
+    """Open /dev/null as each standard stream that is closed: otherwise the next file would get its descriptor."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115

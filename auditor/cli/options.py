@@ -46,6 +46,6 @@ def refuse_ledger(place: str | None, settings: Settings, flag: str) -> None:
     file = ledger_file(settings.ledger or "")
     if place is None or file is None:
         return
-    with suppress(OSError):  # no such file, or one without access: opening it says so
+    with suppress(OSError):  # the file is missing or not accessible: opening it says so
         if os.path.samefile(place, file):
             raise UsageError(f"{flag} {place[:200]} is the ledger itself: give another file")

@@ -61,7 +61,7 @@ def _command(add: Add, name: str, summary: str, module: str | None = None) -> Gr
 
 
 def _settings(parser: Group, *names: str, **helps: str) -> None:
-    """Add the flags of these settings. helps: help texts for this command, by setting, in place of the usual ones."""
+    """Add the flags of these settings. helps: help texts for this command, by setting, that replace the usual ones."""
     for name in (*names, *helps):
         setting = SETTINGS[name]
         text, metavar = helps.get(name, setting.help), setting.flag.partition(" ")[2]

@@ -1,4 +1,4 @@
-"""Show the progress on stderr: a bar on a terminal, else one line per minute. Nothing goes to stdout."""
+"""Show the progress on stderr: a bar on a terminal, one line per minute elsewhere. Nothing goes to stdout."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Bar:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """Make a Bar if the stream (stderr) is a terminal and rich is installed, else Lines."""
+    """Return a Bar if the stream (None: stderr) is a terminal and rich is installed. Return Lines if not."""
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:
@@ -82,5 +82,5 @@ def make_progress(stream: TextIO | None = None) -> Progress:
 
 
 def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:
-    """Show a snapshot of the work in the `with` block each second. ends: True: show a last one after the work."""
+    """Show a snapshot of the work in the `with` block each second. ends: True: show a last snapshot after the work."""
     return reporting(count, progress.update, ends=ends)

@@ -1,4 +1,4 @@
-"""Find the changes from one run of a target to another, key by key, in bounded memory. It reads lines, nothing else."""
+"""Find the changes from one run of a target to another, key by key, in bounded memory, from the runs' lines alone."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ChangeKind(StrEnum):
 class RunChange:
     """One change of a finding or of a verdict. key: None for a finding on the bucket.
 
-    finding: the finding of the new run, or, if that has it no more, of the old run; None for a change of the verdict.
-    before, after: the two verdicts; None for a change of a finding.
+    finding: the finding as the new run has it, or the old run if the new run has it no more; None for a change of the
+    verdict. before, after: the old and the new verdict; None for a change of a finding.
     """
 
     kind: ChangeKind

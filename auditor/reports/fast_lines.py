@@ -1,4 +1,4 @@
-"""Encode the lines of a run folder as JSON, from cached pieces that many objects share.
+"""Encode the lines of a run folder as JSON, from cached texts that many objects share.
 
 The result is byte for byte that of lines.encode_line with lines.object_line or lines.finding_line, in a fraction of the
 time. Most objects of a bucket have the same ACL, and their HEADs differ in a few members only.
@@ -34,12 +34,12 @@ OWN: Final = frozenset(
         "object_lock_retain_until_date",
     }
 )
-"""Members of HEAD that differ from object to object. The other members are cached as text. All of these are text or a
-number, except the metadata, which is a mapping.
-"""
+"""Members of HEAD that differ from object to object: texts and numbers, and the metadata, which is a mapping. The other
+members are cached as text."""
 
 KEPT: Final = 256
-"""Most texts in each cache: of ACLs, of HEADs, of line endings. A cache drops the least recently used one."""
+"""Largest number of texts in each cache: of ACLs, of HEADs, of line ends. A cache drops the least recently used
+text."""
 
 _SPLIT: Final = HEAD_NAMES.index("metadata")
 _BEFORE: Final = attrgetter(*(name for name in HEAD_NAMES[:_SPLIT] if name in OWN))

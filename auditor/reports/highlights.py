@@ -31,7 +31,7 @@ class ExposedObject:
 
 
 class WorstFindings:
-    """Keeps the `limit` worst of all finding lines: sorted by severity, then rules about access first, then by key."""
+    """Keeps the `limit` worst lines of findings: by severity, then rules about access first, then by key."""
 
     def __init__(self, limit: int = FINDINGS) -> None:
         self._limit = limit
@@ -56,7 +56,7 @@ class WorstFindings:
 
     @property
     def more(self) -> int:
-        """Number of findings that were not kept."""
+        """Number of findings that are not kept."""
         return self._seen - len(self._worst)
 
 
@@ -85,7 +85,7 @@ class Highlights:
     def read(cls, run: RunReader, exposed: int) -> Highlights:
         """Collect the highlights from the parts of a run.
 
-        exposed: number of exposed objects in the run. It lets the reading of objects end at the last one to be named.
+        exposed: number of exposed objects in the run: after the last one to name, no more objects are read.
         """
         shown = cls()
         opened = (line for line in run.objects() if line.verdict is Verdict.EXPOSED)

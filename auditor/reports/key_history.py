@@ -11,7 +11,7 @@ from auditor.text import counted, visible
 
 
 def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[Event]) -> dict[str, Any]:
-    """Return a JSON object with every field of the ledger's types. The key is only at the top."""
+    """Return a JSON object with every field of the ledger's types. The key is not repeated in its members."""
     return {
         "bucket": bucket,
         "key": key,

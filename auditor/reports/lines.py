@@ -18,7 +18,7 @@ _encode_ascii = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encod
 
 
 def encode_line(line: dict[str, Any]) -> bytes:
-    """Return one line of JSON in UTF-8, with its line end. A line with text that UTF-8 cannot hold (lone surrogates) is
+    """Return one line of JSON in UTF-8, with its line end. If UTF-8 cannot hold its text (lone surrogates), the line is
     escaped to ASCII.
     """
     try:
@@ -30,8 +30,8 @@ def encode_line(line: dict[str, Any]) -> bytes:
 def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
     """Return an object's line as a JSON object, to be read as ObjectLine.
 
-    hashed: True if the ledger has the digests; None if there is no ledger. keep_metadata: True: keep the values of user
-    metadata too, not only the names.
+    hashed: True if the ledger has the digests; None if there is no ledger. keep_metadata: True: write the values of
+    user metadata too, not only the names.
     """
     evidence = judgement.evidence
     ref = evidence.ref
@@ -70,7 +70,7 @@ def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLin
 
 
 def undecided_line(judgement: Judgement) -> UndecidedLine | None:
-    """Make the line of an undecided object; None for any other object. coverage.undecided counts these lines."""
+    """Return the line of an undecided object; None for any other object. coverage.undecided counts these lines."""
     evidence = judgement.evidence
     if evidence.outcome is not Outcome.UNDECIDED:
         return None

@@ -25,7 +25,7 @@ _MASKED: Final = ' <span class="masked">(masked today)</span>'
 
 
 def render(summary: Summary, shown: Highlights | None = None) -> str:
-    """Return the whole page. shown: the objects and findings that it names; the summary has the total numbers."""
+    """Return the whole page. shown: the objects and findings to name; None: none. The summary has the totals."""
     shown = shown or Highlights()
     pieces = (
         _opening(summary),
@@ -85,7 +85,7 @@ def _found(summary: Summary) -> str:
 
 
 def _when(run: str) -> str:
-    """Return in words when the run began, which its ID says; "" if the text is not a run ID."""
+    """Return the time in a run's ID, at which it began, in words; "" if the text is not a run ID."""
     try:
         began = parse_run_id(run)
     except UsageError:

@@ -85,8 +85,8 @@ def numbers(title: str, counts: Mapping[str, int], alarming: frozenset[str] = fr
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], right: int = 0) -> Iterator[str]:
-    """Yield a table. head: the heading of each column, "" for none. rows: cells of HTML. right: number of columns, from
-    the right, that hold numbers.
+    """Yield a table. head: the heading of each column; "": no heading. rows: cells of HTML. right: number of columns,
+    from the right, that hold numbers.
 
     On a narrow screen each row of a table without numbers becomes a block, in which each cell repeats its heading.
     """

@@ -66,7 +66,7 @@ def summarize(
 ) -> Summary:
     """Make the summary of a run from its present counts; later counts do not change it.
 
-    out: URI of the run folder. algorithms: the wanted ones; None if there is no ledger. accepted_rules: number of
+    out: URI of the run folder. algorithms: the wanted algorithms; None if there is no ledger. accepted_rules: number of
     rules_undecided that the configuration accepts. Raises ValueError if the sums of the tally do not agree.
     """
     tally.check(hashing=algorithms is not None)
@@ -101,7 +101,7 @@ def _unread(reason: str, number: int) -> UnreadCount:
 
 
 def exit_code(summary: Summary, fail_on: Severity | None) -> int:
-    """Return 4 if there is a hole that nobody accepted; else 3 if there is a finding at or above fail_on; else 0.
+    """Return 4 if there is a hole that nobody accepted. If not, return 3 for a finding at or above fail_on, or 0.
 
     fail_on: None: findings never change the exit code.
     """
@@ -130,7 +130,7 @@ def _undecided(objects: int, rules: int) -> list[str]:
 
 
 def aside(hashing: HashingSummary) -> list[str]:
-    """Return which objects were not hashed on purpose: reading them costs extra, or S3 Batch Operations hashes them.
+    """Return in words which objects were not hashed on purpose: it costs extra, or it is left to a batch job.
 
     The words are safe to print.
     """
@@ -158,7 +158,7 @@ def not_looked_at(
 ) -> list[str]:
     """Return the things that the verdict `private` of this run does not cover, in words that are safe to print.
 
-    facts: None if no fact of the bucket was read. acl, head: why the run read no object's ACL or HEAD; None if it did.
+    facts: None if no fact of the bucket was read. acl, head: why the run read no object's ACL or HEAD; None: it did.
     """
     return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
 

@@ -16,7 +16,7 @@ from auditor.text import visible
 COLUMNS: Final = 100
 """Largest width in columns, and the width if the output is not a terminal."""
 LEAST: Final = 60
-"""Smallest width in columns; a narrower terminal breaks the lines itself."""
+"""Smallest width in columns; a narrower terminal wraps the lines itself."""
 _WORST: Final = 10
 _EXPOSED: Final = 5
 
@@ -27,7 +27,7 @@ def render(
     shown: Highlights | None = None,
     columns: int = COLUMNS,
 ) -> str:
-    """Return all lines, each with its line end. fail_on: as for exit_code. shown: the objects and findings to name."""
+    """Return all lines, each with its line end. fail_on: as in exit_code. shown: as in page.render."""
     shown = shown or Highlights()
     layout = TableLayout(max(LEAST, min(columns, COLUMNS)))
     unread = ((f"{item.action} {item.code}", item.count) for item in summary.unread)

@@ -10,7 +10,7 @@ from auditor.text import harmless, shorten, visible, width
 
 LABEL: Final = 16
 MOST: Final = 10
-"""Most names that are shown with their numbers; the others are only counted."""
+"""Largest number of names that are shown with their numbers; the other names are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class TableLayout:
         yield from self._wrapped(label, [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items()])
 
     def pairs(self, label: str, pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
-        """Yield numbers with names of any length, but only the first MOST of them."""
+        """Yield the first MOST numbers with their names, which may have any length."""
         cells = [f"{visible(name)} {number:,}" for name, number in pairs]
         more = len(cells) - MOST
         yield from self._wrapped(label, [*cells[:MOST], f"and {more} more"] if more > 0 else cells)

@@ -19,7 +19,7 @@ Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedObject:
-    """A partly read object. checkpoint: its object checkpoint, unchecked."""
+    """An object that is read in part. checkpoint: not validated."""
 
     key: str
     version_id: str | None
@@ -31,7 +31,7 @@ class VerifyCheckpoint:
     """The state of a verification, which moves on from key to key. The next hop of a function continues from it."""
 
     as_of: datetime
-    """When the verification began. It decides in all hops which objects are due."""
+    """Time at which the verification began. All hops decide by this time which objects are due."""
     begun_after: str | None
     """The start of the target's key range, exclusive."""
     start_after: str | None
@@ -42,7 +42,7 @@ class VerifyCheckpoint:
     paused: Unfinished = field(default_factory=dict)
     """Objects that this hop read in part."""
     _before: tuple[VerifyTally, str | None] | None = None
-    """`tally` and `start_after` before the last key, in a run over versions."""
+    """`tally` and `start_after` before the last key; None unless the run is over versions."""
 
     def move(self, done: Done, *, versions: bool, accepted: bool = False) -> None:
         """Count one result; results come in key order. versions: True if a key can have several results.
@@ -57,7 +57,7 @@ class VerifyCheckpoint:
             self.tally.add(done.answer, done.late, accepted=accepted)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the checkpoint as a JSON object. The last key is not counted if one of its versions is paused."""
+        """Return the checkpoint as a JSON object. Leave out the last key if a version of it is paused."""
         tally, start_after = self.tally, self.start_after
         if self._before is not None and any(key == start_after for key, _ in self.paused):
             tally, start_after = self._before

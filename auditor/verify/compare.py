@@ -18,15 +18,15 @@ from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 
 LEDGER: Final = "ledger"
-"""The `origin` of a digest that the auditor computed. Others are `s3` (S3's own checksum) and a manifest's name."""
+"""The `origin` of a digest that the auditor computed. Others are `s3` (S3's checksum) and manifest names."""
 
 
 @record()
 class ExpectedDigest:
     """A digest that the object's bytes must have.
 
-    version: the ledger's version that has the digest; None for a digest of a manifest.
-    imported_at: time of the import, for a digest of a manifest.
+    version: the ledger's version that has the digest; None for a digest of a manifest. imported_at: time of a
+    manifest's import, or "".
     """
 
     algorithm: str
@@ -46,7 +46,7 @@ class ReadRequest:
     claims: tuple[ExpectedDigest, ...]
     """The expected digests."""
     checked: str | None = None
-    """When the ledger's digests were last verified or recorded (the oldest of these times); None if that is unknown."""
+    """Time of the last check or recording of the ledger's digests: the oldest of these times; None if it is unknown."""
     keep: bool = False
     """True: record the computed digests in the ledger, unless an expected digest is wrong."""
     unread: VerifyOutcome = VerifyOutcome.NOT_DUE
@@ -77,10 +77,10 @@ class ReadRequest:
 class Comparison:
     """Compares listing entries with ledger records, without I/O.
 
-    in_flight_from: ISO 8601, UTC. An object that was written since then is in flight: the ledger may not have it yet.
-    in_flight_to: returns the last such time at present. A later time comes from a wrong clock, and excuses nothing.
-    algorithms: the digests to compare; if it is None, or the ledger has none of them, all are compared.
-    record: True: read new and changed objects too.
+    in_flight_from: ISO 8601, UTC. An object written from this time to in_flight_to() is in flight: the ledger may not
+    have its digest yet. A later time comes from a wrong clock, and such an object is not in flight. algorithms: the
+    digests to compare; None: all. If the ledger has no digest by them, all its digests are compared. record: True: read
+    new and changed objects too, to record their digests.
     """
 
     in_flight_from: str
@@ -177,7 +177,7 @@ class Comparison:
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
 
     def in_flight(self, written: str) -> bool:
-        """True if the ledger may not know yet what was written at that time."""
+        """True if the ledger may not know yet an object that was written at that time."""
         return self.in_flight_from <= written <= self.in_flight_to()
 
     def _claims(self, version: Version) -> Iterator[ExpectedDigest]:
@@ -223,9 +223,9 @@ def is_settled(pair: Pair) -> bool:
 
 
 def in_question(pair: Pair) -> list[Version]:
-    """Return the versions whose deletion only the history may tell, because an earlier auditor was told of it.
+    """Return the versions whose deletion may stand in the history alone, because an earlier auditor wrote it there.
 
-    These are the version of the pair, or else all versions of the key that the record does not call deleted.
+    If the pair has no version, these are all versions of the key without a recorded deletion.
     """
     if pair.version is not None:
         return [pair.version]
@@ -235,7 +235,7 @@ def in_question(pair: Pair) -> list[Version]:
 
 
 def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool:
-    """True if the history says of each version that it was deleted for good, and no later read belies that."""
+    """True if the history says that each version was deleted for good, and no version was read later."""
     told = {event.version_id: event.at for event in history if event.what == "deleted"}
     return all(
         one.version_id != NULL and one.version_id in told and not is_seen_after(one, told[one.version_id])
@@ -253,7 +253,7 @@ def is_sound(version: Version) -> bool:
 
 
 def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
-    """Make the Verified of a listed object."""
+    """Return a listed object with its outcome."""
     return Verified(
         key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
     )
@@ -268,10 +268,9 @@ def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]
 
 
 def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[Event]) -> Verified:
-    """Return a mismatch unless the key's history contradicts the ledger's row.
+    """Return the mismatch `found`, unless the key's history contradicts the ledger's row.
 
-    If the history has the digest that was found, the object matches; if it has another one, nothing is said of the
-    object.
+    If the history has the digest that was found, the object matches. For other contradictions, return LEDGER_FAULT.
     """
     for version in versions:
         for algorithm in version.digests:
@@ -284,9 +283,9 @@ def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:
-    """Return when the ledger's digests were last verified or recorded: the oldest of these times.
+    """Return the time at which the ledger's digests were last verified or recorded: the oldest of these times.
 
-    Without such digests: when the first of the manifests' digests was imported; None if there are none either.
+    If there are only digests of manifests, return the time of their first import; None if there are no digests.
     """
     times = [
         max(known.recorded_at, known.verified_at or "")

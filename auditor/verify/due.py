@@ -1,4 +1,4 @@
-"""Decide which objects a run reads: all objects, the ones not read for long, or another share in each run."""
+"""Decide which objects a run reads: all objects, the objects that were not read for long, or a share of all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.model.record import record
 
 DAY: Final = 86_400.0
 LONGEST_RUN: Final = 7 * DAY
-"""Seconds. A time that is later than this after the begin of a run comes from a wrong clock."""
+"""Seconds. A time that lies further than this after the begin of a run comes from a wrong clock."""
 SPARE_RUNS: Final = 3
 """Most runs by which an object's turn comes before its age limit. A fifth of the runs is spare, and at least one:
 after a missed night, a change of the clock or a long run the objects are still within the limit."""
@@ -21,10 +21,10 @@ after a missed night, a change of the clock or a long run the objects are still 
 class Schedule:
     """A schedule of reads. Each object has its turn once in `runs` runs; a hash of its key spreads the turns.
 
-    An object is due in the first run after its turn. The time of its last read decides if that run has come, so a
-    missed run skips nobody: the next run reads the objects of both. runs: 0: every object is due in every run.
-    every: seconds from one run to the next. limit: seconds; an object that is older when it is read was read too late.
-    words: for the summary.
+    An object is due in the first run after its turn. This follows from the time of the object's last read, so a missed
+    run skips no object: the next run reads the objects of both runs. runs: 0: every object is due in every run. every:
+    seconds from one run to the next. limit: seconds; if the last read is longer ago, the object is read too late.
+    words: the schedule in words, for the summary.
     """
 
     words: str
@@ -35,7 +35,7 @@ class Schedule:
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
         """True if the run that began at `now` reads the object.
 
-        checked: when the object's digest was last verified or recorded, ISO 8601, UTC; None if that is unknown.
+        checked: time at which the object's digest was last verified or recorded, ISO 8601, UTC; None if it is unknown.
         """
         age, period = age_of(checked, now), self.runs * self.every
         if age is None or not self.runs or age >= period:
@@ -44,7 +44,7 @@ class Schedule:
         return age > since
 
     def late(self, checked: str | None, at: datetime) -> float:
-        """Return by how many seconds the object is older than the limit; 0 if it is not, or its age is unknown."""
+        """Return by how many seconds the object's age exceeds the limit; 0 if it does not, or if the age is unknown."""
         return max(0.0, (age_of(checked, at) or 0.0) - self.limit)
 
 
@@ -63,7 +63,7 @@ def due_of(max_age: float | None, percent: float | None, every: float) -> Schedu
 
 
 def age_of(checked: str | None, now: datetime) -> float | None:
-    """Return the seconds since `checked`; None if it is None, is no time, or lies far in the future."""
+    """Return the seconds since `checked`; None if `checked` is None, is no time, or lies too far ahead."""
     try:
         then = datetime.fromisoformat(checked or "")
     except ValueError:  # the ledger was edited by hand
@@ -77,6 +77,6 @@ def days(seconds: float, one: str = "1 day") -> str:
 
 
 def _number(key: str, version_id: str | None) -> int:
-    """Return the object's number. SHA-256 gives the same one in every process; hash() does not."""
+    """Return the object's number. SHA-256 gives the same number in every process; hash() does not."""
     digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
     return int.from_bytes(digest[:8])

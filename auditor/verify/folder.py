@@ -40,7 +40,7 @@ class VerifyFolder:
         return self._store.uri(self.path)
 
     def claim(self) -> None:
-        """Mark this hop as begun. Raises RunTaken if another invocation began it: an event can come twice."""
+        """Mark this hop as begun. Raises RunTaken if another invocation has begun this hop: an event can come twice."""
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
             raise RunTaken(

@@ -1,4 +1,4 @@
-"""Write outcomes into the history of object keys. Except a match, an outcome is written only if it is a new one."""
+"""Write outcomes into the history of object keys. A match is always written, another outcome only if it is new."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _utc_now() -> datetime:
 
 
 def has_history(outcome: VerifyOutcome) -> bool:
-    """True if the history takes such an outcome of an object that is not read."""
+    """True if this outcome is written into the history for an object that is not read."""
     return outcome in _WHAT
 
 
@@ -65,8 +65,8 @@ class HistoryWriter:
         """Number of events that the ledger could not take, because it cannot be written."""
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
-        """Add the events of an outcome, if it has any, and return the outcome: ACKNOWLEDGED for a finding that a person
-        looked into. claims: the expected digests of a match; all are right.
+        """Add the events of an outcome, if it has any. Return the outcome, or ACKNOWLEDGED for a finding that a person
+        has acknowledged. claims: the expected digests of a match; the bytes have all of them.
         """
         at = seconds_in_utc(self._now())
         if verified.outcome is VerifyOutcome.MATCH:
@@ -92,7 +92,7 @@ class HistoryWriter:
         return verified
 
     async def note(self, *events: Event) -> None:
-        """Add events that are always new."""
+        """Add events that are written even if they repeat the last ones."""
         self._waiting += events
         if len(self._waiting) >= TOGETHER:
             await self.flush()
@@ -117,7 +117,7 @@ class HistoryWriter:
 
 
 def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) -> list[Event]:
-    """Return an "acknowledged" event for each finding of the history that is the last state of its version."""
+    """Return an "acknowledged" event for each version whose last state in the history is a finding."""
     found: list[Event] = []
     for event in reversed(history):
         if event.what in _FINDINGS and _last(history, event) is event:
@@ -127,13 +127,13 @@ def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) ->
 
 
 def _is_of(acknowledged: Event, finding: Event) -> bool:
-    """True if this finding was acknowledged, with each of its facts."""
+    """True if the event acknowledges this finding, with each of its details."""
     said = acknowledged.detail
     return said.get("finding") == finding.what and all(said.get(name) == one for name, one in finding.detail.items())
 
 
 def _last(history: Sequence[Event], event: Event) -> Event | None:
-    """Return the last state of the event's version in the history, or its acknowledgement; None if it has none."""
+    """Return the last event in the history that gives the version a state; None if there is none."""
     return next((past for past in reversed(history) if past.what in _STATES and _same_version(past, event)), None)
 
 

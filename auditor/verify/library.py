@@ -26,7 +26,7 @@ def verify_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> VerifySummary:
-    """Read objects again, compare them with the ledger, and return at the end. See verify_bucket_async."""
+    """Call verify_bucket_async and wait for its end."""
     return run_blocking(
         lambda: verify_bucket_async(
             uri,

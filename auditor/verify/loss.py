@@ -1,4 +1,4 @@
-"""Find out whether the bytes that the ledger knew are lost: replaced in a bucket that keeps no earlier versions."""
+"""Find out whether the bytes of a recorded digest are lost: replaced in a bucket that keeps no earlier versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from auditor.verify.outcome import Verified
 class LossFinder:
     """Finds the outcome of versions that other objects replaced. It asks S3 once whether the bucket keeps versions.
 
-    in_flight: returns True if the ledger may not know yet what was written at that time.
+    in_flight: returns True if the ledger may not know yet an object that was written at that time.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class LossFinder:
         self._asking = asyncio.Lock()
 
     async def find(self, pair: Pair) -> Verified | None:
-        """Return LOST if no version has the bytes any more and no earlier run said so; else None.
+        """Return LOST if no version has the bytes any more and no earlier run reported the loss. Return None otherwise.
 
         Return UNREADABLE if S3 does not tell whether the bucket keeps versions.
         """
@@ -44,7 +44,7 @@ class LossFinder:
             raise ValueError("no object replaced the version")
         known = any(one.digests and one.etag == current.etag for one in pair.subject.versions)
         if is_damaged(pair.subject) or (not known and self._in_flight(current.last_modified)):
-            return None  # the ledger's entry is the hole; or the object's digest is on its way, and may be the same
+            return None  # the ledger's entry is damaged; or the object's digest is on its way, and may be the same
         try:
             if (current.version_id or NULL) != NULL or await self._keeps_versions(pair.key):
                 return None
@@ -57,7 +57,7 @@ class LossFinder:
         return _verified(pair, lost, VerifyOutcome.LOST, replaced_by=current.etag)
 
     async def _keeps_versions(self, key: str) -> bool:
-        """True if the bucket has or had versioning. HEAD of a bucket that never had it names no version."""
+        """True if the bucket has or had versioning. In other buckets HEAD names no version."""
         async with self._asking:
             if self._keeps is None:
                 head = await self._caller.call(
@@ -72,6 +72,6 @@ def _verified(pair: Pair, lost: Version, outcome: VerifyOutcome, **detail: str) 
 
 
 def is_told_lost(version: Version, history: Sequence[Event]) -> bool:
-    """True if the history calls the version lost, and the ledger did not see it again since."""
+    """True if the history calls the version lost, and nobody recorded or read it later."""
     seen = max(max(known.recorded_at, known.verified_at or "") for known in version.digests.values())
     return any(event.what == "lost" and event.etag == version.etag and event.at >= seen for event in history)

@@ -1,4 +1,4 @@
-"""Merge the listing and the ledger by object key. Both come in key order, so memory never holds all of either."""
+"""Merge the listing and the ledger by object key. Both come in key order, so memory never holds a whole one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from auditor.s3.listing import Listed
 from auditor.text import visible
 
 MOST: Final = 1000
-"""Pairs in a list that the ledger alone fills. The ledger may have any number of keys between two listed ones."""
+"""Most pairs in a list that the ledger alone fills. Any number of its keys may lie between two listed keys."""
 
 
 @record()
@@ -29,14 +29,14 @@ class Pair:
     ref: ObjectRef | None
     """The listing's entry; None if the object is not listed, or only a delete marker is."""
     subject: KeyRecord | None
-    """The ledger's record of the key; None if it has none."""
+    """The ledger's record of the key; None if the ledger has none."""
     absent: bool = False
     """True if only the ledger has the object: `version`, or the key as a whole if `version` is None."""
     version: Version | None = None
     replaced_by: ObjectRef | None = None
     """The current object, if `version` has no version ID, so that the object may have replaced its bytes."""
     delete_markers: int = 0
-    """Number of delete markers that this step of the listing counts."""
+    """Number of delete markers in the listing at this place."""
     listed_at: str = ""
     """ISO 8601, UTC: the time before the page was asked for; "" if the object is not listed."""
 
@@ -121,7 +121,7 @@ class _ListedKey:
 
 
 def _replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Iterator[Version]:
-    """Yield the versions without a version ID whose bytes no listed version has, as far as the ledger knows.
+    """Yield the versions without a version ID whose bytes, by the ledger's digests, no listed version has.
 
     listed: ETags of the key's listed versions. The current object may have the same bytes under another ETag.
     """
@@ -163,7 +163,7 @@ class _LedgerRecords:
         self._ended = False
 
     async def before(self, key: str | None) -> KeyRecord | None:
-        """Take the next record if its key comes before `key`, else return None. key None: take any record."""
+        """Take the next record if its key comes before `key`; if not, return None. key: None: take any record."""
         subject = await self._peek()
         if subject is None or (key is not None and subject.key >= key):
             return None
@@ -171,7 +171,7 @@ class _LedgerRecords:
         return subject
 
     async def at(self, key: str) -> KeyRecord | None:
-        """Take the next record if it has this key, else return None."""
+        """Take the next record if it has this key; if not, return None."""
         subject = await self._peek()
         if subject is None or subject.key != key:
             return None

@@ -27,11 +27,10 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.NOT_DUE: ".",
     VerifyOutcome.LEFT_FOR_COST: "$",
 }
-"""First character of an object's line in the combined report. Outcomes that rclone has too have the characters of
-`rclone check --combined`.
-"""
+"""First character of an object's line in the combined report. If rclone has the outcome too, the character is that of
+`rclone check --combined`."""
 LEFT: Final = (VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST, VerifyOutcome.LEDGER_FAULT)
-"""Outcomes of objects that were due and not read, beside the unreadable ones."""
+"""Outcomes of objects that were due and not read, except UNREADABLE."""
 
 
 @record(kw_only=True)
@@ -51,7 +50,7 @@ class Verified:
 
     @property
     def unread(self) -> str | None:
-        """Why nothing is said of the object, such as `archived`, `left_for_cost` or an error code; else None."""
+        """Why a due object was not read, such as `archived`, `left_for_cost` or an error code; None if it was."""
         if self.outcome is VerifyOutcome.UNREADABLE:
             return self.detail["code"]
         return self.outcome.value if self.outcome in LEFT else None

@@ -30,11 +30,11 @@ from auditor.verify.read import ReadResult
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 10_000
-"""Most outcomes that wait for the outcome of an earlier object, such as a large one that is still read."""
+"""Most outcomes that wait for the outcome of an earlier object, such as a large object that is still being read."""
 
 Ask = Callable[[ReadRequest], Awaitable[ReadResult | Paused]]
 Absent = Callable[[Pair], Awaitable[Verified | None]]
-"""Returns the outcome of an object that only the ledger has; None if there is nothing to say of it."""
+"""Returns the outcome of an object that only the ledger has; None if there is nothing to report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class ReadPolicy:
     accept_cost: bool = False
 
     def late(self, request: ReadRequest) -> int:
-        """Return by how many seconds the object is older than the schedule's limit at this moment."""
+        """Return by how many seconds the object's age exceeds the schedule's limit now; 0 if it does not."""
         return math.ceil(self.due.late(request.checked, datetime.now(UTC)))
 
     def look(self, pair: Pair) -> ReadResult | ReadRequest:
@@ -76,7 +76,7 @@ class ReadPolicy:
 class Done:
     """The result of one pair. answer: None if the pair only counts delete markers.
 
-    late: by how many seconds the object was older than the schedule's limit when it was read.
+    late: by how many seconds the object's age exceeded the schedule's limit when it was read; 0 if it did not.
     """
 
     key: str
@@ -88,7 +88,7 @@ class Done:
 class Walk:
     """Finds the outcomes of all pairs, once. sink: takes the results in key order, none after the first paused object.
 
-    weight: returns how many bytes of the permits an object of this size takes while it is read. limit: returns True if
+    weight: returns the bytes of `permits` that an object of this size takes while it is read. limit: returns True if
     the limit of calls is reached. whole_keys: stop only after the last version of a key. window: as WINDOW.
     """
 
@@ -121,10 +121,10 @@ class Walk:
         self._paused = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
-        """Find the outcomes of all pairs; return True if the listing and the ledger came to their ends.
+        """Find the outcomes of all pairs. Return True if the listing and the ledger came to their ends.
 
-        A stop takes effect between two keys. The first error that ends the run cancels the rest, and is raised as it
-        is. The outcomes so far are written to the history even then.
+        A stop takes effect between two keys. The first error that ends the run cancels the other reads and is raised
+        unwrapped. The outcomes so far are written to the history even then.
         """
         try:
             ended = await in_order(
@@ -174,7 +174,7 @@ class Walk:
         return Done(pair.key, after, pair.delete_markers, self._policy.late(request))
 
     async def _cross_checked(self, pair: Pair, answer: ReadResult) -> ReadResult:
-        """Compare the ledger's row with the key's history before the object is accused of a mismatch."""
+        """Before a mismatch is reported, compare the ledger's row with the key's history."""
         if pair.subject is None or pair.ref is None:
             return answer
         found = answer.verified
@@ -195,7 +195,7 @@ class Walk:
         verified = await self._find_absent(pair)
         if verified is None:
             return Done(pair.key, None)
-        if verified.outcome is not VerifyOutcome.LOST:  # a loss is noted when it is told, so that it is told once
+        if verified.outcome is not VerifyOutcome.LOST:  # a loss is noted after the summary reports it
             verified = await self._notes.add(verified)
         return Done(pair.key, ReadResult(verified), pair.delete_markers)
 

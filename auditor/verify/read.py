@@ -90,7 +90,7 @@ class VerifyReader:
     async def _superseded(self, question: ReadRequest, code: str) -> Verified:
         """Return IN_FLIGHT if the object was overwritten or deleted after the listing.
 
-        Return UNREADABLE if a new listing still has it unchanged, or fails.
+        Return UNREADABLE if a new listing still has the object unchanged, or if the new listing fails.
         """
         try:
             if not await listed_still(self._engine, self._caller, question.ref):
@@ -101,7 +101,7 @@ class VerifyReader:
 
 
 def _failed(question: ReadRequest, code: str) -> Verified:
-    """Return MISMATCH if the same version now has another length than the recorded one, else UNREADABLE."""
+    """Return MISMATCH if the length of the same version is not the recorded length; UNREADABLE for other failures."""
     if code == "SizeDiffers" and question.claims:
         return question.verified(VerifyOutcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
     return question.verified(VerifyOutcome.UNREADABLE, code=code)

@@ -50,7 +50,7 @@ from auditor.verify.summary import NOTHING_COMPARED, LineSink, VerifySummary, su
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
 _MOST_LOST: Final = 50_000
-"""Losses that wait in memory, some 25 MB, until the summary has told them. More are noted before."""
+"""Most losses that wait in memory, some 25 MB, until the summary reports them. Further losses are noted earlier."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
@@ -58,8 +58,8 @@ _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 class Hop:
     """One of the invocations of a function that make up a verification. number: 0 for the first.
 
-    verify_id: None in the first one, which takes first_id. window: as in Walk. It is small, because the next invocation
-    reads again all objects that come after an unfinished one.
+    verify_id: None in the first one, which takes first_id. window: as in Walk. It is small, because the next hop reads
+    all objects after an unfinished one again.
     """
 
     number: int = 0
@@ -71,8 +71,8 @@ class Hop:
 class Verification:
     """A verification of one target. Construct it, then `await run()` once.
 
-    compared: the algorithms to compare; None: all that the ledger has. combined: takes a line for each object.
-    hop: only in a function that hands over to its next invocation. A stop then takes effect in the middle of an object.
+    compared: the algorithms to compare; None: all that the ledger has. combined: takes a line for each object. hop:
+    only in a Lambda function that hands over: a stop then takes effect in the middle of an object.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Verification:
     async def _ask(self, reader: VerifyReader, question: ReadRequest) -> ReadResult | Paused:
         answer = await reader.answer(question)
         if isinstance(answer, Paused):
-            if answer.checkpoint is None:  # each hop would read the object from its start, and come no further
+            if answer.checkpoint is None:  # each hop would read the object from its start again
                 return ReadResult(question.verified(VerifyOutcome.UNREADABLE, code="NoCarriedState"))
             self._at.paused[question.ref.key, question.ref.version_id] = answer.checkpoint
         return answer
@@ -241,7 +241,7 @@ class Verification:
             await self._io(self._folder.write, self._drained())
 
     async def _note_losses(self) -> None:
-        """Write into the history that these losses are told, so that the next run does not repeat them."""
+        """Write into the history that these losses are reported, so that the next run does not report them again."""
         losses, self._lost = self._lost, []
         for verified in losses:
             await self._notes.add(verified)

@@ -36,7 +36,7 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
 }
 
 _SEEN: Final = (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.ACKNOWLEDGED, VerifyOutcome.NOT_DUE)
-"""Outcomes of listed objects that the ledger knows, and that a run has read or need not read."""
+"""Outcomes of listed objects that the ledger knows, and that the run has read or need not read."""
 _GONE: Final = (VerifyOutcome.MISSING, VerifyOutcome.DELETED, VerifyOutcome.RETIRED, VerifyOutcome.ACKNOWLEDGED)
 
 NOTHING_COMPARED: Final = ("Verify", "NothingCompared")
@@ -53,7 +53,7 @@ class UnreadableCount:
 
 @dataclass(frozen=True, slots=True)
 class LateReads:
-    """A number of objects that were read too late. seconds: the most by which one of them was."""
+    """The number of objects that were read too late. seconds: the largest delay."""
 
     objects: int
     seconds: int
@@ -80,7 +80,7 @@ class VerifySummary:
     outcomes: Mapping[str, int]
     """Number of objects by outcome; the sum is listed + ledger_only."""
     unreadable: tuple[UnreadableCount, ...]
-    """The largest number first."""
+    """Unreadable objects by error code, the largest number first."""
     left_for_cost: Mapping[str, Amount]
     """Objects that were not read because reading them costs extra, by storage class."""
     read: Amount
@@ -89,11 +89,11 @@ class VerifySummary:
     unnoted: int
     """Number of lines that the ledger could not take, because it cannot be written."""
     late: LateReads
-    """The objects that were older than the schedule's limit when they were read."""
+    """The objects whose age exceeded the schedule's limit when they were read."""
     accepted: Mapping[str, int]
     """Number of objects that were due and not read, and that the configuration accepts, by reason."""
     holes: tuple[str, ...]
-    """The holes that nobody accepted, in words; empty if everything that was due was looked at."""
+    """The holes, due objects not looked at, that nobody accepted, in words; empty if there are none."""
     seconds: float
     resume: Resume | None
     """None if the verification is complete."""
@@ -118,7 +118,7 @@ def summarize(
     empty_accepted: bool = False,
     unnoted: int = 0,
 ) -> VerifySummary:
-    """Make the summary from the present counts; later counts do not change it. resume: None if all is verified.
+    """Make the summary from the present counts; later counts do not change it. resume: None if it is complete.
 
     empty_accepted: True if the configuration accepts that nothing is compared.
     """
@@ -169,7 +169,7 @@ def _why_nothing(tally: VerifyTally) -> str:
 
 
 def exit_code(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> int:
-    """Return 4 if there is a hole that nobody accepted; else 3 if an outcome of `fail_on` occurred; else 0."""
+    """Return 4 if there is a hole that nobody accepted. If not, return 3 if an outcome of `fail_on` occurred, or 0."""
     if summary.holes:
         return 4
     return 3 if any(summary.outcomes[outcome] for outcome in fail_on) else 0
@@ -227,7 +227,7 @@ class LineSink(Protocol):
 
 
 class WorstObjects:
-    """Keeps the first lines of objects that fail the run. lines: takes every line, if it is given."""
+    """Keeps the first lines of objects that fail the run. lines: takes every line; None: nobody does."""
 
     def __init__(self, lines: LineSink | None, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> None:
         self._lines = lines
@@ -242,7 +242,7 @@ class WorstObjects:
             self._lines.write(text)
 
     def table(self, summary: VerifySummary) -> Iterator[str]:
-        """Yield the kept lines with their line ends, mismatches first; nothing if no object is wrong."""
+        """Yield the kept lines with their line ends, mismatches first; nothing if no object fails the run."""
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"

@@ -36,9 +36,9 @@ class VerifyTally(Counters):
     recorded: int = 0
     """Number of objects whose digests were newly recorded in the ledger."""
     late_objects: int = 0
-    """Number of objects that were older than the schedule's limit when they were read."""
+    """Number of objects whose age exceeded the schedule's limit when they were read."""
     late_seconds: int = 0
-    """The most seconds by which one of them was older."""
+    """The largest number of seconds by which an age exceeded the limit."""
 
     @property
     def unread(self) -> Counter[str]:

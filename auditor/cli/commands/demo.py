@@ -15,7 +15,7 @@ from auditor.errors import UsageError
 from auditor.s3.engines import DEFAULT_ENGINE
 
 SHOWN: Final = 10
-"""Most differences that are printed."""
+"""Largest number of differences that are printed."""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -94,7 +94,7 @@ async def _checked(settings: Settings) -> LedgerCheckCounts:
 
 @dataclass(slots=True)
 class LedgerCheckCounts:
-    """The counts of the check of a ledger. damage: the first rows and lines that are damaged, at most _SHOWN."""
+    """The counts of the check of a ledger. damage: the first damaged rows and lines, at most _SHOWN."""
 
     ledger: str
     counts: Counter[tuple[str, Soundness]] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""`auditor digests retire` and `acknowledge`: write a person's word about object keys into the ledger."""
+"""`auditor digests retire` and `acknowledge`: write into the ledger what a person decided about object keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from auditor.text import visible
 from auditor.verify.history import acknowledgements
 
 Told = list[tuple[Target, list[Event]]]
-"""The events of each key."""
+"""The events to write for each key."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,7 +46,7 @@ def _text(text: str, flag: str) -> str:
 async def _tell(
     settings: Settings, targets: Sequence[Target], action: str, version: str | None, word: dict[str, str]
 ) -> Told:
-    """Find the events of every key first, and then write them: a wrong key writes nothing."""
+    """Make the events of every key first, and then write them all: if one key is wrong, nothing is written."""
     events_of = _retired if action == "retire" else _acknowledged
     async with ledger_of(settings) as ledger:
         told = [(target, await events_of(ledger, target, version, word)) for target in targets]

@@ -53,7 +53,7 @@ def _opened(place: str | None) -> Iterator[TextIO | None]:
 
 
 class _Lines(TextIOWrapper):
-    """The file of the combined report. It raises OutputError, to tell its errors from errors of stdout."""
+    """The file of the combined report. It raises OutputError, so that its errors differ from errors of stdout."""
 
     def __init__(self, place: str) -> None:
         self._place = place

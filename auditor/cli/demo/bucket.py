@@ -31,7 +31,7 @@ POLICY: Final = {
 }
 
 Report = Callable[[int, int], None]
-"""Takes, after each upload, the number of uploads done and of all."""
+"""Called after each upload with the number of uploads done and the number of all uploads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One PutObject. body: the bytes, or their file. arguments: the others of PutObject."""
+    """One PutObject. body: the bytes, or the file that holds them. arguments: further arguments of PutObject."""
 
     key: str
     body: bytes | Path
@@ -59,8 +59,8 @@ def keys_of(choice: Choice) -> list[str]:
 def load(s3: Any, choice: Choice, report: Report) -> Loaded:
     """Make the bucket and fill it.
 
-    Encryption is turned on after the old objects, which therefore have none. The bucket's public ACL comes last: moto
-    gives it to every later object.
+    Encryption is turned on after the upload of the old objects, which therefore have no encryption. The bucket's public
+    ACL comes last: moto gives it to every later object.
     """
     plants = [plant for plant in (*PLANTED, *DECOYS) if plant.key is not None]
     old = [_of_plant(plant) for plant in plants if plant.old]
@@ -86,7 +86,7 @@ def _of_file(source: DemoFile) -> Upload:
 
 
 def _put_all(s3: Any, uploads: Sequence[Upload], report: Report | None) -> int:
-    """Upload all, and return the number of bytes. After Ctrl-C, only the uploads in flight are finished."""
+    """Upload all, and return the number of bytes. After Ctrl-C, finish only the uploads that have begun."""
     pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="demo-upload")
     size = 0
     try:

@@ -13,7 +13,7 @@ from auditor.model.summary import HashingSummary, Summary
 from auditor.text import visible
 
 Pair = tuple[str | None, str]
-"""Key (None: the bucket) and rule, or key and verdict."""
+"""An object key (None: the bucket) and a rule, or a key and a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PlantedComparison:
 
     @property
     def differences(self) -> list[str]:
-        """A sentence for each difference; none if the findings are exactly the planted problems."""
+        """A sentence for each difference; [] if the findings are exactly the planted problems."""
         missed = [f"{where(row.planted.key)}: {name} was missed" for row in self.rows for name in row.missed]
         return [*missed, *(f"{where(key)}: {name} is a false alarm" for key, name in self.false_alarms)]
 
@@ -121,7 +121,7 @@ class DemoResults:
     verified: VerifiedDamage
 
     def differences(self, objects: int) -> list[str]:
-        """Sentences. objects: how many were loaded."""
+        """Return each difference as a sentence. objects: number of loaded objects."""
         return [
             *audit_differences(self.first, objects),
             *self.comparison.differences,

@@ -1,4 +1,4 @@
-"""Damage some of the demo's objects after they were hashed, past S3's calls, and check that `verify` names them."""
+"""Damage some of the demo's objects after the hashing, without calls to S3, and check that `verify` names them."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ DAMAGED: Final = (
     Damage(key="deploy/settings.yml", description="deleted without a notification"),
 )
 MOST_VERIFIED: Final = 300
-"""Most objects that are verified, because moto's DynamoDB is slow: the first in key order, with all damaged ones."""
+"""Most objects that are verified, because moto's DynamoDB is slow: the first in key order and all damaged ones."""
 
 
 def range_of(keys: Iterable[str]) -> Target:
-    """Return the part of the bucket that is verified. keys: the object keys of the whole bucket."""
+    """Return the part of the bucket that is verified. keys: all object keys of the bucket."""
     first = sorted(keys, key=str.encode)[:MOST_VERIFIED]
     return Target(BUCKET, stop_at=first[-1])
 
@@ -88,7 +88,7 @@ class VerifiedDamage:
 
 
 class Differing:
-    """Takes the lines of a combined report and keeps those that are no match."""
+    """Takes the lines of a combined report and keeps the lines of objects that do not match."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

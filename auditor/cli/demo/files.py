@@ -1,4 +1,4 @@
-"""Choose the files that the demo loads, Python's own sources or the user's: each time the same, in the same order."""
+"""Choose the files that the demo loads, Python's own sources or the user's: always the same, in the same order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_FILES: Final = 1600
 ENOUGH_FILES: Final = 1500
 MOST_BYTES: Final = 64 * 1024 * 1024
 LARGEST: Final = 1024 * 1024
-"""Most bytes of one file, because moto holds all files in memory."""
+"""Largest size of a file, in bytes, because moto holds all files in memory."""
 
 PREFIX: Final = "files/"
 _LONGEST_KEY: Final = 1024
@@ -43,7 +43,7 @@ class Choice:
 
 
 def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice:
-    """Choose files below `folder`, or Python's own sources if it is None. Raises UsageError if there are none.
+    """Choose files below `folder`; None: Python's own sources. Raises UsageError if there are no files.
 
     paths: the places of Python's own sources, as sysconfig.get_paths() returns them.
     """
@@ -60,7 +60,7 @@ def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice
 
 
 def _python(paths: Mapping[str, str]) -> Choice:
-    """Choose the standard library, and, if it has too few files (no tests), the installed packages too."""
+    """Choose the standard library. If it has too few files, as without its tests, add the installed packages."""
     picker = _Picker()
     library = Path(paths["stdlib"])
     picker.pick(_python_sources(library), library, f"{PREFIX}stdlib/")
@@ -112,7 +112,7 @@ class _Picker:
 
 
 def _size(path: Path) -> int | None:
-    """Return the bytes of a file; None if it is not a regular file that can be read."""
+    """Return a file's size in bytes; None if it is not a regular file that can be read."""
     try:
         status = path.stat()
     except OSError:
@@ -121,5 +121,5 @@ def _size(path: Path) -> int | None:
 
 
 def _plain(key: str) -> bool:
-    """True if K01 cannot flag the object key, because a loaded file must have no finding."""
+    """True if the rule K01 does not flag the object key: a loaded file must have no finding."""
     return key.isprintable() and "\\" not in key and len(key.encode()) <= _LONGEST_KEY

@@ -26,9 +26,9 @@ _OTHER: Final = f'id="{STRANGER}"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """An object, or with key None a setting of the bucket.
+    """A planted object, or a setting of the bucket if the key is None.
 
-    description: for people. rules: exactly those that must flag it. verdict: the right one. put: further arguments of
+    description: for people. rules: all rules that must flag it. verdict: the right verdict. put: further arguments of
     PutObject. labelled: it has the required metadata. old: it is uploaded before the bucket encrypts.
     """
 
@@ -99,7 +99,7 @@ PLANTED: Final = (
 )
 
 NOT_PLANTED: Final = ("I03", "O09", "O10", "O11")
-"""I03 needs a checksum that S3 keeps, the others foreign owners: the demo's AWS has neither."""
+"""I03 needs a checksum that S3 stores, the other rules need foreign owners: the demo's AWS has neither."""
 
 DECOYS: Final = (
     _object("decoys/wait...what..txt", "", "dots within a name"),

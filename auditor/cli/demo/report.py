@@ -25,7 +25,7 @@ _LABEL: Final = 12
 _INDENT: Final = 4
 _PROBLEMS: Final = {"found": 7, "rules": 12, "verdict": 9, "problem": 35}
 _DAMAGES: Final = {"found": 7, "outcome": 21, "damage": 35}
-"""Columns of a table and their widths; the key has the rest."""
+"""Columns of the two tables, with their widths; the object key gets the rest of a line."""
 
 
 def opening(engine: str) -> str:
@@ -67,7 +67,7 @@ def first_audit(summary: Summary) -> str:
 
 
 def comparing(comparison: PlantedComparison) -> str:
-    """Return the table of the planted problems, which says if the audit found each."""
+    """Return the table of the planted problems, which says of each if the audit found it."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
         f"not planted: {', '.join(NOT_PLANTED)}; this AWS has no checksums, and one owner",
@@ -120,7 +120,7 @@ def second_audit(summary: Summary) -> str:
 
 
 def verifying(verified: VerifiedDamage) -> str:
-    """Return the table of the damaged objects, which says if `verify` named each."""
+    """Return the table of the damaged objects, which says of each if `verify` named it."""
     summary = verified.summary
     outcomes = ", ".join(f"{count:,} {name}" for name, count in summary.outcomes.items() if count)
     first = "the first " if sum(summary.outcomes.values()) == MOST_VERIFIED else ""
@@ -156,7 +156,7 @@ def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
 
 
 def command() -> str:
-    """Return the command as the user can type it here: its name if the shell finds it, else its path."""
+    """Return the command as the user can type it here: by its name if the shell finds it, or by its path."""
     here = os.path.relpath(Path(sys.executable).parent / "auditor")
     return "auditor" if shutil.which("auditor") or here.startswith("..") else here
 

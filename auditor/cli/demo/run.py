@@ -43,7 +43,7 @@ from auditor.verify.run import Verification
 NAME: Final = "auditor-demo"
 """The name of the queue and of the ledger's table."""
 IN_HAND: Final = 16
-"""Most objects that the worker hashes at once."""
+"""Largest number of objects that the worker hashes at once."""
 QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
 
 
@@ -103,7 +103,7 @@ def _load(clients: Clients, choice: Choice) -> int:
 
 
 class _Tour:
-    """The steps of the demo. verified: the objects that are read again at the end. damage: damages some of them."""
+    """The steps of the demo. verified: the objects to read again at the end. damage: damages some of them."""
 
     def __init__(self, settings: Settings, verified: Target, damage: Callable[[], None]) -> None:
         self._settings = settings

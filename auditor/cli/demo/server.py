@@ -1,4 +1,4 @@
-"""The demo's AWS: moto's server in this process on 127.0.0.1, and an environment that leads nowhere else.
+"""The demo's AWS: moto's server in this process on 127.0.0.1, and an environment that points only to it.
 
 The demo plants only what moto serves correctly. moto has one owner for all objects, so the demo cannot show foreign
 owners (O09 to O11). moto does not enforce ACLs, policies or Object Ownership; it only returns them.
@@ -26,7 +26,7 @@ from auditor.errors import UsageError
 HOST: Final = "127.0.0.1"
 REGION: Final = "us-east-1"
 UPLOADS: Final = 8
-"""Most uploads at once, which is also the size of the clients' connection pools."""
+"""Largest number of uploads at once, and the size of the clients' connection pools."""
 LAST_CALLS_SECONDS: Final = 5.0
 
 _CLEARED: Final = ("AWS_", "AUDITOR_", "MOTO_")
@@ -119,7 +119,7 @@ def _rot(load_module: Import, bucket: str, key: str, change: Callable[[bytes], b
 
 @contextmanager
 def _last_calls() -> Iterator[None]:
-    """Wait for threads that the block started: after Ctrl-C each ends with its present call.
+    """Wait for threads that the `with` block started: after Ctrl-C each thread ends with its present call.
 
     Once the server is gone, the SDK would retry that call for long and delay the end of the process.
     """
