@@ -32,7 +32,7 @@ def pack(files: Files, time: Moment) -> bytes:
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file atomically: a build that is interrupted, or runs twice, leaves no partial file."""
+    """Write a file atomically: an interrupted build, or two builds at once, leave no partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -15,7 +15,7 @@ MB = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bytes, of the function's zip and its layer's together."""
+    """Largest sizes, in bytes, of the function's zip and its layer's zip together."""
 
     zipped: int = 10 * MB
     unzipped: int = 50 * MB
@@ -23,7 +23,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Bytes; by_package: zipped bytes of each top-level name."""
+    """Sizes of a package, in bytes. by_package: zipped bytes of each top-level name."""
 
     zipped: int
     unzipped: int

@@ -31,9 +31,9 @@ def build(
     limits: budget.Budget | None = None,
     interpreter: Path | None = None,
 ) -> list[str]:
-    """Make the package if it is not up to date; return lines for the user that say which. Raises BuildError.
+    """Make the package if it is not up to date. Return lines for the user that say what was done. Raises BuildError.
 
-    interpreter: of the functions' version of Python, for bytecode; None: the package has none.
+    interpreter: a Python of the functions' version, which makes the bytecode; None: the package has no bytecode.
     """
     sources = source_files(options.root) | config_files(options.config, options.buckets)
     notes = [

@@ -1,4 +1,4 @@
-"""Compile the packed modules for the functions' Python: Lambda cannot write bytecode, so each cold start would compile.
+"""Compile the packed modules for the functions' Python: otherwise each cold start would compile.
 
 An `unchecked-hash` file (PEP 552) is valid whatever dates the unzipped files have, and holds no date itself.
 """

@@ -1,4 +1,4 @@
-"""Check the functions' auditor.toml when it is packed, because with a wrong one every run would fail."""
+"""Check the functions' auditor.toml when it is packed, because with a wrong file every run would fail."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VARIABLE: Final = re.compile(r"^ +AUDITOR_([A-Z_]+):", re.MULTILINE)
 
 
 def config_files(path: Path | None, buckets: Sequence[str] = ()) -> Files:
-    """Return the file as the package has it. path None: no file. Raises BuildError if the functions would refuse it.
+    """Return the file as the package has it. path: None: no file. Raises BuildError if the functions would refuse it.
 
     buckets: targets that the file names for the functions, because they are too many for a variable.
     """
@@ -43,7 +43,7 @@ def config_files(path: Path | None, buckets: Sequence[str] = ()) -> Files:
 
 
 def outvoted(path: Path | None, root: Path) -> list[str]:
-    """Return the file's settings without effect: parameters set them too, as variables, which win over the file."""
+    """Return the file's settings without effect: parameters set them as variables too, and variables win."""
     if path is None:
         return []
     variables = {

@@ -17,7 +17,7 @@ NOT_LOADED: Final = ("bin", "boto3/data", "boto3/examples", "aiohttp/pytest_plug
 """Programs, models of boto3's resources (we use none), examples, test helpers."""
 
 KEPT_ALONE: Final = {"awscrt": ("__init__.py", "checksums.py")}
-"""Parts of packages that we do not use. awscrt's checksums need its native module, _awscrt, alone."""
+"""Packages of which only these files are kept. awscrt's checksums need only its native module, _awscrt."""
 
 _BUILD_ONLY: Final = frozenset({".c", ".cpp", ".h", ".hash", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"})
 _FOLDERS: Final = frozenset({"__pycache__", "test", "tests", ".hash"})
@@ -38,7 +38,7 @@ def installed_files(folder: Path, services: Collection[str], architecture: str) 
         if path.is_file() and is_needed(PurePosixPath(name), services):
             content = path.read_bytes()
             if path.name == "METADATA":
-                content = content.partition(b"\n\n")[0] + b"\n"  # without the description, a page of prose
+                content = content.partition(b"\n\n")[0] + b"\n"  # the description, a page of prose, is left out
             files[name] = slim(name, content, architecture) if is_native(name) else content
     return files
 

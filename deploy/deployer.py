@@ -52,7 +52,7 @@ ACTIONS: Final = {
     ),
     "AWS::Lambda::EventSourceMapping": (
         "lambda",
-        "",  # a mapping's ARN is known to Lambda alone
+        "",  # only Lambda knows a mapping's ARN
         "CreateEventSourceMapping DeleteEventSourceMapping GetEventSourceMapping UpdateEventSourceMapping",
     ),
     "AWS::Lambda::Function": (
@@ -102,10 +102,9 @@ ACTIONS: Final = {
         "CreateSchedule DeleteSchedule GetSchedule UpdateSchedule",
     ),
 }
-"""Of each type of resource: its service, its ARN from the account on, and the actions that make, change and remove it.
+"""For each type of resource: the service, the ARN from the account on, and the actions that make, change and remove it.
 
-The ledger has no action that deletes it: it is kept when the stack is removed.
-"""
+The ledger has no action that deletes it: it is kept when the stack is removed."""
 
 
 def policy(types: Iterable[str], stack: str) -> dict[str, Any]:
@@ -129,7 +128,7 @@ def _arn(service: str, place: str) -> str:
     if not place:
         return "*"
     if service == "s3":
-        return f"arn:aws:s3:::{place}"  # its objects too, for * holds slashes
+        return f"arn:aws:s3:::{place}"  # the objects too: * matches slashes
     return f"arn:aws:{service}:{'' if service == 'iam' else '*'}:*:{place}"
 
 

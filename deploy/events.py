@@ -26,7 +26,7 @@ _NO_OBJECT: Final = ("deleted", "test-event")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The subject of an event. etag, size, version_id: of the object `key`. run: the one that a hand-over continues."""
+    """The subject of an event. etag, size, version_id: of the object `key`. run: the run that a hand-over continues."""
 
     bucket: str
     key: str = ""
@@ -38,7 +38,7 @@ class Subject:
     moment: datetime
 
     def sequencer(self, index: int) -> str:
-        """Return S3's order of events: 00, then the seconds since 1970 and their fraction (as those seen so far)."""
+        """Return a sequencer like those of S3: 00, then the seconds since 1970, then their fraction."""
         return f"00{int(self.moment.timestamp()):08X}{self.moment.microsecond * 4096 + index:08X}"
 
 
@@ -47,7 +47,7 @@ def kinds() -> list[str]:
 
 
 def sample(kind: str) -> dict[str, Any]:
-    """Return the event in events/. Raises BuildError for a kind that is not there."""
+    """Return the event of this kind in events/. Raises BuildError for an unknown kind."""
     if kind not in kinds():
         raise BuildError(f"KIND is {kind!r}: give {', '.join(kinds())}")
     found: dict[str, Any] = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
@@ -55,13 +55,13 @@ def sample(kind: str) -> dict[str, Any]:
 
 
 def about(event: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
-    """Return the event with the subject in the place of its own."""
+    """Return the event with this subject in place of its own."""
     if "Records" not in event:
         own = {"bucket": subject.bucket, "prefix": subject.prefix, "run": subject.run, "start_after": subject.key}
         return {name: own.get(name, value) for name, value in event.items()}
     records = event["Records"]
     if '"v":1' in records[0]["body"]:
-        records = records[:1]  # a message of ours; the object is in it once
+        records = records[:1]  # a message of ours has the object once
     return {"Records": [_record(one, subject, index) for index, one in enumerate(records)]}
 
 
@@ -94,7 +94,7 @@ def _body(text: str, subject: Subject, index: int) -> str:
 
 
 def _change(found: dict[str, Any], subject: Subject, index: int, key: str, etag: str, version: str) -> None:
-    """Change the object of an event. etag, version: names of members. Events without a size say what is gone."""
+    """Change the object of an event. etag, version: names of members. Events without a size report a deletion."""
     found["key"] = key
     if "sequencer" in found:
         found["sequencer"] = subject.sequencer(index)
@@ -144,7 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def written(event: Mapping[str, Any]) -> str:
-    """Return the event as a file has it."""
+    """Return the event as the text of a file."""
     return json.dumps(event, indent=2, ensure_ascii=False) + "\n"
 
 

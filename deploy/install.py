@@ -14,7 +14,7 @@ def install(folder: Path, options: Options) -> None:
     """Install only wheels, and check each against its hash in requirements.txt. uv's messages go to stderr."""
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(folder)]
     command += ["--python", sys.executable, "--python-version", PYTHON, "--only-binary", ":all:", "--require-hashes"]
-    command += ["--no-compile-bytecode", "--link-mode", "copy"]  # a link would be into uv's cache
+    command += ["--no-compile-bytecode", "--link-mode", "copy"]  # links would point into uv's cache
     if options.platform:
         command += ["--python-platform", options.platform]
     command += ["-r", str(options.root / "requirements.txt")]

@@ -52,15 +52,15 @@ print(json.dumps(answer))
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """The answer of a function, and its log with the error that ended it, where it ran here."""
+    """The answer of a function. log, error: its log and the error that ended it, if it ran on this machine."""
 
     answer: Any
     log: str = ""
     error: str = ""
     ledger: str = ""
-    """URI of its ledger, where this machine may read it."""
+    """URI of the function's ledger; "" if this machine may not read the ledger."""
     hands_on: bool = False
-    """True if the function goes on by itself after its deadline."""
+    """True if the function invokes itself again near its deadline."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -131,7 +131,7 @@ def invoke(name: str, event: Mapping[str, Any], stage: str, *, undeployed: bool)
 
 
 def keep_log(function: str, log: str) -> None:
-    """Put the log where Lambda would have put it, on the server of this machine, so that `make logs` finds it."""
+    """Write the log to CloudWatch Logs on this machine's server, as Lambda would have, so that `make logs` finds it."""
     logs = boto3.Session().client("logs", region_name=region())
     group, stream = f"/aws/lambda/{function}", f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid4().hex}"
     now = int(time.time() * 1000)
@@ -142,7 +142,7 @@ def keep_log(function: str, log: str) -> None:
 
 
 def check_local(environ: Mapping[str, str]) -> str:
-    """Return the server on this machine. Raises BuildError if a service's endpoint is elsewhere, as the deploy does."""
+    """Return the server on this machine. Like the deploy, raises BuildError if a service's endpoint is elsewhere."""
     endpoint = environ.get("AWS_ENDPOINT_URL", "")
     if not _LOCAL.fullmatch(endpoint):
         raise BuildError("this needs a server on this machine: run make local-aws in another terminal")
@@ -161,7 +161,7 @@ def lambda_client() -> Any:
 
 
 def undeployed_settings(endpoint: str) -> dict[str, str]:
-    """Return the variables of a function that is not deployed: the sample bucket and queue, files of this project."""
+    """Return the variables of a function that is not deployed: the sample bucket and queue, files in this project."""
     return {
         "AUDITOR_BUCKETS": BUCKET,
         "AUDITOR_OUT": str(ROOT / "auditor-runs"),
@@ -194,7 +194,7 @@ def run_here(handler: str, event: Mapping[str, Any], environ: Mapping[str, str],
     ledger = environ.get("AUDITOR_LEDGER", "")
     if done.returncode != 0:
         *before, last = done.stderr.strip().splitlines() or ["it ended without a word"]
-        if (sentence := last.removeprefix("auditor.errors.")) != last:  # where it was raised says nothing more
+        if (sentence := last.removeprefix("auditor.errors.")) != last:  # the place of the error says nothing more
             last, before = sentence.partition(": ")[2], [line for line in before if line.startswith("{")]
         return Invoked({}, "\n".join([*printed, *before]), error=f"the function failed: {last}")
     return Invoked(json.loads(printed[-1]), "\n".join([*printed[:-1], done.stderr]), ledger=ledger)

@@ -33,7 +33,7 @@ _PATTERNS: Final = "give --param roleBuckets=.. with patterns such as my-company
 
 
 def exceeded(template: Mapping[str, Any]) -> Iterator[str]:
-    """Give a sentence for each limit that the template exceeds. Names that AWS will make up are taken to be short."""
+    """Yield a sentence for each limit that the template exceeds. Names that AWS will make up count as short."""
     written, resources = _size(template), Stack(template, "aws-us-gov", "us-gov-west-1").resources()
     yield from _above("the template", written, TEMPLATE, "bytes", "CloudFormation", _FEWER)
     number = len(template["Resources"])

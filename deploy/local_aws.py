@@ -17,7 +17,7 @@ from deploy.options import ROOT
 BUCKET: Final = "auditor-sample"
 QUEUE: Final = "auditor-sample-hash"
 ADDRESS_FILE: Final = ROOT / ".build" / "local-aws.url"
-"""Where `make deploy STAGE=local` finds the server."""
+"""The file in which `make deploy STAGE=local` finds the server's URL."""
 
 _SAMPLES: Final = {"public/index.html": "public-read", "shared/plan.md": "authenticated-read"}
 _PRIVATE: Final = 40
@@ -31,7 +31,7 @@ OF_EVENTS: Final = {
 
 
 def content(key: str) -> bytes:
-    """Return the bytes of an object of OF_EVENTS. They never change, because the samples have their ETags."""
+    """Return the bytes of an object of OF_EVENTS. The bytes never change, because the samples have their ETags."""
     line, size = f"{key}\n".encode(), OF_EVENTS[key]
     return (line * (size // len(line) + 1))[:size]
 
@@ -76,12 +76,12 @@ def main() -> int:
 
 
 def tell(what: str) -> None:
-    """Say what is under way: the import of moto alone takes seconds."""
+    """Tell the user what is under way, because the import of moto alone takes seconds."""
     sys.stderr.write(f"local AWS: {what} ..\n")
 
 
 def load(url: str) -> None:
-    """Make the sample bucket: a few dozen private objects, one that the world can read, one that any account can."""
+    """Make the sample bucket: a few dozen private objects, one that everyone can read, one that any account can."""
     import boto3
 
     s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1")
@@ -102,8 +102,8 @@ def load(url: str) -> None:
 
 
 def take_over(url: str) -> None:
-    """Turn the event source mappings off: moto cannot run the functions, and its tries count as receipts, so that
-    waiting messages would reach the dead-letter queue unseen. `auditor work` drains the queue instead.
+    """Turn the event source mappings off: moto cannot run the functions, but its tries count as receipts, so waiting
+    messages would become dead letters unseen. `auditor work` drains the queue instead.
     """
     import boto3
 

@@ -28,10 +28,10 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss, len(sys.modules))
 
 
 def measure(archives: Sequence[Path], interpreter: Path, runs: int = RUNS) -> dict[str, Any]:
-    """archives: the function's zip, and its layer's if it has one. Raises BuildError for what does not import.
+    """archives: the function's zip, and its layer's if it has one. Raises BuildError if an import fails.
 
-    Times are CPU seconds from the interpreter's start, which `empty` shows alone, the least of `runs` fresh processes;
-    no bytecode but the package's own is there, as in Lambda. memory: MB at most.
+    Times are CPU seconds from the start of the interpreter, the least of `runs` fresh processes. `empty` is the start
+    alone. As in Lambda, only the package's own bytecode is there. memory: the peak in MB.
     """
     weight = budget.weigh(path.read_bytes() for path in archives)
     with tempfile.TemporaryDirectory(prefix="measure-") as folder:
@@ -64,7 +64,7 @@ def _cheapest(interpreter: Path, search: str, module: str, folder: str, runs: in
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: measured. 1: no interpreter of the functions' version, or a package that does not import."""
+    """Return 0 if it measured, 1 without an interpreter of the functions' version or if an import fails."""
     parser = argparse.ArgumentParser(prog="python -m deploy.measure", description=__doc__)
     parser.add_argument("archives", type=Path, nargs="+", metavar="ZIP", help="built for this machine; then its layer")
     given = parser.parse_args(arguments)

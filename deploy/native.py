@@ -1,4 +1,4 @@
-"""Remove the debugging information of native modules, in the same way on every machine, without its tools."""
+"""Remove the debugging information of native modules, in the same way on every machine, without `strip`."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ Moment = tuple[int, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """platform: uv's name of the target, None for this machine. layer: dependencies in a zip of their own, or None.
+    """platform: uv's name of the target; None: this machine. layer: the dependencies' own zip, or None.
 
-    config: an auditor.toml for the functions, or None. buckets: their targets, if no variable can hold them.
-    time: every entry's, in UTC.
+    config: an auditor.toml for the functions, or None. buckets: their targets, if no variable can hold them. time: the
+    date of every entry, in UTC.
     """
 
     architecture: str
@@ -56,7 +56,7 @@ def read_options(
     buckets: str = "",
     environ: Mapping[str, str] = os.environ,
 ) -> Options:
-    """architecture: one of PLATFORMS, or None for this machine. output: of the function; the layer's lies beside it."""
+    """architecture: one of PLATFORMS; None: this machine's. output: the function's zip; the layer's lies beside it."""
     name = architecture or "local"
     output = output or ROOT / ".build" / f"function-{name}.zip"
     if output.suffix != ".zip":

@@ -20,7 +20,7 @@ _STACK_LINES: Final = 30
 
 
 def log_lines(log: str) -> Iterator[str]:
-    """Give the lines of a function's log for a terminal. Metrics are left out; what is no JSON stays as it is."""
+    """Yield the lines of a function's log for a terminal. Metrics are left out; a line that is not JSON stays."""
     for line in log.splitlines():
         entry = _entry(line)
         if entry is None:
@@ -31,7 +31,7 @@ def log_lines(log: str) -> Iterator[str]:
 
 
 def failures(answer: Any, log: str = "") -> list[str]:
-    """Return in words what the function did not do; an empty list if it did all."""
+    """Return in words what the function did not do; [] if it did everything."""
     found = [
         f"message {visible(str(one['itemIdentifier']))} comes again" for one in answer.get("batchItemFailures", [])
     ]
@@ -59,8 +59,8 @@ def _entry(line: str) -> dict[str, Any] | None:
 def ledger_after(event: Mapping[str, Any], uri: str) -> list[dict[str, Any]]:
     """Return what the ledger has of every object that an event of the hashing function names.
 
-    Digests of the objects to hash, {} where there are none; of the others the last event of their history. Raises
-    BuildError if the ledger cannot be read.
+    Each dict has the digests of an object to hash ({} if there are none), or the last event in the history of another
+    object. Raises BuildError if the ledger cannot be read.
     """
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -73,7 +73,7 @@ def _notifications(event: Mapping[str, Any]) -> Iterator[Notification]:
     for record in event["Records"]:
         try:
             yield decode_notification(record["body"])
-        except (MessageError, KeyError, TypeError):  # the function says so
+        except (MessageError, KeyError, TypeError):  # the function reports it
             continue
 
 
@@ -102,7 +102,7 @@ async def _last_event(ledger: Ledger, bucket: str, key: str) -> dict[str, Any]:
 
 
 def without_digest(ledger: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return in words the objects of which the ledger has nothing."""
+    """Return in words the objects without an entry in the ledger."""
     return [
         f"the ledger has nothing of s3://{one['bucket']}/{visible(one['key'])}"
         for one in ledger

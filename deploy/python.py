@@ -17,7 +17,7 @@ def find() -> Path | None:
     command = shutil.which(f"python{PYTHON}")
     if command is None:
         return None
-    environ = {**os.environ, "PYENV_VERSION": PYTHON}  # pyenv's command does not start without one
+    environ = {**os.environ, "PYENV_VERSION": PYTHON}  # without it, pyenv's command does not start
     asked = subprocess.run(  # noqa: S603 - an interpreter on the PATH, which prints its own path
         [command, "-c", "import sys; print(sys.executable)"], env=environ, capture_output=True, text=True, check=False
     )

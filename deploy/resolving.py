@@ -33,7 +33,7 @@ class Stack:
     parameters: dict[str, str] = field(default_factory=dict)
 
     def resources(self) -> dict[str, Any]:
-        """Every resource whose condition holds, resolved."""
+        """Return every resource whose condition holds, resolved."""
         return {
             name: self.resolve(resource)
             for name, resource in self.template["Resources"].items()

@@ -20,7 +20,7 @@ LEFT_OUT: Final = (
     "auditor/testing.py",
     "auditor/verify/library.py",
 )
-"""For people at a terminal, for other programs and for tests. The demo makes buckets, which a function must not."""
+"""Modules for people at a terminal, for other programs and for tests. The demo makes buckets; a function must not."""
 
 
 def source_files(root: Path) -> Files:

@@ -1,6 +1,6 @@
 """Make the plain CloudFormation template, for deployments without Node: `python -m deploy.template`.
 
-osls' own, without its deployment bucket; where the packages lie are two parameters instead.
+It is the template of osls without the deployment bucket. Two parameters name the place of the packages instead.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _with_code(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(template: dict[str, Any]) -> str:
-    """One line for each resource: indented, it would exceed CloudFormation's limit for templates without a bucket."""
+    """Write one line for each resource: indented, it would exceed the limit for templates without a bucket."""
     parts = []
     for name, value in template.items():
         if isinstance(value, dict):

@@ -54,7 +54,7 @@ def _version(form: Form, name: str) -> Version:
 
 
 def _written(form: Form, folder: Path, names: list[str]) -> Path:
-    """A manifest of one digest for each name."""
+    """Write a manifest with one digest for each name."""
     lines = [form.head]
     for name in names:
         record = KeyRecord(key=name, versions=(_version(form, name),))

@@ -1,4 +1,4 @@
-"""An S3 in memory: an engine for tests, over the objects that they put there."""
+"""An S3 in memory: an engine for tests, with the objects that the tests put there."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class MemoryObject:
 
 
 Entry = MemoryObject | ObjectRef | str
-"""An object version, one whose facts follow from its line in the listing, or the key of a delete marker."""
+"""An object version, a ref from whose fields the version's facts follow, or the key of a delete marker."""
 
 
 @dataclass(slots=True)
 class MemoryBody:
-    """A body in memory. breaks_at: the connection breaks after so many bytes. largest: bytes of the largest read."""
+    """A body in memory. breaks_at: bytes after which the connection breaks. largest: bytes of the largest read."""
 
     data: bytes
     length: int
@@ -66,7 +66,7 @@ class MemoryBody:
         return len(piece)
 
     def of(self, span: Span | None) -> MemoryBody:
-        """The same body, or a span of it; raises CallFailed for a span beyond its end."""
+        """Return this body, or a span of it. Raises CallFailed for a span beyond its end."""
         if span is None:
             return self
         if span.first >= len(self.data):
@@ -80,11 +80,11 @@ async def _no_hook(action: str, key: str) -> None:
 
 
 class MemoryEngine:
-    """Engine of one bucket in memory, which lists its entries in the order that they have here.
+    """An engine of one bucket in memory, which lists its entries in the order of `entries`.
 
-    page_size: most entries on a page. hook: may be replaced at any time.
-    asked: action and key of every call. checksums: of each HEAD, whether it asked for them. peak: most object calls at
-    once. tasks: most tasks that were alive during an object call. idle: the last argument of keep_idle.
+    page_size: largest number of entries on a page. hook: may be replaced at any time. asked: action and key of every
+    call. checksums: for each HEAD, True if it asked for checksums. peak: most object calls at once. tasks: most asyncio
+    tasks during an object call. idle: the last argument of keep_idle.
     """
 
     def __init__(self, entries: Iterable[Entry] = (), *, page_size: int = 1000, hook: Hook = _no_hook) -> None:
@@ -101,7 +101,7 @@ class MemoryEngine:
         self.tasks = 0
 
     def put(self, key: str, body: bytes = b"", *, acl: Acl | None = None, **members: Any) -> ObjectRef:
-        """Store an object, the newest version of its key. members: of Head, in place of what follows from `body`."""
+        """Store an object as the newest version of its key. members: fields of its Head."""
         older = [entry for entry in self.entries if _key(entry) == key]
         version_id = f"version-{len(self.entries) + 1}" if self._versioned else None
         etag = hashlib.md5(body, usedforsecurity=False).hexdigest()
@@ -146,14 +146,14 @@ class MemoryEngine:
         self.entries = [*others[:at], newest, *older, *others[at:]]
 
     def find(self, key: str, version_id: str | None = None) -> MemoryObject | None:
-        """The object version; without an ID the latest one."""
+        """Return the object version (None: the latest one); None if there is none."""
         found = (entry for entry in self.entries if isinstance(entry, MemoryObject) and entry.ref.key == key)
         if version_id is None:
             return next((one for one in found if one.ref.is_latest), None)
         return next((one for one in found if version_id == (one.ref.version_id or "null")), None)
 
     def count(self, action: str) -> int:
-        """How often it was called."""
+        """Return how often the action was called."""
         return sum(1 for asked, _ in self.asked if asked == action)
 
     def keep_idle(self, connections: int) -> None:

@@ -1,6 +1,6 @@
-"""The conformance suite of engines: each check takes a world, which it fills and opens an engine for.
+"""The conformance suite of engines: each check takes a world, fills it, and opens an engine for it.
 
-Give each check an empty world of its own. It raises AssertionError, and needs no test framework.
+Give each check an empty world of its own. A failed check raises AssertionError; no test framework is needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of GetObject: pieces, spans, conditions."""
+"""Checks of GetObject: partial reads, spans, conditions."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def gives_checksums_only_when_asked(world: EngineWorld) -> None:
 
 
 async def gives_grants_in_order(world: EngineWorld) -> None:
-    """To groups and to accounts, of an object that another account owns."""
+    """The grants are to groups and to accounts, on an object that another account owns."""
     acl = Acl(STRANGER, (Grant(ALL_USERS, "WRITE_ACP"), Grant(STRANGER, "FULL_CONTROL"), Grant(world.owner, "READ")))
     world.put("k", acl=acl)
     async with world.open() as engine:

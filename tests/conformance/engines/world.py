@@ -57,11 +57,11 @@ ODD_KEYS: Final[Mapping[str, str]] = {
     "braces and bars": "{a}|[b]^`c`~*",
     "longest": "\u20ac" * 341 + "x",
 }
-"""Name to key; the longest is S3's limit of 1,024 bytes of UTF-8."""
+"""Keys by the name of their oddity; the longest key has S3's limit of 1,024 bytes of UTF-8."""
 
 
 class StoredVersion(Protocol):
-    """An object version that a world stored. etag: without quotes. version_id: None where versions are not kept."""
+    """An object version that a world stored. etag: without quotes. version_id: None if the bucket keeps no versions."""
 
     @property
     def etag(self) -> str: ...
@@ -76,15 +76,15 @@ class EngineWorld(Protocol):
     def owner(self) -> str: ...
 
     def open(self) -> AbstractAsyncContextManager[Engine]:
-        """An engine for the bucket, with at least two connections; leaving the context closes it."""
+        """Open an engine for the bucket, with at least two connections. The end of the `with` block closes it."""
         ...
 
     def put(self, key: str, body: bytes = b"", *, acl: Acl | None = None, **members: Any) -> StoredVersion:
-        """Store an object. acl: None: the owner has FULL_CONTROL. members: of Head, that HeadObject must answer."""
+        """Store an object. acl: None: the owner has FULL_CONTROL. members: fields that the Head must have."""
         ...
 
     def delete(self, key: str) -> None:
-        """Delete the object; where versions are kept, a delete marker becomes its latest version."""
+        """Delete the object. If versions are kept, a delete marker becomes its latest version."""
         ...
 
     def keep_versions(self) -> None:
@@ -93,20 +93,20 @@ class EngineWorld(Protocol):
 
 
 async def read(engine: Engine, key: str, size: int = 65536) -> bytes:
-    """The bytes of an object, read `size` at a time."""
+    """Return the bytes of an object, read `size` bytes at a time."""
     async with engine.get(key, None, None) as body:
         return b"".join([piece async for piece in pieces(body, size)])
 
 
 async def pieces(body: Body, size: int) -> AsyncIterator[bytes]:
-    """The rest of the body, in pieces of `size` bytes, but for the last."""
+    """Yield the rest of the body in pieces of `size` bytes; the last piece may be shorter."""
     buffer = memoryview(bytearray(size))
     while count := await body.readinto(buffer):
         yield bytes(buffer[:count])
 
 
 async def list_all(engine: Engine, query: ListQuery) -> tuple[list[ObjectRef], list[str], int]:
-    """Refs, keys of delete markers, number of pages."""
+    """Return the listed refs, the keys of delete markers, and the number of pages."""
     refs: list[ObjectRef] = []
     markers: list[str] = []
     position: Position | None = None
@@ -121,7 +121,7 @@ async def list_all(engine: Engine, query: ListQuery) -> tuple[list[ObjectRef], l
 
 
 async def failure_of(engine: Engine, call: Callable[[Engine], Awaitable[object]]) -> CallFailed:
-    """The failure of a call that must fail."""
+    """Return the failure of a call that must fail."""
     try:
         await call(engine)
     except CallFailed as failure:
@@ -141,4 +141,4 @@ def same(found: object, wanted: object) -> None:
 
 
 EngineCheck = Callable[[EngineWorld], Awaitable[None]]
-"""Checks one promise of an engine in an empty world; raises AssertionError where the engine breaks it."""
+"""Checks one promise of an engine in an empty world; raises AssertionError if the engine breaks the promise."""

@@ -1,6 +1,6 @@
-"""The conformance suite of ledgers: each check takes an opener of an empty ledger and raises AssertionError.
+"""The conformance suite of ledgers: each check takes an opener of an empty ledger. It fails with AssertionError.
 
-A check opens the ledger itself, some more than once; give each check a ledger of its own. It needs no test framework.
+A check opens the ledger itself, once or more: give each check a ledger of its own. It needs no test framework.
 """
 
 from __future__ import annotations

@@ -48,17 +48,17 @@ ODD_KEYS: Final = [
 
 
 class OpenLedger(Protocol):
-    """Opens the same ledger, empty at first, each time it is called. clock: seconds since the epoch."""
+    """Opens the same ledger, empty at first, each time it is called. clock: returns the seconds since the epoch."""
 
     def __call__(self, clock: Callable[[], float] = ...) -> AbstractAsyncContextManager[Ledger]: ...
 
 
 LedgerCheck = Callable[[OpenLedger], Awaitable[None]]
-"""Checks one promise of a ledger; raises AssertionError where the ledger breaks it."""
+"""Checks one promise of a ledger; raises AssertionError if the ledger breaks the promise."""
 
 
 def opened(check: Callable[[Ledger], Awaitable[None]]) -> LedgerCheck:
-    """A check that needs the ledger open once."""
+    """Return a check that opens the ledger once and runs `check` on it."""
 
     @wraps(check)
     async def run(opener: OpenLedger) -> None:
@@ -70,7 +70,7 @@ def opened(check: Callable[[Ledger], Awaitable[None]]) -> LedgerCheck:
 
 @contextmanager
 def raises(kind: type[Exception], pattern: str = "") -> Iterator[None]:
-    """The block must raise such an error, with a text that the pattern finds."""
+    """Raise AssertionError unless the `with` block raises such an error, in whose text the pattern is found."""
     text = None
     try:
         yield
@@ -81,7 +81,7 @@ def raises(kind: type[Exception], pattern: str = "") -> Iterator[None]:
 
 
 async def lines(ledger: Ledger, key: str = KEY) -> list[tuple[str, str, dict[str, str]]]:
-    """Kind, time and detail of each line of the key's history."""
+    """Return the kind, time and detail of each line of the key's history."""
     return [(one.what, one.at, dict(one.detail)) for one in await ledger.history("bucket", key)]
 
 

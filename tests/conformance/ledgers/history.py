@@ -1,4 +1,4 @@
-"""The checks of key histories: what a ledger knows of a key now, and what it ever knew."""
+"""The checks of key histories: the present record of a key, and all lines of its history."""
 
 from __future__ import annotations
 

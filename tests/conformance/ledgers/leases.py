@@ -24,7 +24,7 @@ _OTHER_WORKS: Final[list[dict[str, Any]]] = [
 
 
 class _LeaseClock:
-    """Seconds since the epoch, which a check sets."""
+    """A clock of seconds since the epoch, which a check sets."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0

@@ -1,4 +1,4 @@
-"""The checks of notifications: the newest one of a key stands, whatever their order."""
+"""The checks of notifications: the newest notification of a key stands, whatever the order of arrival."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .base import ENTRY, KEY, NOTICE, OpenLedger, lines, opened, subject
 MARKER: Final = Notice(key=KEY, sequencer="10", deleted=True, at="2026-01-10T00:00:00Z", version_id="marker")
 """A delete marker that hides the versions of KEY."""
 _LOOKS: Final = [(None, 20, False), (None, 10, True), ("v1", 20, True)]
-"""The version that was read, the minutes after the deletion, and whether the deletion stands: the first was read long
-after, the second was being read, the third is an older version."""
+"""The version that was read, the minutes after the deletion, and whether the deletion stands. The first read came long
+after, the second may have begun before, the third is of an older version."""
 _SEQUENCERS: Final = [
     ("0A", "0B", True),
     ("0B", "0A", False),
@@ -25,7 +25,7 @@ _SEQUENCERS: Final = [
     ("FF", "0100000000000000", False),
     ("9", "a", True),
 ]
-"""The sequencer that came first, the next one, and whether the next one stands."""
+"""The sequencer that came first, the sequencer that came next, and whether the next one stands."""
 
 
 @opened
@@ -97,7 +97,7 @@ async def versions_stand_in_the_order_of_their_notifications_not_of_their_hashin
         await ledger.arrived("bucket", replace(NOTICE, sequencer=f"0{number}", etag=version, version_id=version))
     late = replace(NOTICE, sequencer="00F", etag="v0", version_id="v0")
     assert await ledger.arrived("bucket", late) is False
-    for version in ("v2", "v0", "v1", "v3"):  # nobody told of v3
+    for version in ("v2", "v0", "v1", "v3"):  # no notification named v3
         await ledger.record(replace(ENTRY, version_id=version, etag=version))
     found = await subject(ledger)
     assert [(one.version_id, one.sequencer) for one in found.versions] == [
@@ -180,7 +180,7 @@ async def key_is_deleted_when_each_version_was_deleted_for_good(ledger: Ledger) 
         etag="etag",
         detail={"algorithm": "sha256"},
     )
-    await ledger.note("bucket", [again])  # whatever was told, it was read
+    await ledger.note("bucket", [again])  # the read overrules the notifications
     found = await subject(ledger)
     assert (found.deleted_at, found.versions[0].removed_at) == (None, None)
 
@@ -214,7 +214,7 @@ async def listing_long_after_a_deletion_overrules_it(ledger: Ledger) -> None:
     await ledger.record(replace(ENTRY, version_id="v1"))
     await ledger.arrived("bucket", MARKER)
     listed = Event(key=KEY, at="2026-01-10T00:14:00Z", what="listed", version_id="v1", etag="etag", size=5)
-    await ledger.note("bucket", [listed])  # two clocks may differ by so much
+    await ledger.note("bucket", [listed])  # two clocks may differ by this much
     assert (await subject(ledger)).deleted_at == MARKER.at
     await ledger.note("bucket", [replace(listed, at="2026-01-10T00:16:00Z"), listed])
     assert (await subject(ledger)).deleted_at is None

@@ -1,4 +1,4 @@
-"""The checks of seals: each row and line has one, also where many write at once."""
+"""The checks of seals: each row and line has a seal, even if many write at once."""
 
 from __future__ import annotations
 
