@@ -37,6 +37,8 @@ class Stop:
 
     def __init__(self, parent: Stop | None = None, grace: Grace | None = None) -> None:
         self._event = asyncio.Event()
+        self.is_set = self._event.is_set
+        """The question of bool(stop) as a function, for callers that ask at each buffer."""
         self._children: list[Stop] = []
         self._limits: dict[asyncio.Timeout, float] = {}
         self._set_at = 0.0

@@ -162,7 +162,7 @@ class Verification:
                     streams=settings.streams,
                     executor=executor,
                     memory=permits,
-                    stop=self._stop.__bool__ if self._hop else None,
+                    stop=self._stop.is_set if self._hop else None,
                     attempts=settings.retry_attempts,
                     sleep=_pause,
                 )

@@ -191,7 +191,7 @@ class MessageHasher:
         self, message: HashMessage, engine: Engine, stop: Stop, cutoff: CutOff, task: HashTask
     ) -> Result | Waiting:
         async def read(checkpoint: Checkpoint | None, save: Save) -> Result:
-            options = replace(self._hashing, bucket=message.bucket, stop=stop.__bool__, save=save)
+            options = replace(self._hashing, bucket=message.bucket, stop=stop.is_set, save=save)
             found = await hash_patiently(engine, task, message.algorithms, options, checkpoint)
             if isinstance(found, Paused) and self._options.has_deadline and not found.gained:
                 return Failed(task, OUT_OF_TIME, retryable=False)

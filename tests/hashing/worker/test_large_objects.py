@@ -48,6 +48,7 @@ class StopAfter(Stop):
     def __init__(self, questions: int) -> None:
         super().__init__()
         self._left = questions
+        self.is_set = self.__bool__
 
     def __bool__(self) -> bool:
         self._left -= 1

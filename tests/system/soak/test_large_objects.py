@@ -50,6 +50,7 @@ class AtBytes(Stop):
         super().__init__()
         self._item = item
         self._end = item.sent + count
+        self.is_set = self.__bool__
 
     def __bool__(self) -> bool:
         return self._item.sent >= self._end
