@@ -20,7 +20,7 @@ _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+) *(?:; *([^\\]*))?")
 def bill(lock: str) -> dict[str, Any]:
     """Return the bill of a lock file (CycloneDX 1.5). Equal locks make equal bills, so it has no time.
 
-    What the lock has for Windows alone is in no package.
+    Requirements for Windows alone are left out: no package has them.
     """
     parts = [
         {

@@ -29,8 +29,8 @@ async def each_target(
 ) -> int:
     """Run `one` for each target in turn, and return the worst exit code. A failed target does not stop the others.
 
-    opening: opens the resources that the targets share. verb: such as "audited". kept: names the things that stay after
-    a second signal, or when no server answers after the first, for the user.
+    opening: opens the resources that the targets share. verb: such as "audited". kept: words for the user: the results
+    that stay if a second signal, or a silent server, ends the work.
     """
     stop, progress = Stop(grace=GRACE), make_progress()
     stop_on_signals(stop)

@@ -27,7 +27,7 @@ _caught = threading.Event()
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run the coroutine of a command. A Ctrl-C that the command does not handle itself cancels it.
 
-    The handlers of signals are as before afterwards: uvloop leaves its own in place when it closes.
+    Afterwards the handlers of signals are as before: uvloop leaves its own handlers in place when it closes.
     """
 
     async def watched() -> T:
@@ -56,7 +56,7 @@ def stop_on_signals(stop: Stop) -> None:
     """Handle signals from now on. The first Ctrl-C or SIGTERM stops the listing, and the work in flight is finished, if
     that takes no longer than the stop's grace.
 
-    The second one cancels the work in flight too.
+    The second signal cancels the work in flight too.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -75,17 +75,17 @@ def stop_on_signals(stop: Stop) -> None:
 
 
 def end_soon() -> None:
-    """End the process after LONGEST seconds with exit code 4, if it does not end before."""
+    """End the process with exit code 4 after LONGEST seconds, unless it ends earlier."""
     if not _caught.is_set():
         _caught.set()
-        # Not a task: the loop may be closed by then, and wait for a thread whose request has no answer.
+        # Not a task: the loop may then be closed, or wait for a thread whose request has no answer.
         timer = threading.Timer(LONGEST, _give_up)
         timer.daemon = True
         timer.start()
 
 
 def leave(code: int) -> int:
-    """Return the exit code. After a signal end the process here, if threads would keep it for minutes."""
+    """Return the exit code. After a signal, end the process here if threads would keep it alive for minutes."""
     if _caught.is_set() and any(not thread.daemon for thread in threading.enumerate()[1:]):
         _exit(code)
     return code

@@ -58,8 +58,8 @@ class Claims:
         self._clock = clock
 
     def take(self, wanted: str, *, follows: bool, seconds: float) -> Claim:
-        """Claim the bucket, and return the run to work on: the newest run of the target if it is not finished, else
-        `wanted`.
+        """Claim the bucket, and return the run to work on: the newest run of the target or, if that is finished or too
+        old, `wanted`.
 
         follows: the event names its run, which is `wanted`. seconds: until the invocation's deadline. Raises RunTaken
         or RunComplete for an event that came before, BucketBusy if another run is under way.

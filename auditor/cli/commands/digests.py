@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     actions = {"export": _export, "import": _import, "history": _history}
     try:
         return actions[options.action](options)
-    except asyncio.CancelledError:  # by a second signal
+    except asyncio.CancelledError:  # a second signal cancelled it
         say(_GIVEN_UP[options.action])
         return 4
 
@@ -72,7 +72,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _written(file: str | None, exported: Callable[[Callable[[bytes], object]], T], kept: Callable[[T], bool]) -> T:
-    """Export to stdout, or to a file that is put in place if the result is kept. Return the result."""
+    """Export to stdout, or to a file that is put in place if `kept` is true of the result. Return the result."""
     if file is None:
         result = exported(sys.stdout.buffer.write)
         sys.stdout.buffer.flush()
@@ -106,8 +106,8 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
-    """Return the algorithms of the exported digests. A CSV manifest has all of them, unless --algorithm names some; a
-    manifest of another form has one.
+    """Return the algorithms of the exported digests. A CSV manifest has all, unless --algorithm names some. Any other
+    manifest has one.
     """
     if not form.single:
         return settings.algorithms if asked else form.algorithms
@@ -228,7 +228,7 @@ class _Watch:
         self._began = time.monotonic()
 
     def go_on(self, done: int) -> bool:
-        """Take the number of digests done. Return False if the work must stop."""
+        """Note the number of digests done. Return False if the work must stop."""
         self._done = done
         return not self._stop
 

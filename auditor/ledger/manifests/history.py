@@ -18,7 +18,7 @@ _PREMIS: Final[Mapping[What, str]] = {
     "mismatch": "fixity check",
     "deleted": "deletion",
 }
-"""The labels of https://id.loc.gov/vocabulary/preservation/eventType. Other lines are no event of that list."""
+"""The labels of https://id.loc.gov/vocabulary/preservation/eventType. That list has no event for other lines."""
 COLUMNS: Final = (
     "key",
     "at",
@@ -43,7 +43,7 @@ class HistoryCounts:
 
 
 def premis_type(entry: HistoryEntry) -> str:
-    """Return the PREMIS event type of a line; "" if it has none. S3 calculated its own digests, not the auditor."""
+    """Return the PREMIS event type of a line; "" if the line has none, as for a digest that S3 calculated."""
     if entry.event.what == "recorded" and entry.event.detail.get("source", AUDITOR) != AUDITOR:
         return ""
     return _PREMIS.get(entry.event.what, "")
@@ -83,7 +83,7 @@ async def export_history(
 ) -> HistoryCounts:
     """Write all lines below the target, the keys in the order of S3's listing. Raise LedgerError.
 
-    name: of the format. go_on: called before each part with the number of lines written; False stops.
+    name: a name in FORMATS. go_on: called before each part with the number of lines written; False stops the export.
     """
     counts, (head, line_of) = HistoryCounts(), FORMATS[name]
     write(head)
