@@ -77,6 +77,13 @@ DIFFERENCES = {
         (ANSWERED, LOST),
         has(rb"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]"),
     ),
+    "blank-behind-a-name": Difference(
+        "aiohttp takes a blank behind the names that frame a body; RFC 9112 forbids blanks before the colon",
+        b"HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n",
+        BROKEN,
+        (ANSWERED, LOST),
+        has(rb"\n(?i:Connection|Content-Length|Transfer-Encoding)[ \t]"),
+    ),
     "junk-behind": Difference(
         "aiohttp drops a whole answer when what follows in the same segment is not HTTP; ours drops the connection",
         OK + b"junk",
@@ -170,6 +177,7 @@ async def test_well_formed_answers(sent: Sent) -> None:
 @GENERATED
 @given(spoilt())
 @example(Sent(get(), OK + b"junk", closes=True))
+@example(Sent(get(), b"HTTP/1.1 204 OK\r\nConnection ", closes=True))
 async def test_spoilt_answers(sent: Sent) -> None:
     ((ours,), _), ((reference,), _) = await outcomes("thin", sent), await outcomes("aiohttp", sent)
     if isinstance(ours, Response) and isinstance(reference, BrokenAnswerError):
