@@ -1,4 +1,6 @@
-"""Let the first call of an SDK client end before other threads make calls. This avoids a crash in OpenSSL.
+"""Let the first call of an SDK client end before other threads make calls, and give it up soon without a connection.
+
+The first avoids a crash in OpenSSL.
 
 For each new connection urllib3 loads the trusted certificates into the client's only TLS context. If two threads load
 them for the first time at the same moment, they damage OpenSSL's list of certificate stores, and the process crashes
@@ -12,12 +14,19 @@ from __future__ import annotations
 from threading import Lock, get_ident
 from typing import Any, Final
 
+from botocore.exceptions import ConnectionError as NoConnection
+
 LONGEST: Final = 5.0
 """Limit in seconds for the wait of other threads. Connecting takes no longer, and the certificates are loaded next."""
 
+ATTEMPTS: Final = 3
+"""Attempts of a client's first call if no connection is made: the SDK's pauses before them sum to at most 3 s."""
+
+_GIVE_UP: Final = "auditor-first-call"
+
 
 class FirstCallGate:
-    """The handlers of a client for botocore's events `before-send` and `response-received`.
+    """The handlers of a client for botocore's events `before-send`, `response-received` and `needs-retry`.
 
     botocore runs them in the thread of the call.
     """
@@ -46,10 +55,21 @@ class FirstCallGate:
             self._answered = exception is None
             self._lock.release()
 
+    def give_up(self, attempts: int, caught_exception: Exception | None = None, **_: Any) -> None:
+        """Raise the exception of a first call that made no connection: the address is probably wrong."""
+        if not self._answered and attempts >= ATTEMPTS and isinstance(caught_exception, NoConnection):
+            raise caught_exception
+
+
+def full_patience(client: Any) -> None:
+    """Let all further calls of the client use up their attempts: a call that passed by the gate was answered."""
+    client.meta.events.unregister("needs-retry", unique_id=_GIVE_UP)
+
 
 def first_call_alone(client: Any) -> Any:
     """Register a FirstCallGate with the boto3 client, and return the client."""
     first = FirstCallGate()
     client.meta.events.register("before-send", first.before)
     client.meta.events.register("response-received", first.after)
+    client.meta.events.register("needs-retry", first.give_up, unique_id=_GIVE_UP)
     return client

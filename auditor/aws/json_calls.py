@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 from botocore.exceptions import BotoCoreError
 
+from auditor.aws.first_call import full_patience
 from auditor.errors import CallFailed
 from auditor.model.version import VERSION
 
@@ -39,6 +40,7 @@ class JsonCalls:
         self._scope = client.meta.region_name, client.meta.service_model.signing_name
         self._target = target
         self._http = client._endpoint.http_session
+        self._client, self._answered = client, False
         self._session = session
 
     def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
@@ -55,6 +57,9 @@ class JsonCalls:
             found = json.loads(content)
         except (BotoCoreError, JSONDecodeError, UnicodeDecodeError):
             return None
+        if not self._answered:
+            self._answered = True
+            full_patience(self._client)
         crc = zlib.crc32(content)
         if not isinstance(found, dict) or answer.headers.get("x-amz-crc32", f"{crc}") != f"{crc}":
             return None

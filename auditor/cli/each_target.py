@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from auditor.aio.stop import Stop
-from auditor.cli.output import say
+from auditor.cli.output import first_word, say
 from auditor.cli.progress import Show, make_progress, showing
 from auditor.cli.signals import GRACE, stop_on_signals
 from auditor.errors import RunError
@@ -32,6 +32,8 @@ async def each_target(
     opening: opens the resources that the targets share. verb: such as "audited". kept: words for the user: the results
     that stay if a second signal, or a silent server, ends the work.
     """
+    others = f" and {len(targets) - 1:,} more" if targets[1:] else ""
+    first_word(f"asking about {visible(targets[0].uri)}{others}")
     stop, progress = Stop(grace=GRACE), make_progress()
     stop_on_signals(stop)
     codes = []

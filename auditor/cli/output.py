@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from auditor.text import harmless
 
+log = logging.getLogger(__name__)
+
 
 def say(sentence: str) -> None:
     """Print one line on stderr. Unprintable characters are escaped."""
     sys.stderr.write(f"auditor: {harmless(sentence)}\n")
+
+
+def first_word(sentence: str) -> None:
+    """Name the work before its first slow call: on a terminal for the user, else in the log (-v)."""
+    if sys.stderr.isatty():
+        say(sentence)
+    else:
+        log.info("%s", sentence)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -197,7 +197,9 @@ class Settings:
         values.words, (), "names or s3://BUCKET/PREFIX: what a function's schedule audits"
     )
     retry_attempts: int = _setting(values.whole, 10, "most attempts of one call (10)")
-    retry_seconds: float = _setting(values.seconds, 60.0, "seconds in which one call is retried (60)")
+    retry_seconds: float = _setting(
+        values.seconds, 60.0, "seconds in which one call is retried (60; 5 at most where no server ever answered)"
+    )
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accept_undecided: tuple[Acceptance, ...] = ()
 

@@ -48,7 +48,8 @@ class BucketSettingsReader:
             async with self._at_once:
                 return await question()
 
-        return await self._caller.call("bucket", action, attempt)
+        server = "sts" if action == "GetCallerIdentity" else "s3"
+        return await self._caller.call("bucket", action, attempt, server=server)
 
     async def _fact(
         self,

@@ -34,11 +34,13 @@ UNREADABLE_ATTEMPTS: Final = 3
 class RetryPolicy:
     """The limits of retries. attempts: number of attempts, with the first.
 
-    seconds: longest duration from the first attempt to the start of another.
+    seconds: longest duration from the first attempt to the start of another. first_seconds: the same, if the server
+    never answered, and connections to it are refused or lost: its address is probably wrong.
     """
 
     attempts: int = 10
     seconds: float = 60.0
+    first_seconds: float = 5.0
 
 
 class Caller:
@@ -71,6 +73,7 @@ class Caller:
         self._retry = retry or RetryPolicy()
         self._max_calls = max_calls
         self._sent = 0
+        self._reached: set[str] = set()
         self.clock = clock
         self._sleep = sleep
         self._dice = dice
@@ -85,11 +88,17 @@ class Caller:
         return self.budget_left is not None and self.budget_left < calls
 
     async def call(
-        self, kind: Kind, action: str, attempt: Callable[[], Awaitable[T]], *, beyond_budget: bool = False
+        self,
+        kind: Kind,
+        action: str,
+        attempt: Callable[[], Awaitable[T]],
+        *,
+        beyond_budget: bool = False,
+        server: str = "s3",
     ) -> T:
         """Send one request, with retries. Raises CallFailed, or RunError if every further call would fail too.
 
-        beyond_budget: send the request even if the budget is used up; it counts as used.
+        beyond_budget: send the request even if the budget is used up; it counts as used. server: its service.
         """
         started = self.clock()
         tries = 0
@@ -104,12 +113,13 @@ class Caller:
                 answer = await attempt()
             except CallFailed as failure:
                 self._note(failure, self.clock(), sent)
-                pause = self._pause(kind, failure, tries, started)
+                pause = self._pause(kind, failure, tries, started, self._limit(failure, server))
                 if pause is None:
                     self._raise_doom(failure)
                     raise
             else:
                 now = self.clock()
+                self._reached.add(server)
                 self.permits.answered(now - sent)
                 self._rate.answered(now, sent)
                 return answer
@@ -141,7 +151,15 @@ class Caller:
             self.permits.answered(now - sent)
             self._rate.answered(now, sent)
 
-    def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float) -> float | None:
+    def _limit(self, failure: CallFailed, server: str) -> float:
+        """Return the longest duration from the first attempt to another. An answer with a status shows a server."""
+        if failure.status:
+            self._reached.add(server)
+        if server in self._reached or failure.code != "ConnectionError":
+            return self._retry.seconds
+        return min(self._retry.seconds, self._retry.first_seconds)
+
+    def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float, limit: float) -> float | None:
         """Return the seconds until the next attempt; None if there is none."""
         # botocore reports an unreadable body as code 500. A server without this API sends one each time.
         unreadable = kind == "bucket" and failure.code == UNREADABLE
@@ -150,7 +168,7 @@ class Caller:
         helps = self._rate.waiting_helps or not is_throttle(failure)
         first, longest = (FIRST_PAUSE, LONGEST_PAUSE) if helps else (FIRST_USELESS_PAUSE, LONGEST_USELESS_PAUSE)
         pause = backoff(tries - 1, first, longest, least=0.0, dice=self._dice)
-        too_late = self.clock() + pause - started > self._retry.seconds
+        too_late = self.clock() + pause - started > limit
         return None if too_late else pause
 
     def _raise_doom(self, failure: CallFailed) -> None:

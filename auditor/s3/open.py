@@ -9,7 +9,7 @@ from dataclasses import replace
 from auditor.aws.connection import Connection
 from auditor.model.object import Skipped, Unread
 from auditor.s3.bucket import open_reader
-from auditor.s3.calls import Caller
+from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines import ASKING, open_engine
 from auditor.s3.engines.base import Engine, EngineChoice, OpenEngine
@@ -18,12 +18,14 @@ from auditor.s3.rate import RateLimit
 
 
 @asynccontextmanager
-async def open_in_its_region(engine: str, connection: Connection) -> AsyncIterator[Engine]:
-    """Open an engine in the bucket's region. engine: a name in ENGINES.
+async def open_in_its_region(
+    engine: str, connection: Connection, retry: RetryPolicy | None = None
+) -> AsyncIterator[Engine]:
+    """Open an engine in the bucket's region. engine: a name in ENGINES. retry: for the question about the region.
 
     Raises BucketError if the bucket does not exist, or is not in connection.region.
     """
-    caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1))
+    caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1), retry=retry)
     async with EnginePool(open_engine) as pool:
         connection, _ = await find_region(connection, caller, asking(engine, pool.lend))
         async with pool.lend((engine, connection)) as opened:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.exceptions import EndpointConnectionError
 
 from auditor.aws.client import _make
 from auditor.aws.connection import Connection
-from auditor.aws.first_call import FirstCallGate
+from auditor.aws.first_call import ATTEMPTS, FirstCallGate, full_patience
 from auditor.aws.session import make_client
 
 THREADS = 4
@@ -113,3 +114,52 @@ def test_clients_make_their_first_call_alone(made: Callable[[], Any]) -> None:
             one.result(20)
     client.close()
     assert len(sent) == THREADS
+
+
+def refused_client(answered: int) -> tuple[Any, list[str]]:
+    """A client with six attempts, whose connections are refused after this many answers."""
+    sent: list[str] = []
+
+    def answer(request: Any, **_: Any) -> AWSResponse:
+        sent.append(request.url)
+        if len(sent) > answered:
+            raise EndpointConnectionError(endpoint_url=request.url)
+        return AWSResponse(request.url, 200, {}, _Empty())
+
+    connection = Connection(bucket="bucket", endpoint_url=HERE)
+    client = make_client("s3", connection, endpoint_url=HERE, attempts=6)
+    client.meta.events.register_last("before-send", answer)
+    return client, sent
+
+
+@pytest.fixture
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda seconds: None)
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_first_call_without_a_connection_is_given_up_soon() -> None:
+    client, sent = refused_client(answered=0)
+    with pytest.raises(EndpointConnectionError):
+        client.head_bucket(Bucket="bucket")
+    assert len(sent) == ATTEMPTS == 3
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_later_call_without_a_connection_has_all_attempts() -> None:
+    client, sent = refused_client(answered=1)
+    client.head_bucket(Bucket="bucket")
+    with pytest.raises(EndpointConnectionError):
+        client.head_bucket(Bucket="bucket")
+    assert len(sent) == 1 + 6
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_call_that_passed_by_the_gate_gives_all_attempts() -> None:
+    client, sent = refused_client(answered=0)
+    full_patience(client)
+    with pytest.raises(EndpointConnectionError):
+        client.head_bucket(Bucket="bucket")
+    assert len(sent) == 6

@@ -117,6 +117,41 @@ async def test_slow_attempts_use_up_the_time_limit_too() -> None:
     assert caller.counts["head"] == 3
 
 
+REFUSED = CallFailed("HeadBucket", "ConnectionError")
+
+
+async def test_refused_connection_to_an_unknown_server_is_given_up_soon() -> None:
+    time = FakeTime()
+    caller = make_caller(time, dice=LongestPause())
+    for _ in range(2):
+        time.slept.clear()
+        with pytest.raises(CallFailed):
+            await caller.call("bucket", "HeadBucket", always(REFUSED))
+        assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]
+
+
+@pytest.mark.parametrize("failures", [[], [CallFailed("HeadBucket", "SlowDown", 503)]], ids=["answered", "throttled"])
+async def test_refused_connection_to_a_server_that_answered_is_tried_with_patience(failures: list[CallFailed]) -> None:
+    time = FakeTime()
+    caller = make_caller(time, dice=LongestPause())
+    await caller.call("bucket", "HeadBucket", failing(*failures))
+    time.slept.clear()
+    with pytest.raises(CallFailed):
+        await caller.call("acl", "GetObjectAcl", always(REFUSED))
+    assert len(time.slept) > 7
+    time.slept.clear()
+    with pytest.raises(CallFailed):
+        await caller.call("bucket", "GetCallerIdentity", always(REFUSED), server="sts")
+    assert len(time.slept) == 5
+
+
+async def test_throttle_by_an_unknown_server_is_tried_with_patience() -> None:
+    caller = make_caller(dice=LongestPause())
+    with pytest.raises(CallFailed):
+        await caller.call("bucket", "HeadBucket", always(SLOW_DOWN))
+    assert caller.counts["bucket"] > 8
+
+
 async def test_unreadable_answer_about_the_bucket_is_given_up_sooner() -> None:
     caller, failure = make_caller(), CallFailed("GetBucketPolicyStatus", "500", 500)
     with pytest.raises(CallFailed):

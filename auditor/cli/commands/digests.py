@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.options import check_needed, refuse_ledger, settings_of
-from auditor.cli.output import print_json, say
+from auditor.cli.output import first_word, print_json, say
 from auditor.cli.progress import make_progress, showing
 from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
@@ -234,6 +234,7 @@ class _Watch:
 
     @asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
+        first_word(f"asking the ledger about {self._what}")
         with closing(make_progress()) as progress:
             async with showing(progress, self._snapshot, ends=False):
                 yield

@@ -11,7 +11,7 @@ from functools import cache
 
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import print_json, say
+from auditor.cli.output import first_word, print_json, say
 from auditor.config.resources import caller_of, connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
     given: list[str] = options.reports
+    first_word(f"reading {counted(len(given), 'report')} into the ledger")
     counts = signals.run(_import(settings, given))
     if options.format == "json":
         print_json(asdict(counts))

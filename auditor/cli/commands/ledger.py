@@ -14,7 +14,7 @@ from typing import Any, Final
 from auditor.aio.stop import Stop
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import print_json
+from auditor.cli.output import first_word, print_json
 from auditor.cli.progress import make_progress, showing
 from auditor.cli.signals import stop_on_signals
 from auditor.config.resources import check_ledger, ledger_of
@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
     if not target.prefix:
         raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
     check_ledger(settings)
+    first_word(f"asking the ledger {visible(settings.ledger or '')}")
     subject, history = signals.run(_ask(settings, target))
     if subject is None and not history:
         raise RunError(f"the ledger knows nothing of {visible(target.uri)}: give the whole key, to the letter")
@@ -60,6 +61,7 @@ def _check(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "ledger")
     check_ledger(settings)
+    first_word(f"checking the ledger {visible(settings.ledger or '')}")
     found = signals.run(_checked(settings))
     if options.format == "json":
         print_json(found.document())

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from auditor.aio import loop as loops
 from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import print_json
+from auditor.cli.output import first_word, print_json
 from auditor.config.resources import check_ledger, ledger_of
 from auditor.config.settings import Settings
 from auditor.errors import RunError, UsageError
@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"{target.uri} names no key: write s3://BUCKET/KEY, the whole key")
     word = {"by": _text(options.by, "--by"), "reason": _text(options.reason, "--reason")}
     check_ledger(settings)
+    first_word(f"asking the ledger {visible(settings.ledger or '')}")
     _print(loops.run(_tell(settings, targets, options.action, options.version, word)), options.format)
     return 0
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
-from auditor.cli.output import print_json, say
+from auditor.cli.output import first_word, print_json, say
 from auditor.cli.progress import make_progress, showing
 from auditor.config.settings import Settings
 from auditor.config.values import seconds
@@ -28,6 +28,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "queue", "ledger")
     idle = seconds(options.idle, "--idle")
+    first_word(f"asking the queue {settings.queue}")
     counts, stopped = signals.run(_work(settings, idle))
     if options.format == "json":
         print_json(asdict(counts))

@@ -24,6 +24,7 @@ from auditor.hashing.limits import CONCURRENCY
 from auditor.hashing.worker.counts import Counts, Processed
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
+from auditor.s3.calls import RetryPolicy
 from auditor.s3.engines.base import Engine, OpenEngine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.open import open_in_its_region
@@ -180,7 +181,8 @@ async def open_processor(
 
     def open_in_settings(bucket: str) -> AbstractAsyncContextManager[Engine]:
         connection = connection_to(bucket, settings, connections(options.concurrency, options.streams))
-        return open_in_its_region(settings.engine, connection)
+        # An outage must not use up a message's receipts: the worker waits as long for the first answer as for others.
+        return open_in_its_region(settings.engine, connection, RetryPolicy(first_seconds=RetryPolicy().seconds))
 
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
