@@ -53,10 +53,12 @@ def test_an_interrupt_where_a_loop_runs_cancels_the_coroutine_and_waits_for_its_
     async def notebook() -> None:
         run_blocking(hanging)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     loop = asyncio.new_event_loop()
     try:
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(notebook())
     finally:
         loop.close()
+        signal.signal(signal.SIGINT, before)
     assert ended == ["saved"]
