@@ -1,4 +1,6 @@
-"""Logs of a function: one JSON object a line on stderr, labelled with run, bucket, request and hop."""
+"""Logs of a function: one JSON object a line on stderr, labelled with run, bucket, request and hop (the number of
+hand-overs before).
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ NOT_GIVEN: Final = Skipped("it is not given")
 
 @dataclass(frozen=True, slots=True)
 class PublicAccessBlock:
-    """The four switches of GetPublicAccessBlock: of the bucket, of the account, or of both together."""
+    """The four switches of GetPublicAccessBlock: of the bucket, of the account, or of both together:
+    then a switch is on if either has it on.
+    """
 
     block_public_acls: bool = False
     ignore_public_acls: bool = False

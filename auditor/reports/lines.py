@@ -28,10 +28,10 @@ def encode_line(line: dict[str, Any]) -> bytes:
 
 
 def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
-    """Return an object's line as a JSON object, to be read as ObjectLine.
+    """Return the run folder's line of one S3 object, as a dict with the fields of ObjectLine.
 
-    hashed: True if the ledger has the digests; None if there is no ledger. keep_metadata: True: write the values of
-    user metadata too, not only the names.
+    hashed: True if the ledger has the digests; None if there is no ledger. keep_metadata: include the values of user
+    metadata, not only the names.
     """
     evidence = judgement.evidence
     ref = evidence.ref

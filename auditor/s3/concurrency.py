@@ -79,10 +79,10 @@ class ConcurrencyLimit:
         return self._in_use
 
     def assume_open(self, open_connections: int) -> None:
-        """Raise the limit to the connections that an earlier run left open, as they need no handshake. Needs `auto`.
+        """Raise the limit to open_connections: the number that an earlier run left open. They need no handshake.
 
-        Except in the smallest functions, some more permits are added, for new handshakes. The limit does not change if
-        this run was throttled, became slower, or has a higher limit already.
+        A few permits are added for new connections, except in the Lambda functions with the least memory. The limit
+        stays as it is if it is fixed (not `auto`) or higher already, or if this run was throttled or became slower.
         """
         if self._climbing and open_connections >= self._first:
             more = max(0, self._first - FEWEST_AT_FIRST)

@@ -1,7 +1,8 @@
-"""Evaluate a bucket policy for one object key: the ways that it allows to everyone or to others, or denies to everyone.
+"""Evaluate a bucket policy for one object key: which actions it allows to everyone or to other accounts, and which it
+denies to everyone.
 
-A way is an action that reaches an object. If the text of the policy alone does not decide about a way, the way is
-undecided, never guessed. No call is made.
+An action that reaches an object is called a way. A way that the text of the policy alone does not decide is undecided,
+never guessed. Nothing is asked of AWS.
 """
 
 from __future__ import annotations

@@ -103,7 +103,8 @@ def _load(clients: Clients, choice: Choice) -> int:
 
 
 class _Tour:
-    """The steps of the demo. verified: the objects to read again at the end. damage: damages some of them."""
+    """The steps of the demo. verified: the range of keys that the last step reads again. damage: a function that
+    corrupts or deletes some of these objects before that step."""
 
     def __init__(self, settings: Settings, verified: Target, damage: Callable[[], None]) -> None:
         self._settings = settings

@@ -189,9 +189,10 @@ class S3Store:
         return self._put(path, body) if self._read(path)[1] == tag else None
 
     def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write on the condition, and return the new tag; None if the condition does not hold.
+        """Write only if the ETag of the path is still `tag`, or, with None, only if nothing is there.
 
-        If the server refuses although the condition holds, try the ETag without quotes, as Ceph compares it.
+        Return the new ETag; None if the condition does not hold. If the server refuses although the condition holds,
+        try the ETag without quotes, as Ceph compares it.
         """
         bare = None if tag is None else tag.strip('"')
         for form in dict.fromkeys((tag, bare)):
