@@ -38,21 +38,21 @@ class SdkQuestions:
             self._arguments["ExpectedBucketOwner"] = connection.expected_owner
 
     async def head_bucket(self) -> Mapping[str, str]:
-        reply = await self._call("s3", "HeadBucket", self._arguments)
+        reply = await self._ask_service("s3", "HeadBucket", self._arguments)
         found: Mapping[str, str] = reply.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         return found
 
     async def ask(self, action: str) -> Reply:
         if action == "ListBuckets":
-            return await self._call("s3", action, {"Prefix": self._connection.bucket})
+            return await self._ask_service("s3", action, {"Prefix": self._connection.bucket})
         if action == "GetCallerIdentity":
-            return await self._call("sts", action, {})
-        return await self._call("s3", action, self._arguments)
+            return await self._ask_service("sts", action, {})
+        return await self._ask_service("s3", action, self._arguments)
 
     async def account_block(self, account: str) -> Reply:
-        return await self._call("s3control", "GetPublicAccessBlock", {"AccountId": account})
+        return await self._ask_service("s3control", "GetPublicAccessBlock", {"AccountId": account})
 
-    async def _call(self, service: str, action: str, arguments: dict[str, Any]) -> Reply:
+    async def _ask_service(self, service: str, action: str, arguments: dict[str, Any]) -> Reply:
         def attempt() -> Any:
             with sdk_errors(action):
                 return getattr(self._client(service), xform_name(action))(**arguments)

@@ -213,7 +213,7 @@ async def test_of_the_reports_bucket_the_audit_reads_its_run_folders_alone(enfor
 async def test_a_given_reports_bucket_that_lets_the_role_read_nothing_ends_the_audit_in_a_sentence(
     enforced: Account,
 ) -> None:
-    with pytest.raises(OutputError, match=r"s3://reports-of-ours/audits refuses GetObject .* allow s3:GetObject"):
+    with pytest.raises(OutputError, match=r"s3://reports-of-ours/audits/.* refuses GetObject .* allow s3:GetObject"):
         await audited(enforced)
     enforce(enforced.url, "inf")
     left = enforced.client("s3").list_objects_v2(Bucket="reports-of-ours", Prefix="audits/")
