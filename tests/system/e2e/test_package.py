@@ -21,7 +21,8 @@ PROBE = """
 import importlib, os, sys
 
 def handler(event, context):
-    importlib.import_module(event)
+    for name in (event, "boto3"):  # the handlers import the SDK only once they need it
+        importlib.import_module(name)
     files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
     return {"version": sys.version_info[:2], "path": sys.path, "files": {name: f for name, f in files.items() if f},
             "execution": os.environ["AWS_EXECUTION_ENV"], "cwd": os.getcwd()}
