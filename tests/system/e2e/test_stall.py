@@ -72,21 +72,6 @@ def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
     assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
 
 
-def test_queue_without_an_answer_is_told_and_the_next_night_sends_the_objects(
-    make: Make, deployment: Deployment, bucket: str
-) -> None:
-    with Silence(deployment.url, "sqs", "") as server:
-        system = system_behind(make, deployment, server)
-        system.put(bucket, OBJECTS)
-        system.fire({"bucket": bucket})
-        (first,) = system.summaries()
-        assert (first["complete"], first["hashing"]["pending"]) == (True, len(OBJECTS))
-        assert f"the next audit sends {len(OBJECTS)} objects without a digest" in system.local.logs()
-        server.over = True
-        system.fire({"bucket": bucket})
-    assert system.summaries()[1]["hashing"]["queued"] == len(OBJECTS)
-
-
 def test_lambda_without_an_answer_is_told_and_the_next_night_finishes_the_run(
     make: Make, deployment: Deployment, bucket: str
 ) -> None:
