@@ -45,12 +45,12 @@ def system_behind(make: Make, deployment: Deployment, server: Silencing, **varia
     return make(audit={"timeout": SECONDS, "variables": moved})
 
 
-@pytest.mark.parametrize("silent", ["objects", "reports", "dynamodb"])
+@pytest.mark.parametrize("silent", ["objects", "reports"])
 def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
     make: Make, deployment: Deployment, bucket: str, silent: str
 ) -> None:
     reports = deployment.outputs()["Reports"].removeprefix("s3://").partition("/")[0]
-    service, part = {"objects": ("s3", bucket + "/key-"), "reports": ("s3", reports)}.get(silent, (silent, ""))
+    service, part = ("s3", bucket + "/key-" if silent == "objects" else reports)
     with Silence(deployment.url, service, part) as server:
         system = system_behind(make, deployment, server)
         system.put(bucket, OBJECTS)
@@ -70,6 +70,21 @@ def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
     (last,) = [summary for one in system.local.invoked for summary in told(one.answer)["runs"] if summary["complete"]]
     assert (last["run"], last["coverage"]["listed"]) == (run, len(OBJECTS))
     assert sorted(keys(system.report(bucket), "objects")) == sorted(OBJECTS)
+
+
+def test_queue_without_an_answer_is_told_and_the_next_night_sends_the_objects(
+    make: Make, deployment: Deployment, bucket: str
+) -> None:
+    with Silence(deployment.url, "sqs", "") as server:
+        system = system_behind(make, deployment, server)
+        system.put(bucket, OBJECTS)
+        system.fire({"bucket": bucket})
+        (first,) = system.summaries()
+        assert (first["complete"], first["hashing"]["pending"]) == (True, len(OBJECTS))
+        assert f"the next audit sends {len(OBJECTS)} objects without a digest" in system.local.logs()
+        server.over = True
+        system.fire({"bucket": bucket})
+    assert system.summaries()[1]["hashing"]["queued"] == len(OBJECTS)
 
 
 def test_lambda_without_an_answer_is_told_and_the_next_night_finishes_the_run(
@@ -113,6 +128,7 @@ def test_first_of_three_buckets_is_silent_and_the_others_are_audited(
         (letter,) = letters(system)
         assert f"s3://{bucket}, run " in letter["responsePayload"]["errorMessage"]
         server.over = True
+        system.local.invoked.clear()
         system.fire({"bucket": bucket})
     assert system.summaries()[-1]["complete"]
     assert system.summaries()[-1]["run"] in letter["responsePayload"]["errorMessage"]
