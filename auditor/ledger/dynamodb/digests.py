@@ -24,7 +24,7 @@ from auditor.ledger.dynamodb.items import (
     sound_row,
     text,
 )
-from auditor.ledger.dynamodb.lines import add_line
+from auditor.ledger.dynamodb.lines import add_line, entry_of
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import conflicted, fingerprint, recorded
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, match
@@ -175,19 +175,12 @@ def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> 
 async def seal_old(table: Table, bucket: str, key: str, item: Item, algorithm: str) -> None:
     """Seal a digest of an earlier auditor, and write the line that its item implied. Skip a changed item."""
     version, _ = evidence(bucket, key, item)
-    known = version.digests[algorithm]
-    entry = Entry(
-        bucket=bucket,
-        key=key,
-        version_id=version.version_id,
-        etag=version.etag,
-        size=version.size,
-        digests={algorithm: known.digest},
-        hashed_at=known.recorded_at,
-        source=known.source,
-        bytes_read=known.bytes_read,
+    entry = entry_of(bucket, key, version, algorithm)
+    change = (
+        Change((item["pk"]["S"], item["sk"]["S"]))
+        .when(algorithm, entry.digests[algorithm])
+        .when(f"{algorithm}_seal", None)
     )
-    change = Change((item["pk"]["S"], item["sk"]["S"])).when(algorithm, known.digest).when(f"{algorithm}_seal", None)
     place = number(item, f"{algorithm}_place") or 0
     _put(change, entry, algorithm, place)
     with suppress(ConditionFailed):

@@ -107,6 +107,22 @@ def _read_look(look: str, usual: Event) -> tuple[int, Event]:
         return 0, replace(usual, detail={"damaged": look})
 
 
+def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
+    """Return the entry that recorded one digest of the version."""
+    known = version.digests[algorithm]
+    return Entry(
+        bucket=bucket,
+        key=key,
+        version_id=version.version_id,
+        etag=version.etag,
+        size=version.size,
+        digests={algorithm: known.digest},
+        hashed_at=known.recorded_at,
+        source=known.source,
+        bytes_read=known.bytes_read,
+    )
+
+
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
     """Return the lines of recorded digests in an item, each with its place.
 
@@ -117,17 +133,7 @@ def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
     lines = []
     for algorithm, known in version.digests.items():
         seal = text(item, f"{algorithm}_seal")
-        entry = Entry(
-            bucket=bucket,
-            key=key,
-            version_id=version.version_id,
-            etag=version.etag,
-            size=version.size,
-            digests={algorithm: known.digest},
-            hashed_at=known.recorded_at,
-            source=known.source,
-            bytes_read=known.bytes_read,
-        )
+        entry = entry_of(bucket, key, version, algorithm)
         event = recorded(entry, algorithm)
         if is_line or seal is None:
             sound = None if seal is None else "" if known.damaged else line_seal(bucket, event, "")
