@@ -13,8 +13,8 @@ NOT_GIVEN: Final = Skipped("it is not given")
 
 @dataclass(frozen=True, slots=True)
 class PublicAccessBlock:
-    """The four switches of GetPublicAccessBlock: of the bucket, of the account, or of both together:
-    then a switch is on if either has it on.
+    """The four switches of S3's public access block (GetPublicAccessBlock), for a bucket, for an account, or for the
+    two combined. A combined switch is on if either has it on.
     """
 
     block_public_acls: bool = False
@@ -34,7 +34,7 @@ class Encryption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFacts:
-    """The facts of a bucket. A run reads them once, before the objects."""
+    """The settings of one bucket, which a run reads once, before the objects."""
 
     bucket: str
     region: str | Unread | Skipped = NOT_GIVEN
@@ -60,10 +60,10 @@ class BucketFacts:
 
     @property
     def access_block(self) -> PublicAccessBlock | Unread:
-        """The switches that hold for the bucket: each is on if it is on for the bucket or for the account.
+        """The public access block in force: a switch is on if it is on for the bucket or for its account.
 
-        A level that was skipped counts as off. If a level could not be read, the result is its Unread, unless the other
-        level has all four switches on.
+        Where one of the two was skipped, its switches count as off. Where one could not be read, the result is its
+        Unread, unless the other has all four switches on.
         """
         levels = (self.public_access_block, self.account_public_access_block)
         known = [level for level in levels if isinstance(level, PublicAccessBlock)]
@@ -79,19 +79,13 @@ class BucketFacts:
 
     @property
     def ignores_public_acls(self) -> bool:
-        """True if IgnorePublicAcls is on for the bucket or the account.
-
-        A setting that could not be read counts as off.
-        """
+        """True if IgnorePublicAcls is on for bucket or account. A setting that could not be read counts as off."""
         levels = (self.public_access_block, self.account_public_access_block)
         return any(isinstance(level, PublicAccessBlock) and level.ignore_public_acls for level in levels)
 
     @property
     def restricts_public_policy(self) -> bool:
-        """True if RestrictPublicBuckets is on for the bucket or the account.
-
-        A setting that could not be read counts as off.
-        """
+        """True if RestrictPublicBuckets is on for bucket or account. A setting that could not be read counts as off."""
         levels = (self.public_access_block, self.account_public_access_block)
         return any(isinstance(level, PublicAccessBlock) and level.restrict_public_buckets for level in levels)
 

@@ -23,9 +23,8 @@ def http_date(text: str) -> datetime:
 
 
 def http_date_in_utc(text: str) -> str:
-    """Convert an HTTP date to ISO 8601, UTC, seconds. Raises ValueError.
-
-    The objects of a bucket share few days, so the day is converted once and cached.
+    """Convert an HTTP date to ISO 8601 in UTC, to the second. Raises ValueError. Many objects of a bucket are of the
+    same day, so each day is converted once and then cached.
     """
     clock = text[17:25]
     if len(text) != 29 or text[8:11] not in _MONTHS or not text.endswith(" GMT") or not _CLOCK(clock):
@@ -39,7 +38,7 @@ def _day(text: str) -> str:
 
 
 def iso_date(text: str) -> datetime:
-    """Read ISO 8601 of any precision. A date without a zone is in UTC. Raises ValueError."""
+    """Read an ISO 8601 date of any precision. A date without a time zone is taken as UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -50,9 +49,8 @@ def any_date(text: str) -> datetime:
 
 
 def seconds_in_utc(moment: datetime) -> str:
-    """Return a moment as ISO 8601, UTC, seconds.
-
-    A moment that datetime cannot convert to UTC (the first hours of year 1, east of Greenwich) keeps its own zone.
+    """Return a moment as ISO 8601 text in UTC, without fractions of a second. A moment that datetime cannot convert to
+    UTC (the first hours of year 1, east of Greenwich) keeps its own zone.
     """
     if moment.tzinfo is not UTC:
         try:
@@ -63,5 +61,5 @@ def seconds_in_utc(moment: datetime) -> str:
 
 
 def now_in_utc() -> str:
-    """Return the present moment as ISO 8601, UTC, seconds."""
+    """Return the present moment as ISO 8601 text in UTC, without fractions of a second."""
     return seconds_in_utc(datetime.now(UTC))

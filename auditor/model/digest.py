@@ -26,7 +26,7 @@ _HEX: Final = re.compile(r"[0-9a-f]+")
 
 
 def of_base64(text: str | bytes, algorithm: str) -> str | None:
-    """Convert base64 to hex. Return None if the text is not base64, or has the wrong size for the algorithm."""
+    """Convert a base64 digest to hex. Return None if it is not base64, or has the wrong length for the algorithm."""
     try:
         digest = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):  # ValueError: a str with non-ASCII characters
@@ -35,7 +35,7 @@ def of_base64(text: str | bytes, algorithm: str) -> str | None:
 
 
 def of_hex(text: str, algorithm: str) -> str | None:
-    """Convert hex to lower case. Return None if the text is not hex, or has the wrong size for the algorithm."""
+    """Return a hexadecimal digest in lower case; None if it is not hex, or has the wrong length for the algorithm."""
     digest = text.lower()
     return digest if len(digest) == 2 * SIZES[algorithm] and _HEX.fullmatch(digest) else None
 

@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The audience that can reach one object today. If several verdicts apply, the first in this order counts."""
+    """The widest audience that can reach one object today, the widest first. If several apply, the first counts."""
 
     EXPOSED = "exposed"
     UNKNOWN = "unknown"
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
 
 @record()
 class Finding:
-    """One rule's finding on one object, or on the bucket (key None), without metadata values and display names."""
+    """One violation of a rule, by an object or by the bucket (key None). Holds no metadata values or display names."""
 
     fingerprint: str
     rule: str
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleUndecided:
-    """A selected rule that is undecided for the whole run: the call `action` for a bucket fact failed with `code`."""
+    """A rule that was judged for no object, because the call `action` for a bucket fact failed with `code`."""
 
     rule: str
     action: str
@@ -60,7 +60,9 @@ class RuleUndecided:
 
 @record()
 class Judgement:
-    """The results for one object. verdict: None if it vanished. undecided: IDs of the rules that lacked a fact."""
+    """The results of judging one object. verdict: None if the object was deleted after it was listed. undecided: IDs of
+    the rules that could not be judged, because a fact could not be read.
+    """
 
     evidence: Evidence
     verdict: Verdict | None

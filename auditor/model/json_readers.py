@@ -1,4 +1,4 @@
-"""Readers of JSON texts that have a form of their own: patterns, encoded keys, ETags, times."""
+"""Readers for JSON strings with a syntax of their own: patterns, URL-encoded keys, ETags, times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from auditor.model.json_text import JsonError, Reader, plain_text, text
 
 
 def matching(pattern: str, problem: str, read: Reader[str] = text) -> Reader[str]:
-    """Return a reader of texts that match the pattern as a whole. It raises JsonError(problem) for any other text."""
+    """Return a reader that accepts a text if all of it matches `pattern`, and raises JsonError(problem) for any other
+    text. read: the reader that checks the value first.
+    """
     fits = re.compile(pattern).fullmatch
 
     def read_matching(value: Any) -> str:
@@ -24,7 +26,7 @@ def matching(pattern: str, problem: str, read: Reader[str] = text) -> Reader[str
 
 
 def form_text(value: Any) -> str:
-    """Decode a form-urlencoded text: a space is "+"."""
+    """Decode a URL-encoded object key, as in S3's events, where "+" stands for a space. Raises JsonError."""
     if not isinstance(value, str):
         raise JsonError("is not a string with text")
     try:
@@ -34,12 +36,12 @@ def form_text(value: Any) -> str:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return a printable text; None for null and for an empty text."""
+    """Return the value if it is printable ASCII text; None for null and for an empty text. Raises JsonError."""
     return None if value in (None, "") else plain_text(value)
 
 
 def etag_text(value: Any) -> str:
-    """Return the ETag without quotes. Raise JsonError for an empty ETag: the object would seem overwritten."""
+    """Return an ETag without its quotes. Raises JsonError for an empty ETag, which would differ from every object's."""
     etag = plain_text(value).strip('"')
     if not etag:
         raise JsonError("is not a string with text")
@@ -47,7 +49,7 @@ def etag_text(value: Any) -> str:
 
 
 def time_text(value: Any) -> str:
-    """Convert a time to ISO 8601, UTC, seconds."""
+    """Convert an ISO 8601 time to UTC, without fractions of a second. Raises JsonError."""
     written = plain_text(value)
     try:
         return seconds_in_utc(iso_date(written))

@@ -21,7 +21,7 @@ _WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "t
 
 
 class JsonError(ValueError):
-    """A text is not JSON, or a member has a wrong value. `str(error)` names the member's path, never the content."""
+    """A text is not JSON, or a value in it is wrong. The message names the value's path, never the value."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(f"{path or 'it'} {problem}")
@@ -29,7 +29,7 @@ class JsonError(ValueError):
         self.path = path
 
     def below(self, member: str) -> JsonError:
-        """Return the same error with `member` before its path, for the object that holds `member`."""
+        """Return this error with `member.` put before its path: the path as seen from the outer object."""
         return JsonError(self.problem, f"{member}.{self.path}".rstrip(".").replace(".[", "["))
 
 
@@ -49,9 +49,8 @@ _UNIQUE: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_
 
 
 def parse_object(text: str | bytes, name: str = "it", *, unique: bool = False) -> dict[str, Any]:
-    """Return the JSON object in a text; bytes are UTF-8. Raises JsonError, whose message calls the text `name`.
-
-    unique: True to refuse two members of one name, because two programs could take different ones.
+    """Parse a text or UTF-8 bytes as one JSON object. Raises JsonError, whose message calls the text `name`. unique:
+    True to refuse an object that has two members of one name, because programs differ in which one they take.
     """
     decoder = _UNIQUE if unique else _DECODER
     try:
@@ -69,7 +68,7 @@ def as_object(value: Any) -> dict[str, Any]:
 
 
 def text(value: Any) -> str:
-    """Return the value if it is a text of 1 to 1,024 bytes in UTF-8, else raise JsonError."""
+    """Return the value if it is a string of 1 to 1,024 bytes in UTF-8. Raises JsonError for any other value."""
     if not isinstance(value, str) or not value:
         raise JsonError("is not a string with text")
     try:
@@ -82,7 +81,7 @@ def text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Return the value if text() accepts it and it is printable ASCII, for a request's header or the log."""
+    """Return the value if text() accepts it and it is printable ASCII, for a header or a log. Raises JsonError."""
     found = text(value)
     if not (found.isascii() and found.isprintable()):
         raise JsonError("has characters that are not printable ASCII")
@@ -90,9 +89,8 @@ def plain_text(value: Any) -> str:
 
 
 def size(value: Any, largest: int = 2**53) -> int:
-    """Return the value if it is a whole number from 0 to `largest`.
-
-    Above 2**53, some readers of JSON do not keep a number exact.
+    """Return the value if it is a whole number from 0 to `largest` (2**53: some parsers round above it). Raises
+    JsonError.
     """
     if type(value) is not int:
         raise JsonError("is not a whole number")
@@ -107,9 +105,8 @@ Size = Annotated[int, size]
 
 
 def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
-    """Read the member at a path such as `s3.object.key`.
-
-    default: the result if the member is missing; without a default, a missing member is read as null.
+    """Read the member of a JSON object at a path such as `s3.object.key`. read: checks and converts the member's value.
+    default: the result if the member is missing; without a default, `read` gets None for a missing member.
     """
     name, _, rest = path.partition(".")
     holder = as_object(value)
@@ -119,12 +116,12 @@ def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
 
 
 def members(value: Any, fields: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Read several members, by the names of `fields`. fields: for each, the arguments of member() after the first."""
+    """Read members of a JSON object. fields: for each name, the arguments (path, read, default) of member()."""
     return {name: member(value, *arguments) for name, arguments in fields.items()}
 
 
 def items(value: Any, read: Reader[T]) -> tuple[T, ...]:
-    """Read every entry of a list."""
+    """Read a JSON list, each entry with `read`. Raises JsonError if the value is no list."""
     if not isinstance(value, list):
         raise JsonError("is not a list")
     return tuple(_at(f"[{index}]", read, item) for index, item in enumerate(value))
@@ -138,7 +135,7 @@ def _at(place: str, read: Reader[T], value: Any) -> T:
 
 
 def plain(value: Any) -> Any:
-    """Return the value as dicts, lists, texts, numbers, booleans and None. A dataclass becomes a dict of its fields."""
+    """Turn a value into dicts, lists, strings, numbers, booleans and None. A dataclass becomes a dict of its fields."""
     if is_dataclass(value):
         return {_name(field): plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -149,19 +146,20 @@ def plain(value: Any) -> Any:
 
 
 def typed(kind: Callable[..., T], value: object) -> T:
-    """Make the dataclass `kind` of a JSON value: the reverse of plain(). Ignores members that `kind` does not declare.
+    """Make the dataclass `kind` from a JSON value: the reverse of plain(). Ignores members that `kind` does not
+    declare.
 
-    A field's type is text, a number, a boolean, an enum, a dataclass, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`,
-    Any or `Annotated[X, reader]`. A field's metadata may have `name`, its name in JSON, and `needed`. needed=True: JSON
-    must have the member although the field has a default. needed=False: a missing member is read as None. Raises
-    JsonError for a wrong value, and for a missing member that has no default.
+    A field's type is str, int, float, bool, an enum, a dataclass, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`, Any
+    or `Annotated[X, reader]`. A field's metadata may have `name`, its name in JSON, and `needed`. needed=True: the
+    member has to be there even if the field has a default. needed=False: a missing member is read as None. Raises
+    JsonError for a wrong value, and for a missing member without a default.
     """
     found: T = _reader(kind)(value)
     return found
 
 
 def member_names(kind: Any) -> set[str]:
-    """The names in JSON of a dataclass's fields."""
+    """Return the names that the fields of the dataclass `kind` have in JSON."""
     return {_name(field) for field in fields(kind)}
 
 

@@ -68,7 +68,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """One version of an object. version_id: None if it is unknown. etag: without quotes. size: bytes."""
+    """An object version from another source than the listing. version_id: None if unknown. etag: without quotes."""
 
     key: str
     version_id: str | None
@@ -82,9 +82,8 @@ AnyVersion = ObjectRef | ObjectVersion
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The calls to make for each object. acl, head: None to read this fact, or the reason to skip it.
-
-    acl_for_owner: True: read the ACL of an object without an owner in the listing even if `acl` skips it.
+    """Which calls a run makes for each object. acl, head: None to read the ACL or the HEAD, or the reason to skip it.
+    acl_for_owner: True to read an ACL that `acl` skips if the listing names no owner for the object.
     """
 
     acl: Skipped | None = None
@@ -93,16 +92,13 @@ class Ask:
 
     @property
     def calls(self) -> int:
-        """Number of calls for each object."""
+        """Number of calls for each object, without the ACLs that only acl_for_owner asks for."""
         return (self.acl is None) + (self.head is None)
 
 
 @record()
 class Grant:
-    """One grant of an ACL. grantee: canonical ID, or a group's URI.
-
-    permission: READ, READ_ACP, WRITE, WRITE_ACP or FULL_CONTROL.
-    """
+    """One grant of an ACL. grantee: canonical ID, or a group's URI. permission: as S3 names it, such as READ_ACP."""
 
     grantee: str
     permission: str
@@ -110,9 +106,8 @@ class Grant:
 
 @record(hashed=False)
 class Acl:
-    """An object's or a bucket's ACL as S3 returns it. owner: canonical ID.
-
-    Several caches use the ACL of each object as their key, so its hash is computed only once.
+    """An object's or a bucket's ACL as S3 returns it. owner: canonical ID. Several caches use the ACL of each object as
+    their key, so its hash is computed only once.
     """
 
     owner: str
@@ -129,9 +124,8 @@ class Acl:
 
 @record()
 class Head:
-    """The members of HeadObject's answer that describe the object. None: the answer lacks the member, which is no "no".
-
-    Dates are ISO 8601, UTC, seconds.
+    """The headers of HeadObject's answer that describe the object. None: the answer lacks the header; this is not a
+    "no". Dates are ISO 8601 in UTC, without fractions of a second.
     """
 
     etag: str
@@ -171,7 +165,7 @@ class Head:
 
 
 class Outcome(StrEnum):
-    """The outcome of a listed object: its facts were read, it was gone, or a fact could not be read."""
+    """How the audit of a listed object ended: all facts were read, the object was gone, or a fact could not be read."""
 
     AUDITED = "audited"
     VANISHED = "vanished"
@@ -180,7 +174,7 @@ class Outcome(StrEnum):
 
 @record(kw_only=True)
 class DigestSources:
-    """The digests of one object version from three sources; each maps an algorithm ("sha256") to lower-case hex."""
+    """The digests of one object version: S3's, the ledger's and those of the bytes, as {algorithm: lower-case hex}."""
 
     stored: Mapping[str, str] = field(default_factory=dict)
     """S3's own checksums of the whole object."""
@@ -207,7 +201,9 @@ class Evidence:
 
     @property
     def owner(self) -> str | Unread | Skipped:
-        """Canonical ID of the owner, from the ACL or else the listing; if both lack it, why the ACL was not read."""
+        """Canonical ID of the object's owner: from the ACL, or from the listing if the ACL was not read. If the listing
+        names none either, the result is the Unread or Skipped of the ACL.
+        """
         if isinstance(self.acl, Acl):
             return self.acl.owner
         return self.acl if self.ref.owner is None else self.ref.owner

@@ -1,4 +1,4 @@
-"""The outcomes of a verification."""
+"""The possible outcomes of verifying one object."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class VerifyOutcome(StrEnum):
-    """The outcome of one object. Each listed object has one, and each object that only the ledger has."""
+    """The outcome of verifying one object, which was listed, or which only the ledger has."""
 
     MATCH = "match"
     MISMATCH = "mismatch"

@@ -22,8 +22,8 @@ _VERSIONS: Final = frozenset({"2008-10-17", _WITH_VARIABLES})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One statement as written. not_principal, not_action, not_resource: True if the statement has the Not form of the
-    element, such as NotPrincipal, so the list names the exceptions.
+    """One statement of a bucket policy, as written. not_principal, not_action, not_resource: True if the statement has
+    NotPrincipal, NotAction or NotResource; the list then names the exceptions.
     """
 
     allows: bool
@@ -40,16 +40,15 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A whole policy. variables: `${...}` in a resource is a policy variable (Version 2012-10-17)."""
+    """A parsed bucket policy. variables: True if `${...}` in a resource is a variable (Version 2012-10-17)."""
 
     statements: tuple[Statement, ...] = ()
     variables: bool = True
 
 
 def parse(text: str) -> Policy:
-    """Parse a policy document; "" is a policy without statements. Raises ValueError with a sentence for the user.
-
-    A duplicate or unknown name is refused, because it could change the meaning.
+    """Parse a bucket policy; "" gives a policy without statements. Raises ValueError, whose message is made for the
+    user. An element that is named twice or unknown is refused, because it could change the meaning of the rest.
     """
     if not text:
         return Policy()
@@ -91,7 +90,9 @@ def _statement(item: object) -> Statement:
 
 
 def _either(item: Mapping[str, Any], name: str) -> tuple[bool, object]:
-    """Return two values: True if the statement has the Not form of the element, and the element's value."""
+    """Return (True, value of NotX) or (False, value of X), where X is `name`, such as Principal. Raises ValueError
+    unless the statement has exactly one of the two.
+    """
     negated = f"Not{name}" in item
     if negated == (name in item):
         raise ValueError(f"a statement has not exactly one of {name} and Not{name}")

@@ -1,4 +1,4 @@
-"""The three kinds of lines in a run folder: of listed objects, of findings, and of undecided objects."""
+"""The three kinds of lines in a run folder's files: one for a listed object, a finding, or an undecided object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _acl(value: Any) -> Acl | Unread | Skipped:
 
 
 def _head(value: Any) -> Head | Unread | Skipped:
-    """Read a line's `head`. If the run kept no metadata values, the line has only names, and the Head no metadata."""
+    """Read the `head` of an object's line. Where the run kept only the metadata's names, the Head has none."""
     if missing := _missing(value):
         return missing
     return typed(Head, {**value, "metadata": value["metadata"] if isinstance(value.get("metadata"), dict) else {}})
@@ -29,7 +29,7 @@ def _missing(value: Any) -> Unread | Skipped | None:
 
 @record()
 class ObjectLine:
-    """One listed object version."""
+    """A line of a run folder: the facts and results of one listed object version."""
 
     key: str
     version_id: str | None
@@ -58,7 +58,7 @@ class ObjectLine:
 
 @record()
 class FindingLine:
-    """One finding. key, verdict: the object's; None for a finding on the bucket."""
+    """A line of a run folder: one finding. key, verdict: of the object; both are None for a finding on the bucket."""
 
     fingerprint: str
     rule: str
@@ -73,7 +73,9 @@ class FindingLine:
 
 @record()
 class UndecidedLine:
-    """One undecided object. unread: the facts that could not be read. rules: IDs of the rules that lacked a fact."""
+    """A line of a run folder: one object with a fact that could not be read. unread: these facts. rules: IDs of the
+    rules that could not be judged without them.
+    """
 
     key: str
     version_id: str | None

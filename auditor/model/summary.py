@@ -1,4 +1,4 @@
-"""The summary of a run, as summary.json holds it."""
+"""The summary of a run: the content of its summary.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.model.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Numbers of objects. listed = audited + vanished + undecided. Delete markers are not counted as objects."""
+    """How many objects a run looked at. listed = audited + vanished + undecided; delete markers are extra."""
 
     listed: int
     audited: int
@@ -35,7 +35,7 @@ class CallCounts:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedHoles:
-    """Numbers of undecided objects and rules that the configuration accepts; they are counted as undecided too."""
+    """How many undecided objects and rules auditor.toml accepts. All counts of undecided ones include them."""
 
     undecided: int = 0
     rules: int = 0
@@ -43,7 +43,7 @@ class AcceptedHoles:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number of objects, and their bytes together."""
+    """A number of objects, and the sum of their sizes in bytes."""
 
     objects: int = 0
     bytes: int = 0
@@ -55,10 +55,8 @@ HASHING: Final = ("known", "hashed_now", "queued", "unhashable", "pending")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashingSummary:
-    """Numbers of objects by the state of their digests.
-
-    left_for_cost: pending objects whose storage class charges for a read, by class. routed: unhashable objects that
-    are left to S3 Batch Operations.
+    """Numbers of objects by the state of their digests. left_for_cost: the pending objects that were not read because
+    their storage class charges for it, by class. routed: the unhashable objects that are left to S3 Batch Operations.
     """
 
     algorithms: tuple[str, ...]
@@ -72,7 +70,7 @@ class HashingSummary:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of objects in each state of HASHING."""
+        """Return the number of objects in each state: known, hashed_now, queued, unhashable, pending."""
         return {name: getattr(self, name) for name in HASHING}
 
 
@@ -87,9 +85,8 @@ class UnreadCount:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The point from which a later process continues an incomplete run. run: the run's ID.
-
-    start_after: the last key with an outcome; None if there is none. reason: why the run stopped; None if unknown.
+    """The point from which `--resume` continues an incomplete run. run: the run's ID. start_after: the last key with an
+    outcome; None if there is none. reason: why the run stopped; None if unknown.
     """
 
     run: str
@@ -99,7 +96,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """All counts of a run."""
+    """The whole content of a run's summary.json."""
 
     run: str
     """The run's ID."""
@@ -130,12 +127,12 @@ class Summary:
     """None if the run is complete."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value of summary.json."""
+        """Return the summary as the JSON value of summary.json."""
         return dict(plain(self))
 
     @classmethod
     def from_dict(cls, value: object) -> Self:
-        """Read the value of a summary.json. Raises JsonError for any other value; ignores members of later versions."""
+        """Make a summary from the JSON value of a summary.json; unknown members are ignored. Raises JsonError."""
         found = typed(cls, value)
         for name, counts, words in (("verdicts", found.verdicts, Verdict), ("findings", found.findings, Severity)):
             if missing := [word.value for word in words if word.value not in counts]:

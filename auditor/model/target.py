@@ -11,9 +11,10 @@ from auditor.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The object versions that a run covers. start_after: a whole key, exclusive. stop_at: a whole key, inclusive.
+    """The objects that a run covers: those of `bucket` whose keys begin with `prefix` and lie in a range.
 
-    versions: True: all versions; False: the current version of each object.
+    The range begins after the key start_after and ends with the key stop_at; None: no limit. versions: True for all
+    versions, False for the current version of each object.
     """
 
     bucket: str
@@ -23,9 +24,8 @@ class Target:
     stop_at: str | None = None
 
     def covers(self, key: str) -> bool:
-        """True if the key comes after start_after and not after stop_at.
-
-        Python orders str as S3 orders keys: by code points, which is also the order of their UTF-8 bytes.
+        """True if the key lies in the target's range: after start_after, and not after stop_at. The prefix is not
+        compared. Python orders str as S3 orders keys: by code points, which is also the order of their UTF-8 bytes.
         """
         after = self.start_after is None or key > self.start_after
         return after and not self.beyond(key)
@@ -35,7 +35,7 @@ class Target:
 
     @property
     def whole(self) -> bool:
-        """True if the target has no range of keys. Only the run of such a target may become the latest run."""
+        """True if the target has neither start_after nor stop_at. Only its run may become the "latest" run."""
         return self.start_after is None and self.stop_at is None
 
     @property
@@ -44,7 +44,7 @@ class Target:
 
 
 def check_bucket_name(bucket: str) -> str:
-    """Return the name if a bucket can have it (3 to 255 letters, digits, `.`, `-`, `_`), else raise UsageError."""
+    """Return the name if S3 allows it for a bucket, including the names of before 2018. Raises UsageError if not."""
     if not BUCKET_NAME.fullmatch(bucket) or ".." in bucket:
         raise UsageError(
             f"{bucket!r} is not a bucket name: write the target like s3://my-bucket or s3://my-bucket/prefix/"
@@ -57,7 +57,7 @@ def check_bucket_name(bucket: str) -> str:
 
 
 def _check_key(text: str) -> None:
-    """Raise UsageError for a key that is not UTF-8: Python decodes such an argument to lone surrogates."""
+    """Raise UsageError for a key or prefix that is not UTF-8. Python decodes such an argument to lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -67,7 +67,7 @@ def _check_key(text: str) -> None:
 def parse_target(
     uri: str, *, versions: bool = False, start_after: str | None = None, stop_at: str | None = None
 ) -> Target:
-    """Parse `s3://BUCKET[/PREFIX]`; the prefix is everything after the first slash, unchanged. Raises UsageError."""
+    """Make a Target of `s3://BUCKET[/PREFIX]`. The prefix is all text after the slash, unchanged. Raises UsageError."""
     scheme, separator, rest = uri.partition("://")
     if scheme.lower() != "s3" or not separator:
         raise UsageError(f"{uri!r} is not an S3 URI: write s3://BUCKET or s3://BUCKET/PREFIX")
