@@ -1,4 +1,4 @@
-"""Define a rule: a pure function that takes declared facts and yields hits, with an ID, a severity and a docstring."""
+"""The types of rules. A rule is a pure function that takes the facts which it declares, and yields its hits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECTIONS: Final = ("Why", "Flagged", "Not flagged", "Blind to", "Fix")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One violation that a rule found; the judge makes a finding of it. severity: None for the rule's own."""
+    """One violation that a check found; the judge makes a Finding of it. severity: None for the rule's severity."""
 
     message: str
     grantee: str | None = None
@@ -46,16 +46,16 @@ Validate = Callable[[Mapping[str, Any]], None]
 
 
 def any_options(options: Mapping[str, Any]) -> None:
-    """Accept all options. The check of their types is enough for most rules."""
+    """Accept any values of a rule's options. It is the default; the types of options are always checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule with its check.
+    """A rule: its check function, its ID and severity, and the names of the facts that the check reads.
 
-    The names of the facts: `ref`, `acl`, `head`; `owner`, the canonical ID of the object's owner (Evidence.owner);
-    `digests` (only with a ledger); `bucket.X`, attribute X of BucketFacts; `trusted`, a frozenset of canonical IDs;
-    `config.X`, option X of [rules.ID] in auditor.toml. A rule is selected only if all its options are configured.
+    The names: `ref` (the listing's entry), `acl`, `head`; `owner`, the canonical ID of the object's owner; `digests`,
+    with a ledger only; `bucket.X`, attribute X of BucketFacts; `trusted`, a frozenset of canonical IDs; `config.X`,
+    option X of [rules.ID] in auditor.toml. A rule is selected only if all its options are configured.
     """
 
     id: str
@@ -78,12 +78,12 @@ class Rule:
 
     @property
     def doc(self) -> str:
-        """The check's docstring, dedented. Its lines begin with the words of SECTIONS."""
+        """The docstring of the rule's check. The sections begin with Why, Flagged, Not flagged, Blind to and Fix."""
         return inspect.getdoc(self.check) or ""
 
     @property
     def title(self) -> str:
-        """The first line of the module's docstring, without the id: "anyone on the internet can read the object"."""
+        """The first line of the rule's module without the ID: "anyone on the internet can read the object"."""
         module = inspect.getmodule(self.check)
         first = (inspect.getdoc(module) or "").partition("\n")[0]
         return first.partition(": ")[2].rstrip(".")
@@ -98,7 +98,9 @@ def rule(
     options: Mapping[str, type] | None = None,
     validate: Validate = any_options,
 ) -> Callable[[Check], Rule]:
-    """Return a decorator that makes a Rule of a check. It raises TypeError if facts and parameters do not match."""
+    """Return a decorator that makes a Rule of a check function. reads: the facts for the check's parameters, in their
+    order. The decorator raises TypeError for an unknown fact, and if the check has not one parameter for each fact.
+    """
     declared = options or {}
 
     def wrap(check: Check) -> Rule:
@@ -114,5 +116,5 @@ def rule(
 
 
 def bucket_fact(facts: BucketFacts, name: str) -> Any:
-    """Return the fact that a rule calls `bucket.X`."""
+    """Return the attribute of the bucket's facts that a rule names in its `reads`, such as `bucket.owner`."""
     return getattr(facts, name.removeprefix("bucket."))

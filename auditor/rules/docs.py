@@ -30,7 +30,7 @@ changes its meaning and is never used again. A rule is undecided where a fact co
 
 
 def sections(rule: Rule) -> Mapping[str, str]:
-    """Return the sections of a rule's documentation, by the words of SECTIONS. Each section is one line of text."""
+    """Return the sections of a rule's documentation: Why, Flagged, Not flagged, Blind to, Fix. Each is one line."""
     texts: dict[str, list[str]] = {}
     for line in rule.doc.splitlines():
         word, colon, rest = line.partition(":")
@@ -53,7 +53,7 @@ def as_table(rules: Sequence[Rule]) -> str:
 
 
 def as_details(rule: Rule) -> str:
-    """Return the whole documentation of one rule."""
+    """Return the documentation of one rule, as `auditor rules ID` prints it."""
     lines = [
         f"{rule.id} {rule.name} ({rule.severity.value})",
         rule.title,
@@ -66,15 +66,14 @@ def as_details(rule: Rule) -> str:
 
 
 def as_json(rules: Sequence[Rule]) -> str:
-    """Return a JSON list with an object for each rule.
-
-    Its members: id, name, severity, title, scope ("object" or "bucket"), reads, options, and the sections.
+    """Return a JSON list with an object for each rule. Its members: id, name, severity, title, scope ("object" or
+    "bucket"), reads, options, and the sections.
     """
     return json.dumps([_as_object(rule) for rule in rules], indent=2) + "\n"
 
 
 def as_markdown(rules: Sequence[Rule]) -> str:
-    """Return the page docs/rules.md."""
+    """Return the text of docs/rules.md."""
     parts = [PAGE]
     for letter, subject in GROUPS.items():
         group = [rule for rule in rules if rule.id.startswith(letter)]

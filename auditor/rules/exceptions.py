@@ -1,4 +1,4 @@
-"""Match undecided objects and rules against the holes that the owner accepts."""
+"""Decide which undecided objects and rules are accepted: the bucket's owner lists these holes in auditor.toml."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 
 def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence[tuple[str, str]]) -> bool:
-    """True if every fact of the object that could not be read is accepted; False if `unread` is empty.
-
-    unread: for each such fact, the action that failed and its error code.
+    """True if auditor.toml accepts every fact of the object that could not be read. False if `unread` is empty. unread:
+    for each such fact, the API operation that failed and its error code.
     """
     return bool(unread) and all(
         any(
@@ -24,7 +23,7 @@ def accepts_object(acceptances: Sequence[Acceptance], key: str, unread: Sequence
 
 
 def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code: str) -> bool:
-    """True if the rule may be undecided for the whole run because `action` failed with the error `code`."""
+    """True if auditor.toml accepts that the rule is undecided because `action` failed with `code`."""
     return any(
         entry.prefix is None
         and entry.rule in (None, rule)
@@ -36,7 +35,9 @@ def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Undecided objects or rules that are accepted. They are counted, but cause no exit code 4. None matches any."""
+    """A hole that auditor.toml accepts: its objects or rules still count as undecided, but do not make the exit code 4.
+    prefix, rule, action, code: the hole has to match each of them; None matches any hole.
+    """
 
     reason: str
     prefix: str | None = None

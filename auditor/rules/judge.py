@@ -1,7 +1,7 @@
 """Give each rule the facts that it declares, and make findings of its hits. A rule that lacks a fact is undecided.
 
-Most objects of a bucket have the same owner and the same grants, and a rule is a pure function of its facts. Therefore
-a rule that reads only ACL and owner runs once for each ACL, and its answer is cached.
+Most objects of a bucket have the same owner and the same grants. Therefore a rule that reads only the ACL and the owner
+runs once for each distinct ACL, and its answer is cached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CACHED_ACLS: Final = 1024
 
 
 class _BoundRule(NamedTuple):
-    """A rule with the facts of the run; ask() adds the facts of an object. order: the rule's place in the run."""
+    """A rule together with the facts that are the same for the whole run. order: the rule's position in the run."""
 
     order: int
     rule: Rule
@@ -49,13 +49,12 @@ class _BoundRule(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """True if every fact of an object that the rule reads is in SHARED_FACTS."""
+        """True if the rule reads no fact of an object but its ACL and its owner, so that its answers can be cached."""
         return SHARED_FACTS.issuperset(name for _, name in self.places)
 
     def ask(self, facts: Mapping[str, Any]) -> _RuleAnswer | None:
-        """Return the rule's answer for an object with these facts.
-
-        None if there is no hit, and if a fact was skipped, because the rule then does not apply.
+        """Run the rule's check on an object with these facts. Return None if there is no hit. Return None also if a
+        fact was skipped: the rule does not apply to the object then.
         """
         arguments = list(self.arguments)
         unread = self.lacks
@@ -71,7 +70,7 @@ class _BoundRule(NamedTuple):
 
 
 class _RuleAnswer(NamedTuple):
-    """The answer of one rule. hits: None if the rule is undecided, because a fact could not be read."""
+    """The answer of one rule about one object. hits: None if the rule is undecided, as it lacked a fact."""
 
     order: int
     rule: Rule
@@ -79,7 +78,7 @@ class _RuleAnswer(NamedTuple):
 
 
 class Judge:
-    """Judges the bucket and each object of one run. It is pure: the same facts give the same findings."""
+    """Judges the bucket and each object of one run by the rules of a plan. The same facts give the same findings."""
 
     def __init__(
         self,
@@ -108,7 +107,7 @@ class Judge:
         return self._findings([answer for one in self._of_bucket if (answer := one.ask({}))], None, None)
 
     def object(self, evidence: Evidence) -> Judgement:
-        """Return the findings and the verdict of one object. An object that vanished has neither."""
+        """Return the findings, the undecided rules and the verdict of one object. All are empty if it vanished."""
         if evidence.vanished:
             return Judgement(evidence, None, (), ())
         ref, acl, head = evidence.ref, evidence.acl, evidence.head
@@ -124,9 +123,8 @@ class Judge:
         return Judgement(evidence, verdict, tuple(self._findings(answers, ref.key, ref.version_id)), undecided)
 
     def _ask_shared(self, acl: Acl | Unread | Skipped, listed_owner: str | None) -> Sequence[_RuleAnswer]:
-        """Return the answers of the rules that read SHARED_FACTS only.
-
-        listed_owner: the owner in the listing's entry; None if the ACL names the owner.
+        """Return the answers of the rules that read only the ACL and the owner of an object. listed_owner: the owner in
+        the listing's entry; None if the ACL was read, or if the entry names no owner.
         """
         owner = acl.owner if isinstance(acl, Acl) else acl if listed_owner is None else listed_owner
         facts = {"acl": acl, "owner": owner}
@@ -158,9 +156,9 @@ def judge(
     trusted: Iterable[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Judgement:
-    """Return the findings, the undecided rules and the verdict of one object. No call is made.
+    """Judge one object by its facts, without any call: return its findings, its undecided rules and its verdict.
 
-    rules: IDs of the rules to judge; empty: all rules. options: the options of each rule, by its ID, as in
+    rules: IDs of the rules to judge; empty for all rules. options: the options of each rule, by its ID, as in
     auditor.toml. Raises UsageError for a rule that does not exist or lacks its options.
     """
     given = options or {}
@@ -171,7 +169,7 @@ def judge(
 
 
 def _fixed_facts(rule: Rule, facts: BucketFacts, trusted: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a rule that are the same for every object of the run, by their names."""
+    """Return the facts that the rule reads and that are the same for the whole run, by their names in `reads`."""
     fixed: dict[str, Any] = {}
     for name in rule.reads:
         if name.startswith("bucket."):

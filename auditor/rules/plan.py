@@ -1,4 +1,4 @@
-"""Plan the calls for each object and the rules to judge, from the selected rules and the bucket's facts."""
+"""Decide, from the bucket's facts, which rules a run judges and which calls it makes for each object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rules to judge, the rules that lack a bucket fact, and the calls to make for each object."""
+    """The plan of a run: the rules to judge, the rules without a bucket fact, and the calls for each object."""
 
     bucket_rules: tuple[Rule, ...]
     object_rules: tuple[Rule, ...]
@@ -25,10 +25,10 @@ class Plan:
 
 
 def make_plan(rules: Sequence[Rule], facts: BucketFacts) -> Plan:
-    """Plan a run. A rule is dropped if its bucket fact was skipped, and undecided if the fact could not be read.
+    """Plan a run. A rule is undecided if it needs a bucket fact that could not be read, left out if one was skipped.
 
-    With BucketOwnerEnforced the rules on ACLs and owners are dropped too, because no grant counts, and the bucket's
-    owner owns every object.
+    With BucketOwnerEnforced, rules that read ACLs or owners are left out too: S3 ignores grants, and the bucket's owner
+    owns every object.
     """
     ready: list[Rule] = []
     undecided: list[RuleUndecided] = []
@@ -58,6 +58,8 @@ def _needs(rules: Sequence[Rule], fact: str) -> Skipped | None:
 
 
 def carried_on(plan: Plan, earlier: Iterable[RuleUndecided]) -> Plan:
-    """Return the plan of a resumed run. The rules of `earlier` stay undecided: no object is judged a second time."""
+    """Return the plan for a resumed run: rules undecided in its earlier part (`earlier`) stay undecided. The objects of
+    that part were not judged by these rules, and are not judged again.
+    """
     now = {item.rule for item in plan.undecided}
     return replace(plan, undecided=(*plan.undecided, *(item for item in earlier if item.rule not in now)))

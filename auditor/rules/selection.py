@@ -1,4 +1,4 @@
-"""Select the rules of a run by --only, --ignore, the level and the configuration."""
+"""Select the rules of a run: by --only, --ignore, the level, the ledger and the options in auditor.toml."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def select(
     *,
     ledger: bool = True,
 ) -> tuple[Rule, ...]:
-    """Select the rules of a run, in the order of RULES.
+    """Return the rules of a run, in the order of `rules`. only, ignore: IDs. options: by rule ID.
 
-    A rule is left out if its options are not configured, if it needs a HEAD and the level is `exposure`, or if it needs
-    digests and there is no ledger. Raises UsageError for an unknown ID, for a rule in `only` that lacks its options or
-    the ledger, and if no rule is left.
+    A rule is left out if auditor.toml lacks its options, if it reads the HEAD and the level is "exposure", or if it
+    reads digests and there is no ledger. Raises UsageError for an unknown ID, for a rule in `only` that lacks its
+    options or the ledger, and if no rule is left.
     """
     known = {rule.id for rule in rules}
     only, ignore = {name.upper() for name in only}, {name.upper() for name in ignore}
