@@ -35,10 +35,10 @@ _PRIVATE, _MASKED, _SHARED, _UNKNOWN, _EXPOSED = range(len(_RANKED))
 
 
 class VerdictJudge:
-    """Finds the verdicts of a whole run. `verdict` is a pure function of one object's facts.
+    """Finds the verdict of each object of a run: the audience that can reach it. The same facts give the same verdict.
 
     trusted: canonical IDs, account numbers or policy principals that count as insiders. versions: True if the run lists
-    versions. A version that is not the latest can be reached only by its version ID.
+    versions; a version that is not the latest can be reached only by its version ID.
     """
 
     def __init__(self, facts: BucketFacts, trusted: frozenset[str], versions: bool) -> None:
@@ -53,7 +53,7 @@ class VerdictJudge:
         self._policy = CompiledPolicy(policy or Policy(), facts.bucket, self._principals)
 
     def verdict(self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped) -> Verdict:
-        """Return the verdict of one object. ACL and policy each give a verdict; the one with more access counts."""
+        """Return the verdict of one object: the wider one of the verdicts by its ACL and by the bucket policy."""
         ways = VERSION_WAYS if self._versions and not ref.is_latest else ALL_WAYS
         reach = self._policy.reach(ref.key)
         rank = self._floor
@@ -77,9 +77,8 @@ class VerdictJudge:
     def _by_acl(
         self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped, ways: int, live: int
     ) -> int:
-        """Return the rank of the ACL alone. ways: every way to the object.
-
-        live: the ways that the policy does not deny to everyone.
+        """Return the rank of the verdict by the ACL alone. ways: the actions that can reach the object, as a bit set.
+        live: the `ways` that the policy does not deny to everyone.
         """
         if isinstance(acl, Unread):
             return _UNKNOWN
@@ -109,7 +108,7 @@ class VerdictJudge:
         return self._by_another(granted & live)
 
     def _by_another(self, live: int) -> int:
-        """Return the rank of access by a canonical ID that is no known insider. live: the ways open to this ID."""
+        """Return the rank for a canonical ID that is no known insider. live: the ways open to this ID."""
         if not live:
             return _MASKED
         return _UNKNOWN if self._principals.owner is None else _SHARED
@@ -125,11 +124,10 @@ def verdict_of(
     policy: str | None = None,
     trusted: Iterable[str] = (),
 ) -> Verdict:
-    """Return the verdict of one object under these facts. No call is made.
+    """Return the verdict of one object from the given facts, without any call; "unknown" if a needed fact is not given.
 
-    owner: canonical ID of the object's owner, if no ACL names it. policy: JSON text in place of the bucket's own
-    policy. trusted: canonical IDs, account numbers or policy principals that count as insiders. If a needed fact is not
-    given, the verdict is unknown.
+    owner: canonical ID of the object's owner, if no ACL names it. policy: JSON text of a bucket policy to judge by in
+    place of the bucket's. trusted: canonical IDs, account numbers or policy principals that count as insiders.
     """
     facts = bucket if policy is None else replace(bucket, policy=policy)
     ref = ObjectRef(key, etag="", size=0, last_modified="", owner=owner)
@@ -137,7 +135,7 @@ def verdict_of(
 
 
 def _policy(facts: BucketFacts) -> Policy | None:
-    """Return the parsed policy; None if it could not be read, was skipped, or is malformed."""
+    """Return the parsed bucket policy; None if it was not read, or is malformed."""
     if not isinstance(facts.policy, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Sort the principals of a policy into insiders (owner, owner's account, trusted), everyone, others, undecided."""
+"""Decide for each principal of a policy if it is an insider (the owner, the owner's account, a trusted one) or not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from auditor.model.policy import EVERYONE
 
 
 class Audience(NamedTuple):
-    """The kinds of outsiders that a principal stands for: everyone, other accounts, or perhaps some (undecided)."""
+    """The outsiders that a principal stands for: everyone, others, possibly some (undecided). All False: an insider."""
 
     everyone: bool = False
     others: bool = False
@@ -22,9 +22,9 @@ UNDECIDED: Final = Audience(undecided=True)
 
 
 class Principals:
-    """The insiders of one bucket. owner: canonical ID. account: 12 digits. Each is None if it is unknown.
+    """The insiders of one bucket: its owner's canonical ID, the owner's 12-digit account, and the trusted principals.
 
-    trusted: canonical IDs, account numbers, or principals exactly as a policy writes them.
+    owner, account: None if unknown. trusted: canonical IDs, account numbers, or principals as a policy writes them.
     """
 
     def __init__(self, facts: BucketFacts, trusted: frozenset[str]) -> None:
@@ -35,7 +35,7 @@ class Principals:
         self.account = facts.account if own and isinstance(facts.account, str) and _is_account(facts.account) else None
 
     def audience(self, kind: str, value: str) -> Audience:
-        """Return the audience of one principal. kind: AWS, CanonicalUser, Service or Federated."""
+        """Return the outsiders that a policy's principal stands for. kind: AWS, CanonicalUser, Service or Federated."""
         if (kind, value) == EVERYONE:
             return Audience(everyone=True)
         if value in self.trusted:
@@ -47,9 +47,8 @@ class Principals:
         return self._compare(value, self.owner) if kind == "CanonicalUser" else self._of_account(value)
 
     def _of_account(self, value: str) -> Audience:
-        """Return the audience of an account number, or of an ARN of IAM or STS.
-
-        Any other text is undecided, such as the unique ID of a user ("AIDA..."), which names no account.
+        """Return the audience of an AWS principal: an account number, or an ARN of IAM or STS. Any other text is
+        undecided, such as a user's unique ID ("AIDA..."), because it names no account.
         """
         if _is_account(value):
             return self._compare(value, self.account)

@@ -1,8 +1,8 @@
 """Evaluate a bucket policy for one object key: which actions it allows to everyone or to other accounts, and which it
 denies to everyone.
 
-An action that reaches an object is called a way. A way that the text of the policy alone does not decide is undecided,
-never guessed. Nothing is asked of AWS.
+A "way" is an action that reaches an object, such as s3:GetObject. A way is undecided if the policy's text alone does
+not tell who may use it. AWS is not asked.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ NEWEST_TLS: Final = 1.3
 
 
 class Reach(NamedTuple):
-    """The effect on one object key, as four sets of ways: allowed to everyone, allowed to others, perhaps allowed
-    (undecided), denied to everyone.
+    """The effect of a policy on one object key: four bit sets of actions (ACTIONS), namely those allowed to everyone,
+    allowed to other accounts, possibly allowed to outsiders (undecided), and denied to everyone.
     """
 
     everyone: int = 0
@@ -53,8 +53,8 @@ _EVERY_OBJECT: Final = Wildcard.of("*")
 class _StatementsByKey(NamedTuple):
     """A statement whose effect depends on the object key.
 
-    covers: the patterns of Resource or NotResource. negated: True for NotResource. surely: the effect on the keys that
-    the statement certainly covers. perhaps: the effect on the keys that the statement may cover.
+    covers: the patterns of Resource, or of NotResource (then negated is True). surely: the effect on a key that the
+    statement certainly covers. perhaps: the effect on a key that it may cover.
     """
 
     covers: tuple[Wildcard, ...]
@@ -73,7 +73,7 @@ class _StatementsByKey(NamedTuple):
 
 
 class CompiledPolicy:
-    """A policy compiled for one bucket. If no statement depends on the object key, `reach` only reads an attribute."""
+    """A bucket policy prepared for many keys: statements that cover all objects are evaluated only once."""
 
     def __init__(self, policy: Policy, bucket: str, principals: Principals) -> None:
         self._bucket = f"{bucket}/"
@@ -88,7 +88,7 @@ class CompiledPolicy:
             self._add(_StatementsByKey(covers, statement.not_resource, surely, perhaps))
 
     def reach(self, key: str) -> Reach:
-        """Return the ways that the policy allows and denies for one object key of the bucket."""
+        """Return the actions that the policy allows and denies on the object with this key."""
         found = self._always
         if self._keyed:
             path = self._bucket + key
@@ -109,7 +109,7 @@ class CompiledPolicy:
 
 
 def _effect(statement: Statement, principals: Principals) -> tuple[Reach, Reach]:
-    """Return the statement's effect on the keys that it certainly covers, and on the keys that it may cover."""
+    """Return two effects of a statement: on the keys that it certainly covers, and on the keys that it may cover."""
     ways = _ways(statement)
     if not statement.allows:
         plain = not (statement.conditions or statement.not_principal or statement.not_action or statement.not_resource)
@@ -131,7 +131,9 @@ def _ways(statement: Statement) -> int:
 
 
 def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
-    """True if everybody can send a request that meets the condition: it requires TLS, or a TLS version that exists."""
+    """True if everybody can send a request that meets the condition (operator, key, values). Such a condition requires
+    TLS, or a version of TLS that exists.
+    """
     operator, key, values = condition
     match operator.removesuffix("IfExists"), key.lower():
         case "Bool", "aws:securetransport":
@@ -142,9 +144,8 @@ def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
 
 
 def _covers(text: str, variables: bool) -> Wildcard:
-    """Return the pattern of BUCKET/KEY that a Resource covers: "arn:PARTITION:s3:::BUCKET/KEY" or "*".
-
-    Its `*` matches slashes too. For a Resource that is not of S3, return a pattern that matches no object.
+    """Return the pattern of "BUCKET/KEY" for a Resource, which is "arn:PARTITION:s3:::BUCKET/KEY" or "*". Its `*`
+    matches slashes too. The pattern matches nothing for another service's ARN, and not for certain if in doubt.
     """
     if text and not text.strip("*"):
         return _EVERY_OBJECT

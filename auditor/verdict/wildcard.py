@@ -12,7 +12,7 @@ _LITERALS: Final = {"${*}": "*", "${?}": "?", "${$}": "$"}
 
 
 class _Piece(NamedTuple):
-    """A part of a pattern without `*`: literal texts (runs), and any one character (`?`) between two neighbours."""
+    """A part of a pattern between two `*`. runs: its literal texts; between each two runs stands one `?`."""
 
     runs: tuple[str, ...]
     length: int
@@ -25,7 +25,7 @@ class _Piece(NamedTuple):
         return True
 
     def find(self, text: str, start: int, end: int) -> int:
-        """Return the index of the first match within text[start:end], or -1."""
+        """Return the index of the first match within text[start:end]; -1 if there is none."""
         if len(self.runs) == 1:
             return text.find(self.runs[0], start, end)
         return next((i for i in range(start, end - self.length + 1) if self.stands_at(text, i)), -1)
@@ -33,8 +33,8 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """A pattern that must match a whole text; case counts. sure: False if a match is not certain, because the pattern
-    has a policy variable.
+    """A pattern that has to match a whole text; case counts. sure: False if the pattern has a policy variable, so that
+    a match is only possible, not certain.
 
     pieces: the parts of the pattern between the `*`. Each piece is matched at its first possible position. A later
     position could not help the pieces that follow, so there is no backtracking.
@@ -45,7 +45,9 @@ class Wildcard:
 
     @classmethod
     def of(cls, pattern: str, *, variables: bool = False) -> Wildcard:
-        """Parse a pattern. variables: True: `${name}` matches any text, but not for certain; `${*}` matches a `*`."""
+        """Parse a pattern. variables: True if `${name}` is a variable, which possibly matches any text, and `${*}` a
+        `*`.
+        """
         pieces, sure = [[""]], True
         for part in (_TOKEN if variables else _TOKEN_2008).findall(pattern):
             variable = variables and part.startswith("${") and part not in _LITERALS
@@ -75,16 +77,15 @@ class Wildcard:
         return True
 
     def may_match_after(self, start: str) -> bool:
-        """True if a text that begins with `start` and is longer may match."""
+        """True if the pattern can match a text that consists of `start` and at least one more character."""
         head = self._head
         if len(head) > len(start) or self._literal:
             return head.startswith(start) and head != start
         return start.startswith(head)
 
     def matches_all_after(self, start: str) -> bool:
-        """True if every text that begins with `start` and is longer matches.
-
-        Such a pattern is a beginning of `start`, followed by `*`.
+        """True if the pattern matches every text that consists of `start` and at least one more character. The pattern
+        is then the beginning of `start`, or all of it, followed by `*`.
         """
         rest = self.pieces[1:]
         return (
@@ -96,7 +97,6 @@ class Wildcard:
 
     @property
     def _head(self) -> str:
-        """The literal text before the first wildcard."""
         return self.pieces[0].runs[0]
 
     @property
