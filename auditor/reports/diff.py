@@ -1,4 +1,4 @@
-"""Find the changes from one run of a target to another, key by key, in bounded memory, from the runs' lines alone."""
+"""Compare two runs of one target: yield the changes key by key, in bounded memory, from their lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ChangeKind(StrEnum):
-    """A kind of change: of a finding (new, resolved, unread, gone) or of a verdict (worsened, improved)."""
+    """The kind of a change: of a finding (new, resolved, unread, gone) or of a verdict (worsened, improved)."""
 
     NEW = "new"
     RESOLVED = "resolved"
@@ -32,10 +32,10 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """One change of a finding or of a verdict. key: None for a finding on the bucket.
+    """One change of a finding or of a verdict between two runs. key: None for a finding on the bucket.
 
-    finding: the finding as the new run has it, or the old run if the new run has it no more; None for a change of the
-    verdict. before, after: the old and the new verdict; None for a change of a finding.
+    finding: the finding in the new run, or in the old run if it is gone; None for a change of the verdict. before,
+    after: the verdict in the old and in the new run; None for a change of a finding.
     """
 
     kind: ChangeKind
@@ -47,14 +47,14 @@ class RunChange:
 
 
 class ComparedRun(Protocol):
-    """The lines of a run, in key order. Lines about the bucket come first."""
+    """A run whose lines can be compared: objects and findings, each in key order. Findings on the bucket come first."""
 
     def objects(self) -> Iterable[ObjectLine]: ...
     def findings(self) -> Iterable[FindingLine]: ...
 
 
 def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
-    """Yield the changes in key order. old, new: two runs of the same target, such as open_run() returns."""
+    """Yield the changes from the run `old` to the run `new` of the same target, in key order. open_run() opens one."""
     for key, groups in _by_key(old.objects(), old.findings(), new.objects(), new.findings()):
         old_objects, old_findings, new_objects, new_findings = groups
         before = {line.fingerprint for line in old_findings}
@@ -69,7 +69,9 @@ def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
 
 
 def _fate(key: str | None, line: FindingLine, objects: Sequence[ObjectLine]) -> ChangeKind:
-    """Return the kind of change of a finding that only the old run has."""
+    """Return why a finding of the old run is not in the new one: it was resolved, or its object is gone or could not be
+    read. objects: the new run's lines of the same key.
+    """
     if key is None:
         return ChangeKind.RESOLVED
     outcomes = {one.outcome for one in objects if line.version_id in (None, one.version_id)} - {Outcome.VANISHED}
@@ -90,7 +92,9 @@ def _verdicts(key: str | None, old: Sequence[ObjectLine], new: Sequence[ObjectLi
 
 
 def _by_key(*streams: Iterable[ObjectLine | FindingLine]) -> Iterator[tuple[str | None, list[list[Any]]]]:
-    """Yield each key with its lines from every stream, in the order of the keys' UTF-8 bytes, as S3 lists them."""
+    """Merge streams of lines: yield each key with a list of its lines from every stream. The keys come in the order of
+    their UTF-8 bytes, as S3 lists them; lines on the bucket (key None) come first.
+    """
     marked = [_marked(number, stream) for number, stream in enumerate(streams)]
     for _, group in groupby(merge(*marked, key=_order), key=_order):
         groups: list[list[Any]] = [[] for _ in streams]

@@ -1,7 +1,7 @@
-"""Encode the lines of a run folder as JSON, from cached texts that many objects share.
+"""Encode the lines of a run folder as JSON quickly, from cached JSON texts that many objects share.
 
-The result is byte for byte that of lines.encode_line with lines.object_line or lines.finding_line, in a fraction of the
-time. Most objects of a bucket have the same ACL, and their HEADs differ in a few members only.
+The result equals that of lines.encode_line, byte for byte, in a fraction of the time. Most objects of a bucket have the
+same ACL, and their HEADs differ in a few members only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 
 
 def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> bytes:
-    """Return an object's line, encoded. The arguments are those of object_line()."""
+    """Return the run folder's line of an object as JSON bytes. The arguments are those of lines.object_line()."""
     evidence = judgement.evidence
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
     verdict = None if evidence.vanished else judgement.verdict
@@ -69,7 +69,7 @@ def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool
 
 
 def encode_finding(finding: Finding, verdict: Verdict | None = None) -> bytes:
-    """Return a finding's line, encoded. The arguments are those of finding_line()."""
+    """Return the run folder's line of a finding as JSON bytes. The arguments are those of lines.finding_line()."""
     text = (
         f'{{"fingerprint":{_quote(finding.fingerprint)},"rule":{_quote(finding.rule)},"severity":"{finding.severity.value}",'
         f'"key":{_text(finding.key)},"version_id":{_text(finding.version_id)},"grantee":{_text(finding.grantee)},'
@@ -121,7 +121,9 @@ def _names(names: tuple[str, ...]) -> str:
 
 @lru_cache(KEPT)
 def _forms(shared: tuple[Any, ...]) -> tuple[str, str]:
-    """Return the JSON of a HEAD before and after its metadata, with a `%s` for each value of a member in OWN."""
+    """Return two %-templates: the JSON of a HEAD before and after its metadata. `%s` stands for each value of OWN.
+    shared: the values of the other members, which are written into the templates.
+    """
     values = dict(zip(_SHARED_NAMES, shared, strict=True))
 
     def member(name: str) -> str:

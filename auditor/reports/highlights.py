@@ -23,7 +23,7 @@ _OPENING: Final = ("O", "B")
 
 @record()
 class ExposedObject:
-    """One exposed object. rules: IDs of the rules that have a finding on it."""
+    """An exposed object that a report names. rules: IDs of the rules that have a finding on the object."""
 
     key: str
     version_id: str | None
@@ -31,7 +31,7 @@ class ExposedObject:
 
 
 class WorstFindings:
-    """Keeps the `limit` worst lines of findings: by severity, then rules about access first, then by key."""
+    """Keeps the `limit` worst findings: by severity, then findings on access before the others, then by key."""
 
     def __init__(self, limit: int = FINDINGS) -> None:
         self._limit = limit
@@ -56,12 +56,12 @@ class WorstFindings:
 
     @property
     def more(self) -> int:
-        """Number of findings that are not kept."""
+        """Number of findings that were added and are not among the worst."""
         return self._seen - len(self._worst)
 
 
 class Highlights:
-    """Takes every line, and keeps those that a report names. The limits of this module bound its memory."""
+    """Collects the objects and findings that a report names, a limited number, out of all lines of a run."""
 
     def __init__(self) -> None:
         self.worst = WorstFindings()
@@ -69,7 +69,7 @@ class Highlights:
         self.undecided: list[UndecidedLine] = []
 
     def add(self, judgement: Judgement, findings: Iterable[FindingLine], undecided: UndecidedLine | None) -> None:
-        """Add one object with its lines. Objects come in key order."""
+        """Note an object if a report has to name it, and its findings. The objects have to come in key order."""
         if judgement.verdict is Verdict.EXPOSED and len(self.exposed) < EXPOSED:
             ref, rules = judgement.evidence.ref, {finding.rule for finding in judgement.findings}
             self.exposed.append(ExposedObject(ref.key, ref.version_id, tuple(sorted(rules))))
@@ -83,9 +83,8 @@ class Highlights:
 
     @classmethod
     def read(cls, run: RunReader, exposed: int) -> Highlights:
-        """Collect the highlights from the parts of a run.
-
-        exposed: number of exposed objects in the run: after the last one to name, no more objects are read.
+        """Collect the highlights from a run folder. exposed: the number of exposed objects in the run's summary. With
+        this number, the reading of objects can end after the last exposed object that a report names.
         """
         shown = cls()
         opened = (line for line in run.objects() if line.verdict is Verdict.EXPOSED)
@@ -97,9 +96,8 @@ class Highlights:
 
 
 def masked(finding: FindingLine) -> bool:
-    """True if the finding says who is granted access, but the verdict shows that something prevents that access today.
-
-    A report then marks the finding, because its words alone would mislead.
+    """True if the finding is about a grant that has no effect today, because something prevents the access. A report
+    marks such a finding "masked today", because its words alone would mislead.
     """
     if finding.grantee in PUBLIC_GROUPS:
         return finding.verdict in {Verdict.SHARED, Verdict.MASKED, Verdict.PRIVATE}

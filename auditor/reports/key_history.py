@@ -11,7 +11,7 @@ from auditor.text import counted, visible
 
 
 def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[Event]) -> dict[str, Any]:
-    """Return a JSON object with every field of the ledger's types. The key is not repeated in its members."""
+    """Return the ledger's record of one key as a JSON object. subject: None if the ledger does not know the key."""
     return {
         "bucket": bucket,
         "key": key,
@@ -33,7 +33,7 @@ def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
 
 
 def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> str:
-    """Return lines for a terminal. No line is cut, because people compare digests."""
+    """Return the ledger's record of one key as lines for a terminal, uncut, because people compare digests."""
     lines = [visible(uri), *(_subject(subject) if subject else ())]
     lines += ["history, oldest first", *map(_event, history)]
     return "".join(f"{line}\n" for line in lines)

@@ -18,9 +18,7 @@ _encode_ascii = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encod
 
 
 def encode_line(line: dict[str, Any]) -> bytes:
-    """Return one line of JSON in UTF-8, with its line end. If UTF-8 cannot hold its text (lone surrogates), the line is
-    escaped to ASCII.
-    """
+    """Return a line of JSON in UTF-8 with its newline. Lone surrogates, which UTF-8 cannot hold, are escaped."""
     try:
         return _encode(line).encode() + b"\n"
     except UnicodeEncodeError:
@@ -30,8 +28,8 @@ def encode_line(line: dict[str, Any]) -> bytes:
 def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
     """Return the run folder's line of one S3 object, as a dict with the fields of ObjectLine.
 
-    hashed: True if the ledger has the digests; None if there is no ledger. keep_metadata: include the values of user
-    metadata, not only the names.
+    hashed: True if the ledger has the object's digests; None if there is no ledger. keep_metadata: True to write the
+    values of user metadata too, not only the names.
     """
     evidence = judgement.evidence
     ref = evidence.ref
@@ -55,7 +53,7 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
 
 
 def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLine:
-    """Make a finding's line. verdict: the verdict of its object; None for a finding on the bucket."""
+    """Return the line of a finding. verdict: the verdict of its object; None for a finding on the bucket."""
     return FindingLine(
         finding.fingerprint,
         finding.rule,
@@ -70,7 +68,7 @@ def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLin
 
 
 def undecided_line(judgement: Judgement) -> UndecidedLine | None:
-    """Return the line of an undecided object; None for any other object. coverage.undecided counts these lines."""
+    """Return the run folder's line of an undecided object; None for an object that is not undecided."""
     evidence = judgement.evidence
     if evidence.outcome is not Outcome.UNDECIDED:
         return None
@@ -79,12 +77,12 @@ def undecided_line(judgement: Judgement) -> UndecidedLine | None:
 
 
 def routed_line(ref: ObjectRef) -> bytes:
-    """Return the line of an object that is left to S3 Batch Operations, encoded."""
+    """Return the run folder's line, as JSON bytes, of an object that is left to S3 Batch Operations."""
     return encode_line({"key": ref.key, "version_id": ref.version_id, "etag": ref.etag, "size": ref.size})
 
 
 def acl_fact(fact: Acl | Unread | Skipped) -> dict[str, Any]:
-    """Return the `acl` member of an object's line."""
+    """Return the value of `acl` in an object's line: the owner and the grants, or why the ACL was not read."""
     if isinstance(fact, Acl):
         grants = [{"grantee": grant.grantee, "permission": grant.permission} for grant in fact.grants]
         return {"owner": fact.owner, "grants": grants}
@@ -100,7 +98,7 @@ def _head(fact: Head | Unread | Skipped, keep_metadata: bool) -> dict[str, Any]:
 
 
 def missing_fact(fact: Unread | Skipped) -> dict[str, Any]:
-    """Return the member of an object's line for a fact that was not read."""
+    """Return the value that an object's line has in place of a fact: {"unread": error} or {"skipped": reason}."""
     if isinstance(fact, Unread):
         return {"unread": {"action": fact.action, "code": fact.code}}
     return {"skipped": fact.reason}

@@ -1,4 +1,4 @@
-"""Render a run as one HTML page. It has no script, loads nothing, and all text from the bucket is escaped."""
+"""Render a run as one HTML page. The page has no script and loads nothing; all text from the bucket is escaped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MASKED: Final = ' <span class="masked">(masked today)</span>'
 
 
 def render(summary: Summary, shown: Highlights | None = None) -> str:
-    """Return the whole page. shown: the objects and findings to name; None: none. The summary has the totals."""
+    """Return the whole HTML page. shown: the objects and findings to name; None: only the totals."""
     shown = shown or Highlights()
     pieces = (
         _opening(summary),
@@ -73,7 +73,7 @@ def _headline(summary: Summary) -> Iterator[str]:
 
 
 def _found(summary: Summary) -> str:
-    """Return the counts as `9 exposed, 27 findings: 5 critical, 9 high.`"""
+    """Return the counts in words, as HTML: `9 exposed, 27 findings: 5 critical, 9 high.`"""
     verdicts, found = summary.verdicts, summary.findings
     exposed = f"{verdicts[Verdict.EXPOSED]:,} exposed"
     parts = [f'<strong class="exposed">{exposed}</strong>' if verdicts[Verdict.EXPOSED] else exposed]
@@ -85,7 +85,7 @@ def _found(summary: Summary) -> str:
 
 
 def _when(run: str) -> str:
-    """Return the time in a run's ID, at which it began, in words; "" if the text is not a run ID."""
+    """Return in words when the run began, read from the run's ID; "" if the text is not a run ID."""
     try:
         began = parse_run_id(run)
     except UsageError:
@@ -146,7 +146,7 @@ def _version(version_id: str | None) -> str:
 
 
 def _fired(rules: Mapping[str, int]) -> Iterator[str]:
-    """Yield the rules with findings and their fixes, in the order of RULES."""
+    """Yield a section on the rules that have findings, with their fixes. rules: number of findings by rule ID."""
     fired = [rule for rule in RULES if rule.id in rules]
     if not fired:
         return

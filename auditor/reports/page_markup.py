@@ -1,4 +1,4 @@
-"""Make the pieces of the HTML page: style sheet, escaped text, tables."""
+"""Make the parts of an HTML page: style sheet, escaped text, tables."""
 
 from __future__ import annotations
 
@@ -36,27 +36,25 @@ dt{font-weight:700;margin-top:.4rem}dd{margin:0}
 
 
 def text(value: object) -> str:
-    """Return a value as escaped text; a dash for None."""
+    """Return a value as HTML-escaped text; a dash for None."""
     return "–" if value is None else escape(visible(str(value)), quote=True)
 
 
 def code(value: object) -> str:
-    """Return the markup of an object key or another text from the bucket.
-
-    `dir` keeps right-to-left text from reordering the text around it.
+    """Return an object key, or another text from the bucket, as an escaped HTML element. The attribute `dir` keeps
+    right-to-left text from reordering the text around it.
     """
     return "–" if value is None else f'<code dir="ltr">{text(value)}</code>'
 
 
 def named(word: object, title: str | None) -> str:
-    """Return the markup of a word, with `title` as its tooltip if there is one."""
+    """Return a word as HTML, with `title` as its tooltip; without a tooltip if the title is None."""
     return f'<span title="{text(title)}">{text(word)}</span>' if title else text(word)
 
 
 def grantee(value: str | None) -> str:
-    """Return the markup of a grantee: S3's groups by the last word of their URIs, long IDs by their two ends.
-
-    The tooltip of a shortened grantee has the whole text.
+    """Return a grantee as HTML: a group by the last word of its URI, a long canonical ID by its first and last
+    characters. The tooltip of a shortened grantee has the whole text.
     """
     if value is None:
         return "–"
@@ -70,7 +68,7 @@ def grantee(value: str | None) -> str:
 
 
 def numbers(title: str, counts: Mapping[str, int], alarming: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield a heading and a table of counts. alarming: names that stand out if their number is not 0."""
+    """Yield a heading and a table of counts as HTML. alarming: names that are highlighted unless their count is 0."""
     yield f"<h2>{text(title)}</h2>"
     rows = []
     for name, number in counts.items():
@@ -85,10 +83,10 @@ def numbers(title: str, counts: Mapping[str, int], alarming: frozenset[str] = fr
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], right: int = 0) -> Iterator[str]:
-    """Yield a table. head: the heading of each column; "": no heading. rows: cells of HTML. right: number of columns,
-    from the right, that hold numbers.
+    """Yield an HTML table. head: the headings of its columns; "" for none. rows: the cells, as HTML. right: how many
+    last columns have numbers.
 
-    On a narrow screen each row of a table without numbers becomes a block, in which each cell repeats its heading.
+    On a narrow screen, each row of a table without numbers is shown as a block whose cells repeat their headings.
     """
     wide = "" if right else ' class="wide"'
     first = len(head) - right

@@ -1,4 +1,7 @@
-"""Make the summary of a run, and derive from it the exit code, the holes, and the list of things not looked at."""
+"""Make the summary of a run, and derive from it the exit code, the holes, and the list of things not looked at.
+
+A hole is something that the run was to look at and could not read.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +69,8 @@ def summarize(
 ) -> Summary:
     """Make the summary of a run from its present counts; later counts do not change it.
 
-    out: URI of the run folder. algorithms: the wanted algorithms; None if there is no ledger. accepted_rules: number of
-    rules_undecided that the configuration accepts. Raises ValueError if the sums of the tally do not agree.
+    out: URI of the run folder. algorithms: the wanted algorithms; None if there is no ledger. accepted_rules: how many
+    of rules_undecided auditor.toml accepts. Raises ValueError if the counts of the tally do not add up.
     """
     tally.check(hashing=algorithms is not None)
     return Summary(
@@ -101,9 +104,8 @@ def _unread(reason: str, number: int) -> UnreadCount:
 
 
 def exit_code(summary: Summary, fail_on: Severity | None) -> int:
-    """Return 4 if there is a hole that nobody accepted. If not, return 3 for a finding at or above fail_on, or 0.
-
-    fail_on: None: findings never change the exit code.
+    """Return the exit code of an audit: 4 if there is a hole that auditor.toml does not accept; if not, 3 if there is a
+    finding at or above the severity `fail_on`, else 0. fail_on: None: findings do not change the exit code.
     """
     if holes(summary):
         return 4
@@ -113,14 +115,14 @@ def exit_code(summary: Summary, fail_on: Severity | None) -> int:
 
 
 def holes(summary: Summary) -> list[str]:
-    """Return the holes that nobody accepted, in words; an empty list if the run saw everything."""
+    """Return the unaccepted holes in words: an incomplete listing, undecided objects and rules."""
     objects = summary.coverage.undecided - summary.accepted.undecided
     rules = len(summary.rules_undecided) - summary.accepted.rules
     return [*([] if summary.complete else ["the listing did not reach its end"]), *_undecided(objects, rules)]
 
 
 def accepted(summary: Summary) -> list[str]:
-    """Return the holes that the configuration accepts, in words."""
+    """Return the holes that auditor.toml accepts, in words; an empty list if there is none."""
     return _undecided(summary.accepted.undecided, summary.accepted.rules)
 
 
@@ -130,9 +132,8 @@ def _undecided(objects: int, rules: int) -> list[str]:
 
 
 def aside(hashing: HashingSummary) -> list[str]:
-    """Return in words which objects were not hashed on purpose: it costs extra, or it is left to a batch job.
-
-    The words are safe to print.
+    """Return in words how many objects were not hashed on purpose: reading them costs extra, or S3 Batch Operations
+    does it. The words are safe to print. An empty list: none.
     """
     words = []
     if hashing.left_for_cost:
@@ -156,9 +157,8 @@ def alarming(summary: Summary) -> bool:
 def not_looked_at(
     facts: BucketFacts | None, target: Target, acl: Skipped | None = None, head: Skipped | None = None
 ) -> list[str]:
-    """Return the things that the verdict `private` of this run does not cover, in words that are safe to print.
-
-    facts: None if no fact of the bucket was read. acl, head: why the run read no object's ACL or HEAD; None: it did.
+    """Return in words, safe to print, the things that this run did not look at, for which the verdict `private` does
+    not speak. facts: None if no fact of the bucket was read. acl, head: why no ACL or HEAD was read; None if it was.
     """
     return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
 

@@ -1,4 +1,4 @@
-"""Render the summary as a table for a terminal: plain text, no wider than the terminal, safe to print."""
+"""Render the summary of a run for a terminal: plain text, no wider than the terminal, safe to print."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def render(
     shown: Highlights | None = None,
     columns: int = COLUMNS,
 ) -> str:
-    """Return all lines, each with its line end. fail_on: as in exit_code. shown: as in page.render."""
+    """Return the summary as lines of text. fail_on: the severity from which findings make the exit code 3. shown: the
+    objects and findings to name; None: only the totals. columns: the terminal's width.
+    """
     shown = shown or Highlights()
     layout = TableLayout(max(LEAST, min(columns, COLUMNS)))
     unread = ((f"{item.action} {item.code}", item.count) for item in summary.unread)
@@ -87,7 +89,7 @@ def _hashing(hashing: HashingSummary | None, layout: TableLayout) -> Iterator[st
 
 
 def _not_looked_at(summary: Summary, layout: TableLayout) -> Iterator[str]:
-    """Yield the things that this run did not look at, except those that no run looks at (NEVER)."""
+    """Yield the things that this run did not look at, but not those that no run ever looks at (NEVER)."""
     particular = [item for item in summary.not_looked_at if item not in NEVER]
     yield from layout.listed("Not looked at", [*particular, "and what no run looks at: summary.json, not_looked_at"])
 

@@ -15,8 +15,7 @@ MOST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """A layout for one terminal. Each method yields lines, the first with the label.
-
+    """Lays out text with a label on its left, for a terminal. The first line of each method's result has the label.
     columns: width of a line. label: width of the label.
     """
 
@@ -25,28 +24,28 @@ class TableLayout:
 
     @property
     def room(self) -> int:
-        """Width of the text beside the label, in columns."""
+        """Width of the text to the right of the label, in columns."""
         return self.columns - self.label
 
     def counts(self, label: str, counts: Mapping[str, int]) -> Iterator[str]:
-        """Yield numbers with short names, as many in a line as fit."""
+        """Yield lines of names and numbers, as many in a line as fit. The names are short."""
         yield from self._wrapped(label, [f"{name.replace('_', ' ')} {number:,}" for name, number in counts.items()])
 
     def pairs(self, label: str, pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
-        """Yield the first MOST numbers with their names, which may have any length."""
+        """Yield lines of the first MOST names and numbers, and say how many more there are. A long name is cut."""
         cells = [f"{visible(name)} {number:,}" for name, number in pairs]
         more = len(cells) - MOST
         yield from self._wrapped(label, [*cells[:MOST], f"and {more} more"] if more > 0 else cells)
 
     def listed(self, label: str, texts: Iterable[str]) -> Iterator[str]:
-        """Yield each text on a line of its own; a long text is folded."""
+        """Yield each text on a line of its own; a long text continues on further lines."""
         for text in texts:
             for line in _fold(harmless(text), self.room):
                 yield labelled(label, line, self.label)
                 label = ""
 
     def keyed(self, label: str, rows: Iterable[tuple[str, str]], more: int) -> Iterator[str]:
-        """Yield a line for each row: words, then an object key, cut if it is long. more: number of further rows."""
+        """Yield a line for each row of (words, object key); a long key is cut. more: number of hidden rows."""
         for words, key in rows:
             yield labelled(label, words + shorten(visible(key), self.room - len(words)), self.label)
             label = ""
@@ -73,7 +72,7 @@ def labelled(label: str, text: str, columns: int = LABEL) -> str:
 
 
 def _fold(text: str, columns: int) -> Iterator[str]:
-    """Yield the text in lines of at most so many columns, broken at a space if there is one."""
+    """Yield the text in lines that are at most `columns` wide, broken at a space if there is one."""
     indent = ""
     while width(indent + text) > columns:
         fits = len(shorten(text, columns - len(indent))) - 1
