@@ -1,4 +1,4 @@
-"""Work through the targets of a command: signals, progress, failures, and one exit code for all."""
+"""Run a command on each of its targets in turn: with signals, progress, failures, and one exit code for all."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ async def each_target(
 ) -> int:
     """Run `one` for each target in turn, and return the worst exit code. A failed target does not stop the others.
 
-    opening: opens the resources that the targets share. verb: such as "audited". kept: words for the user: the results
-    that stay if a second signal, or a silent server, ends the work.
+    opening: opens the resources that the targets share. verb: the work in a sentence ("audited"). kept: tells the user
+    what is kept if a second signal, or a silent server, ends the work.
     """
     others = f" and {len(targets) - 1:,} more" if targets[1:] else ""
     first_word(f"asking about {visible(targets[0].uri)}{others}")
@@ -60,6 +60,6 @@ async def each_target(
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the worst of several exit codes: a failure is worst, a hole is next, then findings."""
+    """Return the worst of these exit codes: 1 (a failure), then 4 (a hole), then 3 (findings), then 0."""
     found = set(codes)
     return next(code for code in (1, 4, 3, 0) if code in found)

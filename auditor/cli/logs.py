@@ -1,4 +1,4 @@
-"""Logs on stderr: each message is one printable line, and session tokens are removed."""
+"""Write logs to stderr: each message as one printable line, without session tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | t
 
 
 class Plain(logging.Formatter):
-    """Formats a message as one printable line, and a traceback as printable lines."""
+    """Formats a log record as one printable line, and a traceback as several. Both are cleaned of secrets."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         record.message = clean(record.message)
@@ -25,7 +25,7 @@ class Plain(logging.Formatter):
 
 
 def set_up(verbose: int) -> None:
-    """Log to stderr from now on. verbose: how often -v was given."""
+    """Start to log to stderr. verbose: the number of -v: 0 for warnings, 1 for info too, 2 for debug too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Plain("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler], level=_LEVELS[min(verbose, 2)])

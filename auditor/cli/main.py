@@ -54,7 +54,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Open /dev/null as each standard stream that is closed: otherwise the next file would get its descriptor."""
+    """Open /dev/null for each closed standard stream: otherwise the next opened file gets its descriptor, 0 to 2."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""Read the settings and targets from the flags that commands share, and check the ledger."""
+"""Read the settings and targets from the flags that commands share, and refuse a missing or endangered ledger."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def targets_of(options: argparse.Namespace, settings: Settings) -> list[Target]:
-    """Return the command line's targets in their order, each once."""
+    """Return the targets of the command line in their order, without duplicates."""
     targets = [
         parse_target(uri, versions=settings.versions, start_after=options.start_after, stop_at=options.stop_at)
         for uri in options.targets
@@ -34,7 +34,7 @@ _FORMS: Final = {"ledger": "sqlite:PATH or dynamodb:TABLE", "queue": "the URL of
 
 
 def check_needed(settings: Settings, *names: str) -> None:
-    """Raise UsageError if one of these settings has no value."""
+    """Raise UsageError if one of the settings with these names has no value."""
     for name in names:
         if getattr(settings, name) is None:
             ways = f"give {_FORMS[name]} with it, set {variable(name)}, or write {name} in auditor.toml"
@@ -42,7 +42,7 @@ def check_needed(settings: Settings, *names: str) -> None:
 
 
 def refuse_ledger(place: str | None, settings: Settings, flag: str) -> None:
-    """Raise UsageError if the flag's file, `place`, is the ledger's file: the output would overwrite it."""
+    """Raise UsageError if a flag's output file, `place`, would overwrite the SQLite file of the ledger."""
     file = ledger_file(settings.ledger or "")
     if place is None or file is None:
         return

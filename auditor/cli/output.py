@@ -1,4 +1,4 @@
-"""Words for the user: sentences on stderr, JSON documents on stdout."""
+"""Print for the user: sentences on stderr, JSON documents on stdout."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ log = logging.getLogger(__name__)
 
 
 def say(sentence: str) -> None:
-    """Print one line on stderr. Unprintable characters are escaped."""
+    """Print one line on stderr, after "auditor: ". Unprintable characters are escaped."""
     sys.stderr.write(f"auditor: {harmless(sentence)}\n")
 
 
 def first_word(sentence: str) -> None:
-    """Name the work before its first slow call: on a terminal for the user, else in the log (-v)."""
+    """Tell the user what is done before the first slow call; without a terminal, only the log says it (-v)."""
     if sys.stderr.isatty():
         say(sentence)
     else:
@@ -27,6 +27,6 @@ def first_word(sentence: str) -> None:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one document in one line, because a command can print several."""
+    """Print a JSON document on one line of stdout, because a command can print several documents."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()

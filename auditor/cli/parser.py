@@ -1,4 +1,4 @@
-"""Commands and flags. Flags hold raw text: config/settings.py reads it, so that a flag and a variable fail alike."""
+"""Declare the commands and flags. A flag keeps its raw text, which config/settings.py reads as it reads a variable."""
 
 from __future__ import annotations
 
@@ -40,10 +40,8 @@ Add = Callable[..., argparse.ArgumentParser]
 
 
 def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
-    """Add a command. module: a module of auditor.cli.commands, with `run(options) -> int`.
-
-    The module is imported only if its command runs, because the import is slow. So wrong settings and targets are
-    refused before it.
+    """Add a command. module: its module in auditor.cli.commands, with `run(options) -> int`; None: `name`. The module
+    is imported when the command runs, because the import is slow. Wrong settings are refused before.
     """
 
     def run(options: argparse.Namespace) -> int:
@@ -61,7 +59,7 @@ def _command(add: Add, name: str, summary: str, module: str | None = None) -> Gr
 
 
 def _settings(parser: Group, *names: str, **helps: str) -> None:
-    """Add the flags of these settings. helps: help texts for this command, by setting, that replace the usual ones."""
+    """Add the flags of the settings with these names. helps: settings with a help text for this command alone."""
     for name in (*names, *helps):
         setting = SETTINGS[name]
         text, metavar = helps.get(name, setting.help), setting.flag.partition(" ")[2]
@@ -244,7 +242,7 @@ def _ledger(add: Add) -> None:
 
 
 def _ledger_only(parser: Group) -> None:
-    """Add the flags of a command that calls no S3."""
+    """Add the flags of a command that calls the ledger and never S3."""
     _settings(parser, "ledger", endpoint_url="where DynamoDB is, unless it has its own endpoint")
     _settings(parser, "profile", region="the table's region")
     _config(parser)

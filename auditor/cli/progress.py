@@ -1,4 +1,4 @@
-"""Show the progress on stderr: a bar on a terminal, one line per minute elsewhere. Nothing goes to stdout."""
+"""Show the progress on stderr: as a bar on a terminal, elsewhere as one line per minute."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Progress(Protocol):
 
 
 class Lines:
-    """Progress as one line per minute, for logs."""
+    """Shows the progress as one line per minute, for logs."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -41,7 +41,7 @@ class Lines:
 
 
 class Bar:
-    """Progress as a bar on a terminal, with rich (the `cli` extra)."""
+    """Shows the progress as a bar on a terminal, with the package rich (the `cli` extra)."""
 
     def __init__(self, rich_progress: Any, rich_console: Any) -> None:
         self._bar = rich_progress.Progress(
@@ -70,7 +70,7 @@ class Bar:
 
 
 def make_progress(stream: TextIO | None = None) -> Progress:
-    """Return a Bar if the stream (None: stderr) is a terminal and rich is installed. Return Lines if not."""
+    """Return a Bar if the stream is a terminal and rich is installed, else Lines. stream: None for stderr."""
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
         try:
@@ -82,5 +82,5 @@ def make_progress(stream: TextIO | None = None) -> Progress:
 
 
 def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:
-    """Show a snapshot of the work in the `with` block each second. ends: True: show a last snapshot after the work."""
+    """Return a context manager that shows the progress each second. ends: True to show it once more at the end."""
     return reporting(count, progress.update, ends=ends)

@@ -1,4 +1,4 @@
-"""The command that resumes a run, quoted for a shell."""
+"""Make the shell command that resumes a run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ODD: Final = "(a key or a path in it has characters that do not print: they are
 
 
 def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> str:
-    """Return the user's command for this one target, with --resume. If it has unprintable characters, they are escaped,
-    and a remark below the command says so.
+    """Return the shell command that resumes the run of this target, with the user's other flags. Unprintable characters
+    in the command are escaped; a second line then says so.
     """
     words = ["audit", target.uri]
     for name, value in vars(options).items():
@@ -37,7 +37,7 @@ def resume_command(options: argparse.Namespace, target: Target, run_id: str) -> 
 
 
 def _program() -> str:
-    """Return the program as the user called it: by its name if the shell finds that, or by its path."""
+    """Return the program as the user has to type it: `auditor` if the shell finds that, else the path, quoted."""
     called = Path(sys.argv[0])
     if called.parts[-2:] == ("auditor", "__main__.py"):
         return f"{shlex.quote(sys.executable)} -m auditor"

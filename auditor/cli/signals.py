@@ -1,4 +1,4 @@
-"""Signals: after the first Ctrl-C a command ends within five seconds, even if no server answers."""
+"""Handle Ctrl-C and SIGTERM: after the first, a command ends within five seconds, even if no server answers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _caught = threading.Event()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine of a command. A Ctrl-C that the command does not handle itself cancels it.
-
-    Afterwards the handlers of signals are as before: uvloop leaves its own handlers in place when it closes.
+    """Run the coroutine of a command in an event loop, and return its result. An unhandled Ctrl-C cancels it.
+    Afterwards the signal handlers are as before; uvloop itself would leave its own handlers in place.
     """
 
     async def watched() -> T:
@@ -53,10 +52,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def stop_on_signals(stop: Stop) -> None:
-    """Handle signals from now on. The first Ctrl-C or SIGTERM stops the listing, and the work in flight is finished, if
-    that takes no longer than the stop's grace.
-
-    The second signal cancels the work in flight too.
+    """Set `stop` at the first Ctrl-C or SIGTERM: the listing ends, and work in flight may finish within the stop's
+    grace. The second signal cancels the work in flight too.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -75,7 +72,7 @@ def stop_on_signals(stop: Stop) -> None:
 
 
 def end_soon() -> None:
-    """End the process with exit code 4 after LONGEST seconds, unless it ends earlier."""
+    """Start a timer that ends the process with exit code 4 after LONGEST seconds, if it still runs then."""
     if not _caught.is_set():
         _caught.set()
         # Not a task: the loop may then be closed, or wait for a thread whose request has no answer.
@@ -85,7 +82,7 @@ def end_soon() -> None:
 
 
 def leave(code: int) -> int:
-    """Return the exit code. After a signal, end the process here if threads would keep it alive for minutes."""
+    """Return the exit code. After a signal, exit at once if threads would keep the process alive for minutes."""
     if _caught.is_set() and any(not thread.daemon for thread in threading.enumerate()[1:]):
         _exit(code)
     return code

@@ -1,4 +1,4 @@
-"""`auditor audit`."""
+"""The command `auditor audit`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 async def _audit_one(
     settings: Settings, options: argparse.Namespace, target: Target, resources: Resources, stop: Stop, show: Show
 ) -> int:
-    """Audit and print one target."""
+    """Audit one target, print the result, and return the exit code."""
     audit = Audit(target, settings, resources, stop, began=partial(_announce, target), run_id=options.resume)
     try:
         async with show(audit.snapshot):
@@ -63,7 +63,7 @@ async def _audit_one(
 
 
 def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights]:
-    """Read a complete run's summary and highlights. Raises UsageError if it is a run of another target."""
+    """Read the summary and highlights of a run that is complete. Raises UsageError if its target is another one."""
     run = RunReader(resources.store, target.bucket, run_id)
     assert run.summary is not None
     done = run.summary.target
@@ -79,7 +79,7 @@ def _print_table(summary: Summary, settings: Settings, shown: Highlights) -> Non
 
 
 def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> None:
-    """Say what to do about a run that did not end, or that listed nothing."""
+    """Tell the user how to resume a run that did not end, or what to check if nothing is listed."""
     if (resume := summary.resume) is not None:
         say(f"not complete: {resume.reason}; go on with:")
         sys.stderr.write(f"{resume_command(options, target, resume.run)}\n")
@@ -90,5 +90,5 @@ def _remark(summary: Summary, target: Target, options: argparse.Namespace) -> No
 
 
 def _announce(target: Target, run_id: str) -> None:
-    """Print the run's ID at the begin, because the user needs it to resume a run that was killed."""
+    """Print the run's ID at the beginning, because the user needs it to resume a run that was killed."""
     say(f"{visible(target.uri)}: run {run_id}")

@@ -1,4 +1,4 @@
-"""`auditor demo`."""
+"""The command `auditor demo`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def end(differences: Sequence[str]) -> int:
-    """Print the differences on stderr, and return the exit code."""
+    """Print how the demo's results differ from the expected ones on stderr; return 1 if they differ, else 0."""
     for sentence in differences[:SHOWN]:
         say(sentence)
     if len(differences) > SHOWN:

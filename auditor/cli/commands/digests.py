@@ -1,4 +1,4 @@
-"""`auditor digests`: export checksum manifests and the history from the ledger, and import manifests."""
+"""The commands `auditor digests export`, `import` and `history`: checksum manifests, and the history of keys."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    """Write the manifest to stdout or a file, and say on stderr which keys it leaves out."""
+    """Write the checksum manifest to stdout or a file, name the keys left out on stderr, and return the exit code."""
     settings = settings_of(options)
     check_needed(settings, "ledger")
     target = parse_target(options.target)
@@ -72,7 +72,9 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _written(file: str | None, exported: Callable[[Callable[[bytes], object]], T], kept: Callable[[T], bool]) -> T:
-    """Export to stdout, or to a file that is put in place if `kept` is true of the result. Return the result."""
+    """Run `exported` with a function that writes to stdout (file: None) or to a new file, and return its result. The
+    new file replaces `file` only if `kept` is true of the result.
+    """
     if file is None:
         result = exported(sys.stdout.buffer.write)
         sys.stdout.buffer.flush()
@@ -85,7 +87,7 @@ def _written(file: str | None, exported: Callable[[Callable[[bytes], object]], T
 
 
 def _history(options: argparse.Namespace) -> int:
-    """Write the history of all keys to stdout or a file."""
+    """Write the history of all keys to stdout or a file, and return the exit code."""
     settings = settings_of(options)
     check_needed(settings, "ledger")
     target = parse_target(options.target)
@@ -106,8 +108,8 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
-    """Return the algorithms of the exported digests. A CSV manifest has all, unless --algorithm names some. Any other
-    manifest has one.
+    """Return the algorithms of the exported digests: for a CSV manifest all, or those of --algorithm (`asked`). Any
+    other form of manifest holds one algorithm; raises UsageError for several.
     """
     if not form.single:
         return settings.algorithms if asked else form.algorithms
@@ -218,7 +220,7 @@ def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -
 
 
 class _Watch:
-    """Counts the digests done for the progress, and stops at signals. Construct it while the event loop runs."""
+    """Counts the digests done, for the progress, and stops the work at a signal. Make it while the event loop runs."""
 
     def __init__(self, target: Target) -> None:
         self._stop = Stop()
@@ -228,7 +230,7 @@ class _Watch:
         self._began = time.monotonic()
 
     def go_on(self, done: int) -> bool:
-        """Note the number of digests done. Return False if the work must stop."""
+        """Take the number of digests done so far, for the progress. Return False if a signal asks the work to stop."""
         self._done = done
         return not self._stop
 

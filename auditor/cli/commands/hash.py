@@ -1,4 +1,4 @@
-"""`auditor hash`."""
+"""The command `auditor hash`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _hash_one(settings: Settings, output: str, target: Target, ledger: Ledger, stop: Stop, show: Show) -> int:
-    """Hash and print one target."""
+    """Hash the objects of one target, print the counts, and return the exit code."""
     hashing = HashRun(target, settings, ledger, stop)
     async with show(hashing.snapshot):
         counts = await hashing.run()

@@ -1,4 +1,4 @@
-"""`auditor digests import-report`."""
+"""The command `auditor digests import-report`."""
 
 from __future__ import annotations
 

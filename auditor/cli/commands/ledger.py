@@ -1,4 +1,4 @@
-"""`auditor ledger`: show the ledger's record of one key, or check a whole ledger."""
+"""The command `auditor ledger`: show the ledger's record of one key, or check a whole ledger for damage."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def _checked(settings: Settings) -> LedgerCheckCounts:
 
 @dataclass(slots=True)
 class LedgerCheckCounts:
-    """The counts of the check of a ledger. damage: the first damaged rows and lines, at most _SHOWN."""
+    """The counts of a check of a ledger. damage: the first damaged rows and history lines, at most _SHOWN of them."""
 
     ledger: str
     counts: Counter[tuple[str, Soundness]] = field(default_factory=Counter)
@@ -114,7 +114,7 @@ class LedgerCheckCounts:
                 self.damage.append(one)
 
     def document(self) -> dict[str, Any]:
-        """Return the value that `--format json` prints."""
+        """Return the JSON object that `--format json` prints."""
         kinds = {f"{kind}s": {state: self.counts[kind, state] for state in _STATES} for kind in _KINDS}
         damage = [{"bucket": one.bucket, "key": one.key, "kind": one.kind, "words": one.words} for one in self.damage]
         return {"ledger": self.ledger, "complete": self.complete, **kinds, "damage": damage}

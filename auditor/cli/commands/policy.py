@@ -1,4 +1,4 @@
-"""`auditor policy`."""
+"""The command `auditor policy`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "ve
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the policy on stdout, and remarks on its limits on stderr."""
+    """Print the least IAM policy for an audit, or for a deployed role, on stdout; its limits on stderr."""
     settings = settings_of(options)
     targets = targets_of(options, settings)
     deployment = _deployment(options, settings)
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def access_of(settings: Settings, deployment: Deployment) -> Access:
-    """Return the resources of the audit that the same flags would run."""
+    """Return which AWS resources an audit with these settings would call, and how."""
     chosen = select(
         RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
     )
@@ -63,9 +63,8 @@ def access_of(settings: Settings, deployment: Deployment) -> Access:
 
 
 def _deployment(options: argparse.Namespace, settings: Settings) -> Deployment:
-    """Read the deployment from the flags. Raises UsageError for a malformed ARN or name.
-
-    A name with a wildcard would allow more than the user meant.
+    """Read the flags that describe a deployment. Raises UsageError for a malformed ARN or name. Wildcards are
+    malformed: with one, the policy would allow more than the user meant.
     """
     if not options.role and (options.stage or options.topic or options.vpc):
         raise UsageError("--stage, --topic and --vpc are a deployment's: add --role audit, hashing or verify")

@@ -1,4 +1,4 @@
-"""`auditor rules`."""
+"""The command `auditor rules`."""
 
 from __future__ import annotations
 

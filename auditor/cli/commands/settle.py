@@ -1,4 +1,4 @@
-"""`auditor digests retire` and `acknowledge`: write into the ledger what a person decided about object keys."""
+"""The commands `auditor digests retire` and `acknowledge`: record a person's decision on keys in the ledger."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def _text(text: str, flag: str) -> str:
 async def _tell(
     settings: Settings, targets: Sequence[Target], action: str, version: str | None, word: dict[str, str]
 ) -> Told:
-    """Make the events of every key first, and then write them all: if one key is wrong, nothing is written."""
+    """Make the events for all keys, and only then write them: if one key is wrong, nothing is written. action: "retire"
+    or "acknowledge". version: a version ID; None: all versions. word: the person and the reason.
+    """
     events_of = _retired if action == "retire" else _acknowledged
     async with ledger_of(settings) as ledger:
         told = [(target, await events_of(ledger, target, version, word)) for target in targets]

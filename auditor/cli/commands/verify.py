@@ -1,4 +1,4 @@
-"""`auditor verify`."""
+"""The command `auditor verify`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _opened(place: str | None) -> Iterator[TextIO | None]:
 
 
 class _Lines(TextIOWrapper):
-    """The file of the combined report. It raises OutputError, so that its errors differ from errors of stdout."""
+    """The file of the combined report. Its errors are raised as OutputError, to tell them from errors of stdout."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -87,7 +87,9 @@ async def _verify_one(
     stop: Stop,
     show: Show,
 ) -> int:
-    """Verify and print one target. If the combined report goes to stdout, the results go to stderr."""
+    """Verify one target, print the result, and return the exit code. stderr gets the result if stdout has the
+    report.
+    """
     named = WorstObjects(combined, settings.fail_on_outcomes)
     verification = Verification(target, settings, resources, stop, compared=compared, combined=named)
     async with show(verification.snapshot):

@@ -1,4 +1,4 @@
-"""`auditor work`."""
+"""The command `auditor work`: hash the objects that the messages of a queue name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
-    """Work on the queue; return the counts, and True if a signal ended the work early."""
+    """Hash the objects of the queue's messages. Return the counts, and True if a signal ended the work early. idle: end
+    after this many seconds without a message.
+    """
     stopped = False
     async with open_processor(settings, WorkerOptions.of(settings)) as processor:
         worker = Worker(processor, Pace(messages=settings.concurrency or CONCURRENCY, idle=idle))
