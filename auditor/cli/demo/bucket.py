@@ -1,4 +1,4 @@
-"""The demo's bucket: put files and problems into it, in the order in which moto serves them correctly."""
+"""Create the demo's bucket and fill it with files and planted problems, in an order that moto serves correctly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Report = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The number of objects in the demo's bucket, and their bytes together (size)."""
+    """The number of objects that the demo put into its bucket, and the sum of their sizes in bytes."""
 
     objects: int
     size: int
@@ -44,7 +44,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One PutObject. body: the bytes, or the file that holds them. arguments: further arguments of PutObject."""
+    """The arguments of one PutObject. body: the bytes, or the path of the file that has them."""
 
     key: str
     body: bytes | Path
@@ -57,10 +57,10 @@ def keys_of(choice: Choice) -> list[str]:
 
 
 def load(s3: Any, choice: Choice, report: Report) -> Loaded:
-    """Make the bucket and fill it.
+    """Create the bucket and put all objects into it. report: called after each upload, except for the old objects.
 
-    Encryption is turned on after the upload of the old objects, which therefore have no encryption. The bucket's public
-    ACL comes last: moto gives it to every later object.
+    Encryption is turned on after the upload of the old objects, which therefore have none. The bucket's public ACL is
+    set at the end, because moto gives it to every later object.
     """
     plants = [plant for plant in (*PLANTED, *DECOYS) if plant.key is not None]
     old = [_of_plant(plant) for plant in plants if plant.old]
@@ -86,7 +86,7 @@ def _of_file(source: DemoFile) -> Upload:
 
 
 def _put_all(s3: Any, uploads: Sequence[Upload], report: Report | None) -> int:
-    """Upload all, and return the number of bytes. After Ctrl-C, finish only the uploads that have begun."""
+    """Upload all objects, and return the sum of their sizes. After Ctrl-C, only the running uploads are finished."""
     pool = ThreadPoolExecutor(UPLOADS, thread_name_prefix="demo-upload")
     size = 0
     try:

@@ -1,4 +1,4 @@
-"""Compare the planted problems with the lines of the run folder, and check the demo's counts. Pure."""
+"""Compare the findings of the demo's audits with the planted problems, and check the counts. No call is made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Pair = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class PlantedRow:
-    """One planted problem. missed: the rules that did not flag it, and `verdict X` if the verdict is not X."""
+    """A planted problem, compared. missed: the rules that did not flag it, and `verdict X` if its verdict is not X."""
 
     planted: Planted
     missed: tuple[str, ...]
@@ -26,10 +26,10 @@ class PlantedRow:
 
 @dataclass(frozen=True, slots=True)
 class PlantedComparison:
-    """The result of comparing planted problems with findings. rows: one for each planted problem.
+    """All planted problems, compared with the findings of an audit. rows: one for each planted problem.
 
-    clean: number of objects without a planted problem. false_alarms: key and rule, or key and verdict, of each finding
-    that no planted problem explains.
+    clean: number of objects without a planted problem. false_alarms: (key, rule) of each finding, and (key, verdict) of
+    each object, that no planted problem explains.
     """
 
     rows: tuple[PlantedRow, ...]
@@ -38,27 +38,27 @@ class PlantedComparison:
 
     @property
     def problems(self) -> int:
-        """Number of planted problems that were found with all their rules."""
+        """Number of planted problems that the audit found with all their rules and the right verdict."""
         return sum(not row.missed for row in self.rows)
 
     @property
     def differences(self) -> list[str]:
-        """A sentence for each difference; [] if the findings are exactly the planted problems."""
+        """A sentence for each missed problem and each false alarm; [] if exactly the planted problems were found."""
         missed = [f"{where(row.planted.key)}: {name} was missed" for row in self.rows for name in row.missed]
         return [*missed, *(f"{where(key)}: {name} is a false alarm" for key, name in self.false_alarms)]
 
 
 def where(key: str | None) -> str:
-    """Return the object key, safe to print; `the bucket` for None."""
+    """Return the object key, safe to print; "the bucket" for None."""
     return "the bucket" if key is None else visible(key)
 
 
 def compare(
     planted: Sequence[Planted], findings: Iterable[FindingLine], objects: Iterable[ObjectLine]
 ) -> PlantedComparison:
-    """Compare the planted problems with the lines of one run (findings, objects).
+    """Compare the planted problems with the lines of one run.
 
-    Every object without a planted problem must be private and have no finding.
+    An object without a planted problem must be private and have no finding; if not, it is a false alarm.
     """
     found: set[Pair] = {(line.key, line.rule) for line in findings}
     verdicts: dict[str, str] = {line.key: str(line.verdict) for line in objects}
@@ -77,7 +77,7 @@ def _missed(plant: Planted, found: set[Pair], verdicts: Mapping[str, str]) -> tu
 
 
 def audit_differences(summary: Summary, objects: int) -> list[str]:
-    """Return the errors of one audit, in sentences. objects: number of loaded objects."""
+    """Return a sentence for each wrong count of an audit; [] if all are right. objects: number of uploaded objects."""
     coverage = summary.coverage
     outcomes = coverage.audited + coverage.vanished + coverage.undecided
     checks = {
@@ -98,7 +98,10 @@ def hashing_of(summary: Summary) -> HashingSummary:
 
 
 def hashing_differences(first: HashingSummary, work: Counts, second: HashingSummary) -> list[str]:
-    """Return the errors of the hashing, in sentences. first, second: counts of the audits before and after the work."""
+    """Return a sentence for each wrong count of the hashing; [] if all are right.
+
+    first, second: counts of the audits before and after the worker's work. work: the worker's counts.
+    """
     hashable = sum(second.counts.values()) - second.unhashable
     checks = {
         f"{first.queued:,} objects were queued and {work.hashed:,} hashed": first.queued != work.hashed,
@@ -112,7 +115,7 @@ def hashing_differences(first: HashingSummary, work: Counts, second: HashingSumm
 
 @dataclass(frozen=True, slots=True)
 class DemoResults:
-    """Summaries of both audits, the comparison, the counts of the worker between them, and the verification."""
+    """The results of all steps of the demo: first audit, comparison, worker, second audit, verification."""
 
     first: Summary
     comparison: PlantedComparison
@@ -121,7 +124,7 @@ class DemoResults:
     verified: VerifiedDamage
 
     def differences(self, objects: int) -> list[str]:
-        """Return each difference as a sentence. objects: number of loaded objects."""
+        """Return a sentence for each unexpected result; [] if there is none. objects: number of uploaded objects."""
         return [
             *audit_differences(self.first, objects),
             *self.comparison.differences,

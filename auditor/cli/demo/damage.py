@@ -18,9 +18,9 @@ Change = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """One damage of a planted object. key: its object key. description: for people.
+    """A planned damage of one planted object. key: its object key. description: words for the user.
 
-    change: makes new bytes of the same size; None: the object is deleted.
+    change: makes other bytes of the same size from the object's; None: the object is deleted.
     """
 
     key: str
@@ -29,17 +29,16 @@ class Damage:
 
     @property
     def outcome(self) -> VerifyOutcome:
-        """The outcome that `verify` must find."""
+        """The outcome that `auditor verify` must report for the damaged object."""
         return VerifyOutcome.MISSING if self.change is None else VerifyOutcome.MISMATCH
 
     @property
     def line(self) -> str:
-        """The object's line in the combined report."""
+        """The line that the damaged object must have in the combined report of `auditor verify`."""
         return f"{SIGNS[self.outcome]} {visible(self.key)}"
 
 
 def _flip(body: bytes) -> bytes:
-    """Flip the lowest bit of the first byte."""
     return bytes([body[0] ^ 1]) + body[1:]
 
 
@@ -57,14 +56,14 @@ MOST_VERIFIED: Final = 300
 
 
 def range_of(keys: Iterable[str]) -> Target:
-    """Return the part of the bucket that is verified. keys: all object keys of the bucket."""
+    """Return the range of keys to verify: the first MOST_VERIFIED ones. keys: all object keys of the bucket."""
     first = sorted(keys, key=str.encode)[:MOST_VERIFIED]
     return Target(BUCKET, stop_at=first[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedDamage:
-    """The result of `verify`. lines: the lines of the combined report, except the matches."""
+    """The result of the demo's verification. lines: the combined report's lines on objects that do not match."""
 
     summary: VerifySummary
     lines: frozenset[str]
@@ -73,7 +72,7 @@ class VerifiedDamage:
         return damage.line in self.lines
 
     def differences(self, objects: int) -> list[str]:
-        """Return the errors of the verification, in sentences. objects: number of loaded objects."""
+        """Return a sentence for each unexpected result; [] if there is none. objects: number of uploaded objects."""
         match, whole = self.summary.outcomes[VerifyOutcome.MATCH], min(objects, MOST_VERIFIED) - len(DAMAGED)
         checks = {
             f"the verification {self.summary.run} is not complete": not self.summary.complete,
@@ -88,7 +87,7 @@ class VerifiedDamage:
 
 
 class Differing:
-    """Takes the lines of a combined report and keeps the lines of objects that do not match."""
+    """A text stream for the combined report, which keeps only the lines of objects that do not match."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Choose the files that the demo loads, Python's own sources or the user's: always the same, in the same order."""
+"""Choose files for the demo to upload, Python's own sources or the user's, each time the same in the same order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SKIPPED_FOLDERS: Final = frozenset({"site-packages", "dist-packages", "__pycach
 
 @dataclass(frozen=True, slots=True)
 class DemoFile:
-    """A file and the object key that it gets."""
+    """A file to upload, and its object key."""
 
     key: str
     path: Path
@@ -35,7 +35,7 @@ class DemoFile:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The chosen files. origin: their source, for people. left_out: number of files that are not loaded."""
+    """The files to upload. origin: words for the user on where they come from. left_out: number of files not chosen."""
 
     sources: tuple[DemoFile, ...]
     origin: str
@@ -43,9 +43,9 @@ class Choice:
 
 
 def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice:
-    """Choose files below `folder`; None: Python's own sources. Raises UsageError if there are no files.
+    """Choose files below `folder`; None: Python's own sources. Raises UsageError if there are none.
 
-    paths: the places of Python's own sources, as sysconfig.get_paths() returns them.
+    paths: the folders of Python's own sources; None: sysconfig.get_paths().
     """
     if folder is None:
         return _python(paths or sysconfig.get_paths())
@@ -60,7 +60,7 @@ def choose(folder: str | None, paths: Mapping[str, str] | None = None) -> Choice
 
 
 def _python(paths: Mapping[str, str]) -> Choice:
-    """Choose the standard library. If it has too few files, as without its tests, add the installed packages."""
+    """Choose the standard library's files. If they are too few (its tests may be missing), add installed packages."""
     picker = _Picker()
     library = Path(paths["stdlib"])
     picker.pick(_python_sources(library), library, f"{PREFIX}stdlib/")
@@ -80,7 +80,9 @@ def _python_sources(root: Path) -> Iterator[Path]:
 
 
 def _walk(root: Path, skipped: frozenset[str]) -> Iterator[Path]:
-    """Yield every file below root, in the order of names. Links to folders are not followed."""
+    """Yield every file below root, sorted by name within each folder. Links to folders are not followed. skipped: names
+    of folders to leave out.
+    """
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in skipped)
         for name in sorted(names):
@@ -88,7 +90,7 @@ def _walk(root: Path, skipped: frozenset[str]) -> Iterator[Path]:
 
 
 class _Picker:
-    """Picks files up to the limits."""
+    """Picks files until MOST_FILES or MOST_BYTES is reached, and counts the files that are left out."""
 
     def __init__(self) -> None:
         self.sources: list[DemoFile] = []
@@ -121,5 +123,5 @@ def _size(path: Path) -> int | None:
 
 
 def _plain(key: str) -> bool:
-    """True if the rule K01 does not flag the object key: a loaded file must have no finding."""
+    """True if rule K01 has nothing to find in the object key: an uploaded file must have no finding."""
     return key.isprintable() and "\\" not in key and len(key.encode()) <= _LONGEST_KEY

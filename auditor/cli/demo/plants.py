@@ -1,4 +1,4 @@
-"""The problems that the demo plants, each with its right findings and its right verdict."""
+"""The problems that the demo plants, each with the findings and the verdict that the audit must give."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _OTHER: Final = f'id="{STRANGER}"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """A planted object, or a setting of the bucket if the key is None.
+    """A planted problem: an object, or a setting of the bucket (then key is None).
 
-    description: for people. rules: all rules that must flag it. verdict: the right verdict. put: further arguments of
-    PutObject. labelled: it has the required metadata. old: it is uploaded before the bucket encrypts.
+    description: words for the user. rules: IDs of all rules that must flag it. verdict: the verdict that it must have.
+    put: more arguments of PutObject. labelled: True if it has the required metadata. old: True if it is uploaded before
+    the bucket's encryption is turned on.
     """
 
     key: str | None

@@ -1,4 +1,4 @@
-"""The demo's text on stdout: at most 100 columns, about one screen, safe to print."""
+"""The text that the demo prints on stdout: at most 100 columns wide, about one screen, safe to print."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def first_audit(summary: Summary) -> str:
 
 
 def comparing(comparison: PlantedComparison) -> str:
-    """Return the table of the planted problems, which says of each if the audit found it."""
+    """Return the table of the planted problems. Its first column says if the audit found the problem."""
     lines = [
         f"{_found(comparison)} on {comparison.clean:,} clean objects",
         f"not planted: {', '.join(NOT_PLANTED)}; this AWS has no checksums, and one owner",
@@ -95,7 +95,7 @@ def _cells(row: PlantedRow) -> tuple[str, ...]:
 
 
 def _table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table. columns: names and widths of all columns except the last, which is the object key."""
+    """Return a table. columns: name and width of each column but the last, which is the object key."""
     lines = []
     for *cells, key in ((*columns, "key"), *rows):
         lines.append(("".join(f"{cell:<{size}}" for cell, size in zip(cells, columns.values(), strict=True)), key))
@@ -120,7 +120,7 @@ def second_audit(summary: Summary) -> str:
 
 
 def verifying(verified: VerifiedDamage) -> str:
-    """Return the table of the damaged objects, which says of each if `verify` named it."""
+    """Return the table of the damaged objects. Its first column says if `auditor verify` named the object."""
     summary = verified.summary
     outcomes = ", ".join(f"{count:,} {name}" for name, count in summary.outcomes.items() if count)
     first = "the first " if sum(summary.outcomes.values()) == MOST_VERIFIED else ""
@@ -136,7 +136,7 @@ def verifying(verified: VerifiedDamage) -> str:
 
 
 def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
-    """Return the result, and the report of the second audit. right: True if the results are the expected ones."""
+    """Return the last lines: the result, and where the report is. right: True if all results are as expected."""
     folder = seen.second.out
     hashed = hashing_of(seen.second)
     left = hashed.pending + hashed.queued
@@ -156,13 +156,13 @@ def closing(seen: DemoResults, seconds: float, *, right: bool) -> str:
 
 
 def command() -> str:
-    """Return the command as the user can type it here: by its name if the shell finds it, or by its path."""
+    """Return `auditor` as the user has to type it here: the name if the shell finds it, else the path."""
     here = os.path.relpath(Path(sys.executable).parent / "auditor")
     return "auditor" if shutil.which("auditor") or here.startswith("..") else here
 
 
 def _columns() -> int:
-    """Return the terminal's width, within the limits of the summary's table."""
+    """Return the terminal's width, but no less than LEAST and no more than COLUMNS."""
     width = shutil.get_terminal_size((COLUMNS, 24)).columns if sys.stdout.isatty() else COLUMNS
     return max(LEAST, min(COLUMNS, width))
 

@@ -1,4 +1,4 @@
-"""Run the demo: load, audit, compare, hash, audit, verify; show each step when it ends."""
+"""Run the demo's steps (load, audit, compare, hash, audit, verify), and print each one's result when it ends."""
 
 from __future__ import annotations
 
@@ -48,12 +48,10 @@ QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
 
 
 def run_tour(source: str | None, engine: str, out: str, *, load_module: Import = importlib.import_module) -> list[str]:
-    """Run the demo, and return each difference from the expected results as a sentence.
+    """Run the demo, and return a sentence for each unexpected result; [] if all is as expected.
 
-    source: a directory of files to load; None: Python's own sources.
-
-    Prints each step on stdout, its progress on stderr. Raises UsageError for a directory without files, for an --out
-    that is not a directory, and where moto is missing.
+    source: a directory of files to upload; None: Python's own sources. The steps' results go to stdout, the progress to
+    stderr. Raises UsageError for a directory without files, for an --out that is not a directory, and without moto.
     """
     started = time.monotonic()
     choice = choose(source)
@@ -103,8 +101,9 @@ def _load(clients: Clients, choice: Choice) -> int:
 
 
 class _Tour:
-    """The steps of the demo. verified: the range of keys that the last step reads again. damage: a function that
-    corrupts or deletes some of these objects before that step."""
+    """The steps of the demo. verified: the range of keys that the last step verifies. damage: a function that corrupts
+    or deletes some of these objects before that step.
+    """
 
     def __init__(self, settings: Settings, verified: Target, damage: Callable[[], None]) -> None:
         self._settings = settings

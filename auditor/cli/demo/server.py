@@ -1,7 +1,7 @@
-"""The demo's AWS: moto's server in this process on 127.0.0.1, and an environment that points only to it.
+"""Run the demo's AWS: moto's server in this process, on 127.0.0.1, and an environment that points only to it.
 
-The demo plants only what moto serves correctly. moto has one owner for all objects, so the demo cannot show foreign
-owners (O09 to O11). moto does not enforce ACLs, policies or Object Ownership; it only returns them.
+The demo plants only problems that moto serves correctly. moto has one owner for all objects, so the demo cannot show
+foreign owners (O09 to O11). moto returns ACLs, policies and Object Ownership, but does not enforce them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Import = Callable[[str], ModuleType]
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """boto3 clients of the demo's AWS. rot: changes an object's bytes, but not its date and ETag."""
+    """boto3 clients of the demo's AWS. rot: changes the bytes of the object with a key, but not its date and ETag."""
 
     s3: Any
     sqs: Any
@@ -47,10 +47,7 @@ class Clients:
 
 @contextmanager
 def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iterator[Clients]:
-    """Start the server and point this process at it, until the `with` block ends. load_module: imports moto.
-
-    Raises UsageError if moto is not installed.
-    """
+    """Run moto's server during the `with` block, and let the environment point to it. load_module: imports moto."""
     with _quiet(), own_environment(), _server(load_module) as url:
         os.environ["AWS_ENDPOINT_URL"] = url
         connection = Connection(bucket=bucket, region=REGION, concurrency=UPLOADS)
@@ -65,7 +62,7 @@ def demo_aws(bucket: str, load_module: Import = importlib.import_module) -> Iter
 
 @contextmanager
 def own_environment() -> Iterator[None]:
-    """Set fake credentials and remove the user's AWS settings; the end restores the environment."""
+    """Replace the user's AWS settings by fake credentials during the `with` block, and restore them at its end."""
     before = dict(os.environ)
     for name in before:
         if name.startswith(_CLEARED):
@@ -119,9 +116,8 @@ def _rot(load_module: Import, bucket: str, key: str, change: Callable[[bytes], b
 
 @contextmanager
 def _last_calls() -> Iterator[None]:
-    """Wait for threads that the `with` block started: after Ctrl-C each thread ends with its present call.
-
-    Once the server is gone, the SDK would retry that call for long and delay the end of the process.
+    """At the end of the `with` block, wait for its threads: after Ctrl-C each of them ends with its present call.
+    Without the server, the SDK would retry this call for long and delay the end of the process.
     """
     before = set(threading.enumerate())
     try:
@@ -135,7 +131,7 @@ def _last_calls() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the server's access log."""
+    """Silence the server's access log during the `with` block."""
     levels = {name: logging.getLogger(name).level for name in _QUIET}
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -147,7 +143,7 @@ def _quiet() -> Iterator[None]:
 
 
 def make_queue(sqs: Any, name: str) -> str:
-    """Make a queue with a dead-letter queue, and return its URL."""
+    """Create an SQS queue with a dead-letter queue, and return its URL."""
     dead = sqs.create_queue(QueueName=f"{name}-dead-letters")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     redrive = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
