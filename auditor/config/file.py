@@ -1,4 +1,4 @@
-"""Read auditor.toml (settings, the rules' options, the accepted holes), and load the settings from all sources."""
+"""Read auditor.toml (settings, options of rules, accepted holes), and load the settings from all sources."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def load_settings(
     needed: Sequence[str] = (),
     function: str = "",
 ) -> Settings:
-    """Load the settings of a command or a function, from `first` (its flags or its event), variables and auditor.toml.
+    """Load the settings from `first` (the flags of a command, or the event of a function), variables and auditor.toml.
 
-    The first of these that names a setting wins. path: path of the file, in place of AUDITOR_CONFIG. needed: settings
-    that the function cannot work without. Raises UsageError.
+    The first of these sources that has a setting wins. path: path of the file, in place of AUDITOR_CONFIG. needed:
+    names of settings that the Lambda function `function` cannot work without. Raises UsageError.
     """
     file, tables = load(path or environ.get("AUDITOR_CONFIG") or None)
     layers = [*([first] if first else []), environment_layer(environ), file]
@@ -49,9 +49,9 @@ def load_settings(
 
 
 def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
-    """Read the settings of the file, and its parsed tables. path None: auditor.toml in this directory, if there is one.
+    """Read the file: return its settings, and its tables `rules` and `accept_undecided`. Raises ConfigError.
 
-    Raises ConfigError, which names the file, the key and the fix.
+    path: None for auditor.toml in the present directory; if it does not exist, both results are empty.
     """
     name = path or DEFAULT_FILE
     try:
@@ -69,7 +69,7 @@ def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
 
 
 def read(document: Mapping[str, Any], name: str) -> tuple[Layer, dict[str, Any]]:
-    """Read the settings and tables of a parsed document. name: name of the file, for messages."""
+    """Return the settings and tables of a parsed auditor.toml. name: of the file, for messages. Raises ConfigError."""
     known = SETTINGS.keys() | {"rules", "accept_undecided"}
     if unknown := sorted(document.keys() - known):
         refuse_removed(unknown[0], f"{name}: the key {unknown[0]}")

@@ -1,4 +1,4 @@
-"""Read settings from the keyword arguments of a Python program, with the names, checks and messages of the flags."""
+"""Read settings from the keyword arguments of a Python program. Names, checks and messages are those of the flags."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Progress = Callable[[Snapshot], object]
 
 
 def ignored(snapshot: Snapshot) -> None:
-    """Do nothing: the Progress of a caller who wants none."""
+    """Take a snapshot of the progress and do nothing: the default of the argument `progress`."""
 
 
 def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, needed: str | None = None) -> Settings:
-    """Read the settings from these keywords, then from the file `config`, then the defaults. No variable is read.
+    """Read the settings from keywords, then from the file `config`, then from the defaults. No variable is read.
 
     needed: a setting that must have a value. Raises UsageError, which names the keyword.
     """
@@ -43,7 +43,7 @@ def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, nee
 
 
 def target_from(uri: str, settings: Settings, start_after: str | None, stop_at: str | None) -> Target:
-    """Return the target of these arguments. Raises UsageError, also for an argument that is no text."""
+    """Make the Target of these arguments. Raises UsageError, also for an argument that is no string."""
     if not isinstance(uri, str):
         raise UsageError(f"the target is {str(uri)[:100]!r}: give a text like s3://BUCKET/PREFIX")
     check_texts(start_after=start_after, stop_at=stop_at)
@@ -51,14 +51,14 @@ def target_from(uri: str, settings: Settings, start_after: str | None, stop_at: 
 
 
 def check_texts(**arguments: object) -> None:
-    """Raise UsageError for an argument that is neither a text nor None."""
+    """Raise UsageError for an argument that is neither a string nor None."""
     for name, value in arguments.items():
         if not isinstance(value, str | None):
             raise UsageError(f"{name} is {str(value)[:100]!r}: give a text")
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value in the form of TOML, which the readers of settings take: a set is a list, a path is a text."""
+    """Turn a Python value into one as in TOML, for the readers of settings: a set into a list, a path into text."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Set):

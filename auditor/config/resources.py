@@ -1,4 +1,4 @@
-"""Open the resources that the settings name: engines, the ledger, the queue, the store of run folders."""
+"""Open the resources that the settings name: engine, ledger, queue, store of run folders."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from auditor.s3.rate import RateLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """The resources that the runs of one command or event share.
+    """The resources that all runs of one command, or of one Lambda event, share.
 
-    manifests: the store for batch manifests; None: they go into `store`. engines: opens an engine, or lends one that
-    stays open afterwards.
+    manifests: the store for batch manifests; None: they go into `store`. engines: opens or lends an engine.
     """
 
     store: Store
@@ -51,9 +50,9 @@ async def open_resources(
     hashing: bool = True,
     kept: KeptTransports | None = None,
 ) -> AsyncIterator[Resources]:
-    """Open the store and the ledger that the settings name. hashing: open also the queue and the store of manifests.
+    """Open the store and the ledger that the settings name. hashing: True to open the queue and manifests too.
 
-    kept: connections to the store that stay open afterwards. Raises UsageError if a store lies in a target's bucket.
+    kept: connections to reuse for the store, which stay open. Raises UsageError if a store lies in a target's bucket.
     """
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings, kept))
@@ -74,7 +73,7 @@ async def open_resources(
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
-    """Return a context manager that opens the ledger of the settings. Raises UsageError for a missing or bad URI."""
+    """Return a context manager that opens the ledger of the settings. Raises UsageError for a bad URI, or for none."""
     return open_ledger(
         settings.ledger or "",
         region=settings.region,
@@ -84,7 +83,7 @@ def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
 
 
 def ledger_endpoint(settings: Settings) -> str | None:
-    """Return DynamoDB's endpoint from a variable or the profile; if neither sets one, return --endpoint-url."""
+    """Return DynamoDB's endpoint from a variable or the profile; if neither sets one, --endpoint-url."""
     return custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 
@@ -100,14 +99,14 @@ def _store_of(uri: str, settings: Settings, kept: KeptTransports | None = None) 
 
 
 def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -> None:
-    """Raise UsageError if the run folder would lie in an audited bucket. An audit never writes to such a bucket."""
+    """Raise UsageError if the store of `flag` lies in an audited bucket: an audit must not write there."""
     for target in targets:
         if store.bucket == target.bucket:
             raise UsageError(f"{flag} {store.uri()} lies in the audited bucket {target.bucket}: choose another place")
 
 
 def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
-    """Make the description of a connection to a bucket, from the settings."""
+    """Return the parameters of a connection to the bucket, from the settings. concurrency: most calls in flight."""
     return Connection(
         bucket=bucket,
         region=settings.region,
@@ -120,14 +119,14 @@ def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connecti
 
 
 def caller_of(bucket: str, settings: Settings, rate: RateLimit, permits: ConcurrencyLimit) -> Caller:
-    """Make a caller with the retries and the limit of calls that the settings name."""
+    """Make a Caller, which calls S3 with the retries and within the number of calls that the settings allow."""
     retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
     return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedBucket:
-    """An open engine in the bucket's region. caller: makes single calls of the engine, with retries, under `rate`."""
+    """An engine that is open in the bucket's region. caller: makes its calls, with retries, within `rate`."""
 
     engine: Engine
     caller: Caller
@@ -148,9 +147,9 @@ async def open_bucket(
 
 
 def check_ledger(settings: Settings) -> None:
-    """Raise UsageError if the ledger is a file that does not exist.
+    """Raise UsageError if the ledger is a SQLite file that does not exist.
 
-    Opening would make an empty ledger, and a command that only reads would find nothing wrong in it.
+    Opening such a file would create an empty ledger, and a command that only reads would find nothing wrong.
     """
     file = ledger_file(settings.ledger or "")
     if file is not None and not os.path.exists(file):

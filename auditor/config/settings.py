@@ -1,7 +1,7 @@
-"""Every setting, declared once: its default, the reader of its text, its flag and help, and the events that may set it.
+"""Declare every setting once: its default, the reader of its text, its flag and help, and the events that may set it.
 
-The sources of a value are, in this order: a flag or an event, a variable (AUDITOR_ and the name), auditor.toml, the
-default. The first that names the setting wins.
+A value comes from the first of these sources that has it: a flag or an event, a variable (AUDITOR_ and the name),
+auditor.toml, the default.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _MORE: Final = [outcome.value for outcome in FINDINGS if outcome not in FAIL_ON]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The declaration of one setting. read: turns a raw value into the setting's value.
+    """The declaration of one setting. read: turns a raw value (text, TOML or JSON) into the setting's value.
 
-    flag: the flag and a word for its value (`--max-rate CALLS/S`); a switch has no such word (`--hash`); empty: there
-    is no flag. events: the functions whose event may have it.
+    flag: the flag with a word for its value (`--max-rate CALLS/S`), or without one for a switch (`--hash`); "" for
+    none. events: the Lambda functions ("audit", "verify") whose event may set it.
     """
 
     read: values.Parse
@@ -63,24 +63,23 @@ class Setting:
 
     @property
     def option(self) -> str:
-        """The flag without the word for its value: `--max-rate`."""
+        """The flag alone, without a word for its value: `--max-rate`."""
         return self.flag.partition(" ")[0]
 
 
 def _setting(
     read: Callable[[Any, str], T], default: D, text: str, flag: str = "", events: tuple[str, ...] = ()
 ) -> T | D:
-    """Make a field of Settings. text: the help."""
+    """Make a field of the dataclass Settings, with its Setting as metadata. text: the help."""
     declared: D = field(default=default, metadata={"setting": Setting(read, text, flag, events)})
     return declared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one command or function. Durations are in seconds, sizes in bytes.
+    """The values of all settings, for one command or Lambda function. Durations are in seconds, sizes in bytes.
 
-    rules: the options of each rule, by its ID. accept_undecided: the holes that the owner accepts. Only auditor.toml
-    can set these two.
+    rules: the options of each rule, by its ID. accept_undecided: the accepted holes. Both come from auditor.toml only.
     """
 
     engine: str = _setting(
@@ -211,15 +210,15 @@ _DUE: Final = ("max_age", "percent")
 
 
 def event_settings(function: str) -> frozenset[str]:
-    """Return the names of the settings that the event of a function may have. function: "audit" or "verify"."""
+    """Return the names of the settings that an event of this Lambda function ("audit" or "verify") may have."""
     return frozenset(name for name, setting in SETTINGS.items() if function in setting.events)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The raw values of one source, by setting name.
+    """The raw values of settings from one source, such as the flags or auditor.toml.
 
-    source: returns the user's name for the source of a setting, such as `--engine` or `AUDITOR_ENGINE`.
+    source: returns the name of a setting in this source, for messages: `--engine`, `AUDITOR_ENGINE`.
     """
 
     values: Mapping[str, Any]
@@ -227,14 +226,14 @@ class Layer:
 
 
 def variable(name: str) -> str:
-    """Return the name of the setting's environment variable."""
+    """Return the name of a setting's environment variable: AUDITOR_ENGINE for "engine"."""
     return f"{ENV_PREFIX}{name.upper()}"
 
 
 def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
-    """Read the variables of all settings, such as AUDITOR_ENGINE. An empty variable counts as not set.
+    """Read all settings from environment variables such as AUDITOR_ENGINE. An empty variable counts as not set.
 
-    Raises UsageError for a removed setting, and for a name that looks like a mistyped one. Ignores all other names.
+    Raises UsageError for a setting of an earlier version, and for a likely mistyped name. Ignores all other names.
     """
     known = {*map(variable, SETTINGS), *NO_SETTINGS}
     for name in sorted(environ):
@@ -246,7 +245,7 @@ def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
 
 
 def refuse_removed(name: str, source: str) -> None:
-    """Raise UsageError if the name is a setting of an earlier version."""
+    """Raise UsageError if the name is a setting of an earlier version. source: its name in the message."""
     if name in REMOVED:
         raise UsageError(f"{source} is no setting any more, {REMOVED[name]}: remove it")
 
@@ -260,9 +259,9 @@ def _check_spelling(name: str, known: Iterable[str]) -> None:
 
 
 def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
-    """Return the layers from which a setting is taken.
+    """Return the sources from which a setting may be taken: all of them, except for `max_age` and `percent`.
 
-    `max_age` and `percent` exclude each other, so both come from the first layer that sets either of them.
+    These two exclude each other, so both are taken from the first source that has either of them.
     """
     if name not in _DUE:
         return layers
@@ -270,9 +269,9 @@ def _layers_for(name: str, layers: Sequence[Layer]) -> Sequence[Layer]:
 
 
 def resolve(layers: Sequence[Layer], tables: Mapping[str, Any] | None = None) -> Settings:
-    """Make the settings from layers; the first layer that names a setting wins.
+    """Make the settings from layers of raw values; the first layer that has a setting wins.
 
-    tables: `rules` and `accept_undecided`, parsed. Raises UsageError, which names the flag, the variable or the key.
+    tables: `rules` and `accept_undecided` of auditor.toml, checked. Raises UsageError, which names the source.
     """
     chosen: dict[str, Any] = dict(tables or {})
     for name, setting in SETTINGS.items():
