@@ -1,4 +1,4 @@
-"""An SDK client for the event loop. The client's blocking calls run in a thread pool."""
+"""Call an AWS service from the event loop: the SDK's blocking calls run in a thread pool."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
 
 class ThreadedClient:
-    """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError (failures.translate)."""
+    """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError."""
 
     def __init__(self, client: Any, executor: ThreadPoolExecutor, plain: JsonCalls | None = None) -> None:
-        """plain: tried first, if given. The SDK repeats a call that failed there, so every call must be repeatable."""
+        """plain: makes each call first, without the SDK. If it fails, the SDK repeats it: calls must be repeatable."""
         self._client = client
         self._plain = plain
         self._executor = executor
@@ -28,9 +28,8 @@ class ThreadedClient:
         self.endpoint: str = client.meta.endpoint_url
 
     async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """Make one call, and return the API's answer. operation: the API's name, such as BatchGetItem.
-
-        arguments: the members of the API's request.
+        """Make one API call, and return its answer. operation: its name in the API, such as BatchGetItem. arguments:
+        the parameters of the API call.
         """
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._send, operation, arguments)
 
@@ -77,10 +76,9 @@ async def open_client(
     profile: str | None,
     fips: bool = False,
 ) -> AsyncIterator[ThreadedClient]:
-    """Open a client of one service, with at most `threads` calls at once.
+    """Open a client of one AWS service. threads: most calls at once.
 
-    endpoint_url: None for the endpoint of the environment or of AWS. fips: use the FIPS endpoint, whatever the
-    environment says.
+    endpoint_url: None for the endpoint of the environment, or AWS's. fips: True to use the FIPS endpoint in any case.
     """
     check_endpoint(endpoint_url)
     options = {

@@ -1,4 +1,4 @@
-"""The parameters of the connection to one bucket: region, endpoint, profile, expected owner, timeouts."""
+"""The parameters of a connection to one bucket: region, endpoint, profile, expected owner, timeouts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """The parameters of the connection to one bucket. Timeouts are in seconds."""
+    """The parameters of a connection to one bucket. Timeouts are in seconds."""
 
     bucket: str
     region: str | None = None

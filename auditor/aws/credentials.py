@@ -1,4 +1,7 @@
-"""The AWS credentials for an event loop. They come from botocore's chain; a thread renews them before they expire."""
+"""Supply an event loop with AWS credentials from botocore's chain of sources, and renew them before they expire.
+
+A thread asks the sources, so that the loop never waits while it has valid credentials.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ _NEVER: Final = float("inf")
 
 
 class CredentialProvider(Protocol):
-    """The interface of botocore's Credentials. The method blocks, and renews credentials that expire soon."""
+    """The interface of botocore's Credentials: a source of credentials, which renews them. It blocks."""
 
     def get_frozen_credentials(self) -> Any:
         """Return an object with access_key, secret_key and token."""
@@ -53,7 +56,9 @@ Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:
-    """Return the plain configuration, or botocore's first provider with credentials. Blocks; raises SDK errors."""
+    """Find the first source in botocore's chain that has credentials, without the SDK if possible. Blocks. Raises the
+    SDK's exceptions.
+    """
     if (configuration := plain(profile)) is not None:
         return configuration
     from botocore import exceptions as sdk
@@ -69,7 +74,9 @@ def load_chain(profile: str | None) -> CredentialProvider:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ProviderRequest:
-    """A request to the provider, in a thread. afresh: try the whole chain. done: the error; None for success."""
+    """A running request for credentials, in a thread of its own. afresh: True if it tries the whole chain of sources.
+    done: set at its end, to the error or to None.
+    """
 
     number: int
     started_at: float
@@ -79,7 +86,7 @@ class _ProviderRequest:
 
 @dataclass(frozen=True, slots=True)
 class _ProviderAnswer:
-    """The answer to a successful request. seconds_left: until the credentials expire."""
+    """The credentials that a request got. seconds_left: until they expire; infinity if they never do."""
 
     provider: CredentialProvider
     credentials: Credentials
@@ -87,10 +94,10 @@ class _ProviderAnswer:
 
 
 class CredentialSource:
-    """The credentials for one event loop, from the same chain as the SDK engines. The constructor reads nothing.
+    """Holds the AWS credentials of one event loop and renews them. The constructor asks no provider.
 
-    load: finds the provider, in a thread; it is called again if S3 calls the credentials expired, or if the provider
-    does not answer. clock: returns seconds. patience: see PATIENCE.
+    load: searches botocore's chain for a provider, in a thread; it is called again if S3 says that the credentials have
+    expired, or if the provider does not answer. clock: returns seconds. patience: see PATIENCE.
     """
 
     def __init__(
@@ -112,11 +119,11 @@ class CredentialSource:
         self._failing = False
 
     def at_hand(self) -> Credentials | None:
-        """Return the credentials; None if current() must ask the provider. Calling this first saves a coroutine."""
+        """Return the credentials if they need no renewal, else None: then call current(), which costs a coroutine."""
         return self._held if self._clock() < self._ask_at else None
 
     async def current(self) -> Credentials:
-        """Return the credentials. Wait for the provider only if there are no valid credentials yet.
+        """Return the credentials. Wait for the provider only if there are none yet, or if they expire at once.
 
         Raises CredentialsError if the provider fails, finds no credentials, or takes too long.
         """
@@ -134,9 +141,9 @@ class CredentialSource:
         return self._held
 
     async def renewed(self) -> bool:
-        """Try the whole chain again after S3 called the credentials expired. Return True if there are other ones now.
+        """Search the whole chain again after S3 refused the credentials as expired. Return True if there are new ones.
 
-        If the credentials changed within the last minute, return True at once. Raises as current() does.
+        If the credentials changed within the last minute, return True at once. Raises CredentialsError.
         """
         if self._clock() - self._changed_at < _RECENT:
             return True
@@ -157,7 +164,7 @@ class CredentialSource:
     def _fetch(
         self, loop: asyncio.AbstractEventLoop, request: _ProviderRequest, provider: CredentialProvider | None
     ) -> None:
-        """Ask the provider. This runs in the request's thread."""
+        """Ask the provider for credentials, in the request's thread. provider: None to search the chain for one."""
         answer: _ProviderAnswer | Exception
         try:
             provider = provider or self._load()
@@ -171,9 +178,8 @@ class CredentialSource:
             loop.call_soon_threadsafe(self._end, request, answer)
 
     def _end(self, request: _ProviderRequest, answer: _ProviderAnswer | Exception) -> None:
-        """Store the credentials of an answer, and wake the callers that wait for the request. This runs on the loop.
-
-        Ignore the answer if a request that started later was answered before. Log no error of an abandoned request.
+        """End a request, on the event loop: store the credentials that it got, and wake the callers that wait for it.
+        Credentials are dropped if a later request has already got some. An abandoned request's error is not logged.
         """
         in_time = self._request is request
         if in_time:
@@ -203,7 +209,7 @@ class CredentialSource:
         return self._clock() > self._expires_at - _TOO_LATE
 
     def _warn(self, error: Exception) -> None:
-        """Log a failed renewal, if the present credentials are still valid. Log only the first of several in a row."""
+        """Log that the renewal failed, while the credentials are still valid. Of a row of failures, log the first."""
         if self._held is None or self._expiring():
             return
         self._ask_at = self._clock() + _AFTER_ERROR
@@ -212,7 +218,7 @@ class CredentialSource:
         self._failing = True
 
     async def _wait(self, request: _ProviderRequest) -> Credentials:
-        """Wait for the request, and return the credentials. Cancelling this does not affect other waiters."""
+        """Wait for the end of a request, and return the credentials. Cancelling a waiter does not end the request."""
         await asyncio.wait([request.done], timeout=max(0.0, request.started_at + self._patience - self._clock()))
         if not request.done.done():
             self._give_up(request)
@@ -223,15 +229,14 @@ class CredentialSource:
         return self._held
 
     def _give_up(self, request: _ProviderRequest) -> None:
-        """Abandon the request and its provider: the provider may hold a lock for ever."""
+        """Abandon a request that takes too long, and its provider, which may hold a lock for ever."""
         if self._request is request:
             self._request = self._provider = None
 
 
 def _seconds_left(provider: CredentialProvider) -> float:
-    """Return the seconds until the credentials expire: at most a day, or infinity if they never expire.
-
-    botocore only tells if the credentials expire within a given number of seconds, so this is a binary search.
+    """Return the seconds until the provider's credentials expire: at most a day, or infinity if they never do. botocore
+    only tells if they expire within a given number of seconds, so this is a binary search.
     """
     refresh_needed = getattr(provider, "refresh_needed", None)  # only botocore's RefreshableCredentials have it
     if refresh_needed is None:
@@ -240,7 +245,7 @@ def _seconds_left(provider: CredentialProvider) -> float:
 
 
 def _sentence(error: Exception) -> str:
-    """Describe the failure in one sentence, without the SDK's message: it may quote secrets of a credential process."""
+    """Describe a failure to get credentials, without the SDK's message, which may quote secrets."""
     from botocore import exceptions as sdk
 
     from auditor.aws.sdk_errors import translate

@@ -1,8 +1,7 @@
-"""Find the server, the region and the service for a bucket's requests, by the rules of the SDK.
+"""Find the server, the region and the signed service of a bucket's requests, by the rules of the SDK.
 
-botocore decides on partitions, FIPS, dualstack, acceleration, the addressing style, access points, and endpoints in the
-environment and in the AWS files. We let botocore make one request. A handler reads and answers the request, so nothing
-is sent.
+botocore knows partitions, FIPS, dualstack, acceleration, addressing styles, access points, and the endpoints in the
+environment and in the AWS files. So botocore makes one request, and a handler of ours answers it: nothing is sent.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _ODD_REGION: Final = re.compile(r"fips|global|external")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The server to which one bucket's requests go, and the region and service that their signature names."""
+    """The server to which one bucket's requests go, with the region and the service that their signatures name."""
 
     scheme: str
     host: str
@@ -50,12 +49,12 @@ class Origin:
 
     @property
     def url(self) -> str:
-        """Return scheme, host and port as a URL without a path."""
+        """The scheme, host and port as a URL without a path."""
         return f"{self.scheme}://{self.host_header}"
 
 
 def resolve_endpoint(connection: Connection) -> Origin:
-    """Return the Origin of the bucket. It blocks, because it reads the AWS files.
+    """Find the server for the bucket's requests. Blocks, because it reads the AWS files.
 
     The bucket may be an access point's ARN, on Outposts too. Raises UsageError for a multi-Region access point or a
     directory bucket, and CredentialsError for a missing profile.
@@ -64,7 +63,7 @@ def resolve_endpoint(connection: Connection) -> Origin:
 
 
 def origin_of(url: str, authorization: str) -> Origin:
-    """Return the server to which the SDK sent a request, and the region and service that its signature names.
+    """Return the server of a request that the SDK made, and the region and service that its signature names.
 
     url: the request's URL, without an object key. authorization: its Authorization header.
     """
@@ -92,7 +91,7 @@ def _origin_at(url: str, region: str, service: str) -> Origin:
 
 
 def plain_origin(connection: Connection) -> Origin | None:
-    """Return the Origin that the SDK would find; None if the configuration is not plain (plain.py)."""
+    """Return the server that the SDK would find, without the SDK; None if only the SDK can find it (plain.py)."""
     endpoint, bucket = custom_endpoint("s3", connection.endpoint_url, connection.profile), connection.bucket
     origin = service_origin("s3", connection, endpoint)
     if origin is None or _SDK_ONLY.search(bucket):
@@ -104,7 +103,7 @@ def plain_origin(connection: Connection) -> Origin | None:
 
 
 def service_origin(service: str, connection: Connection, endpoint: str | None) -> Origin | None:
-    """Return the server of a service, without a bucket; None if the configuration is not plain.
+    """Return the server of a whole service, not of a bucket; None if only the SDK can find it.
 
     service: s3, s3-control or sts. endpoint: the URL that the user set; None for AWS's own.
     """
@@ -125,7 +124,7 @@ def service_origin(service: str, connection: Connection, endpoint: str | None) -
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The servers beside the bucket's own: S3 itself, for ListBuckets; STS; S3 Control."""
+    """The servers for calls that are not on the bucket: S3 itself (ListBuckets), STS, and S3 Control."""
 
     s3: Origin
     sts: Origin
@@ -133,7 +132,7 @@ class Services:
 
     @classmethod
     def of(cls, connection: Connection) -> Services | None:
-        """Return the servers; None if only the SDK can find them."""
+        """Find the servers without the SDK; None if only the SDK can find one of them."""
         custom = custom_endpoint("s3", connection.endpoint_url, connection.profile)
         at_control = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
         s3 = service_origin("s3", connection, custom)
@@ -144,7 +143,7 @@ class Services:
         return cls(s3, sts, control)
 
     def control_of(self, account: str) -> Origin:
-        """Return S3 Control's server for an account: the account ID goes before a host that is no IP address."""
+        """Return the S3 Control server of an account, whose ID goes before the host name. An IP address gets none."""
         found = self.control
         if _is_address(found.host):
             return found
@@ -156,17 +155,17 @@ def _is_address(host: str) -> bool:
 
 
 class _Nothing:
-    """The empty body of the answer that the handler gives."""
+    """The empty body of the fake answer to the SDK's request."""
 
     def stream(self) -> Iterator[bytes]:
         return iter(())
 
 
 def _caught_request(connection: Connection) -> tuple[str, str]:
-    """Return URL and Authorization header of the SDK's HeadBucket. A handler answers it, so nothing is sent.
+    """Let the SDK make a HeadBucket request that is not sent, and return its URL and Authorization header.
 
-    A presigned URL is no substitute: it names the global endpoint in any region. With the fake access keys the SDK does
-    not search for credentials, which can take seconds.
+    A presigned URL would not do: it names the global endpoint in any region. The fake access keys keep the SDK from
+    searching for credentials, which can take seconds.
     """
     from botocore.awsrequest import AWSResponse
     from botocore.config import Config
@@ -204,11 +203,11 @@ def _caught_request(connection: Connection) -> tuple[str, str]:
 
 
 def tls_context(connection: Connection) -> ssl.SSLContext:
-    """Make a context for TLS 1.2 or later and HTTP/1.1, which trusts the SDK's certificates. It reads files.
+    """Make a context for TLS 1.2 or later that trusts the same certificates as the SDK. Reads files.
 
-    The first that is set counts: AWS_CA_BUNDLE, the profile's ca_bundle, REQUESTS_CA_BUNDLE, the SDK's file. An empty
-    setting counts as absent: the SDK would then verify no server, but this context always does. Raises UsageError if
-    the certificates cannot be read.
+    The first of these that is set counts: AWS_CA_BUNDLE, the profile's ca_bundle, REQUESTS_CA_BUNDLE, the SDK's own
+    file. An empty setting counts as not set; the SDK would then verify no server. Raises UsageError if the certificates
+    cannot be read.
     """
     path = certificates() if plain(connection.profile) is not None else _certificates_of_profile(connection.profile)
     try:
@@ -223,9 +222,8 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
 
 @lru_cache(maxsize=4)
 def _context(path: str, mtime: int, size: int) -> ssl.SSLContext:
-    """Make a context. It is cached, because reading the SDK's certificates takes the CPU of a hundred calls.
-
-    mtime, size: of the file; they are in the cache key, so that a changed file is read again.
+    """Make a TLS context, once for each file: reading the SDK's certificates takes the CPU of a hundred calls. mtime,
+    size: of the file. They are part of the cache key, so that a changed file is read again.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -244,9 +242,9 @@ def _certificates_of_profile(profile: str | None) -> str:
 
 
 def proxy_for(origin: Origin) -> str | None:
-    """Return the URL of the proxy for this server, from HTTP_PROXY or HTTPS_PROXY.
+    """Return the URL of the proxy to this server, from HTTP_PROXY or HTTPS_PROXY; None if there is none.
 
-    None if there is no proxy, or if NO_PROXY names the server. Raises UsageError for a proxy that is not HTTP.
+    NO_PROXY can exclude the server: None. Raises UsageError for a proxy that does not speak HTTP.
     """
     if no_proxy():
         return None

@@ -1,4 +1,4 @@
-"""Group the error codes of AWS by their meaning."""
+"""Classify AWS's error codes: too many calls, worth a retry, object gone, end of the run."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ def is_throttle(failure: CallFailed) -> bool:
 
 
 def is_transient(failure: CallFailed) -> bool:
-    """True if another attempt may succeed. The rules are those of botocore's standard retry mode."""
+    """True if a retry may succeed, by the rules of botocore's standard retry mode."""
     return is_throttle(failure) or failure.code in TRANSIENT or failure.status in (500, 502, 504)
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """True if the object does not exist any more, or the named version is a delete marker (S3 API: 404, 405)."""
+    """True if the object no longer exists, or the named version is a delete marker (status 404 or 405)."""
     return failure.code in GONE
 
 
 def doom(failure: CallFailed, bucket: str) -> RunError | None:
-    """Return the error that ends the run, if every further call would fail the same way; else None.
+    """Return the error that has to end the run, because every further call would fail the same way; None if not so.
 
     Examples are expired credentials, a bucket that does not exist, and a wrong region.
     """
@@ -110,10 +110,9 @@ def doom(failure: CallFailed, bucket: str) -> RunError | None:
 
 
 def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
-    """Describe a failure in one sentence, with the resource and usually a fix.
+    """Describe a failed call in one sentence for the user, in most cases with the fix.
 
-    thing: the resource, such as "the queue URL". allow: the IAM actions that the call needs. absent: the fix if the
-    resource does not exist.
+    thing: the resource, such as "the queue URL". allow: the IAM actions needed. absent: the fix if it does not exist.
     """
     code, action = failure.code, failure.action
     if code in ABSENT:

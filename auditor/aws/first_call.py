@@ -1,12 +1,12 @@
-"""Let the first call of an SDK client end before other threads make calls, and give it up soon without a connection.
-
-The first avoids a crash in OpenSSL.
+"""Let the first call of an SDK client end before other threads make calls: this avoids a crash in OpenSSL.
 
 For each new connection urllib3 loads the trusted certificates into the client's only TLS context. If two threads load
 them for the first time at the same moment, they damage OpenSSL's list of certificate stores, and the process crashes
 when the context is freed. The crash is rare, but more frequent on a small Lambda function, where a thread can lose its
-CPU at any point. Later loads are safe: they add nothing to that list.
-The reason is that OpenSSL's X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
+CPU at any point. Later loads are safe: they add nothing to that list. The reason is that OpenSSL's
+X509_STORE_add_lookup (crypto/x509/x509_lu.c, 3.0) takes no lock.
+
+A first call that gets no connection is given up soon, because the address is probably wrong.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ _GIVE_UP: Final = "auditor-first-call"
 
 
 class FirstCallGate:
-    """The handlers of a client for botocore's events `before-send`, `response-received` and `needs-retry`.
-
-    botocore runs them in the thread of the call.
+    """Makes other threads wait for a client's first call: handlers of botocore's events before-send, response-received
+    and needs-retry, which run in the thread of the call.
     """
 
     def __init__(self, longest: float = LONGEST) -> None:
@@ -38,7 +37,7 @@ class FirstCallGate:
         self._answered = False
 
     def before(self, **_: Any) -> None:
-        """Wait while another thread makes the first call; after it, never wait."""
+        """Before a call: wait while another thread makes the client's first call. After it was answered, never wait."""
         if not self._answered and self._lock.acquire(timeout=self._longest):
             self._caller = get_ident()
             if self._is_answered():  # another call ended while this thread waited
@@ -49,25 +48,27 @@ class FirstCallGate:
         return self._answered
 
     def after(self, exception: Exception | None = None, **_: Any) -> None:
-        """End the first call. exception: set if no answer came; the next call then counts as the first."""
+        """After a call, let the waiting threads go on. exception: set if no answer came; the next call is then the
+        first.
+        """
         if self._caller == get_ident():
             self._caller = None
             self._answered = exception is None
             self._lock.release()
 
     def give_up(self, attempts: int, caught_exception: Exception | None = None, **_: Any) -> None:
-        """Raise the exception of a first call that made no connection: the address is probably wrong."""
+        """Raise the exception of a first call that got no connection in ATTEMPTS attempts, to end its retries."""
         if not self._answered and attempts >= ATTEMPTS and isinstance(caught_exception, NoConnection):
             raise caught_exception
 
 
 def full_patience(client: Any) -> None:
-    """Let all further calls of the client use up their attempts: a call that passed by the gate was answered."""
+    """Let later calls of the client use all their attempts, because a call outside the gate was answered."""
     client.meta.events.unregister("needs-retry", unique_id=_GIVE_UP)
 
 
 def first_call_alone(client: Any) -> Any:
-    """Register a FirstCallGate with the boto3 client, and return the client."""
+    """Register a FirstCallGate with a boto3 client, and return the client."""
     first = FirstCallGate()
     client.meta.events.register("before-send", first.before)
     client.meta.events.register("response-received", first.after)

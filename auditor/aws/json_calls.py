@@ -1,8 +1,8 @@
-"""Calls of a JSON service (DynamoDB) without the SDK's layers: they take a third of the CPU.
+"""Call DynamoDB without the SDK's layers, which takes a third of the CPU.
 
-A plain call is one attempt. If it fails, the caller makes the call again through the SDK, which has retries and error
-texts. Therefore every call must be repeatable. The FirstCallGate does not see plain calls: the first call of a client
-must end before others begin, as the ledger's probe does.
+A call is one attempt. If it fails, the caller repeats it through the SDK, which has retries and error texts. Therefore
+every call must be repeatable. FirstCallGate does not see these calls: the first call of a client must end before others
+begin, as the ledger's first question does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ANSWERS: Final = frozenset({"ConditionalCheckFailedException", "TransactionCanc
 
 
 class JsonCalls:
-    """Plain calls to the endpoint of an SDK client, by its connections and with its credentials."""
+    """Makes calls without the SDK's layers, over the connections and with the credentials of an SDK client."""
 
     def __init__(self, client: Any, session: Any, target: str) -> None:
         """session: the client's boto3 session. target: the prefix of x-amz-target, such as DynamoDB_20120810."""
@@ -44,7 +44,7 @@ class JsonCalls:
         self._session = session
 
     def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Make one call, and return the API's answer; None if the SDK has to make it. Raise CallFailed for _ANSWERS."""
+        """Make one call, and return its answer; None if the SDK has to repeat it. Raises CallFailed for _ANSWERS."""
         credentials = self._session.get_credentials() if self._plain else None
         if credentials is None:
             return None
@@ -69,7 +69,7 @@ class JsonCalls:
         return found if answer.status_code == 200 else None
 
     def _signed(self, operation: str, body: bytes, access: str, secret: str, token: str | None) -> HeadersDict:
-        """Return the headers of a call, signed (AWS Signature Version 4)."""
+        """Return the headers of a call, with its signature (AWS Signature Version 4)."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         region, service = self._scope
         signed = {"host": self._host, "x-amz-date": stamp, "x-amz-target": f"{self._target}.{operation}"}

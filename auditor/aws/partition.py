@@ -1,10 +1,10 @@
-"""The AWS partition of a region."""
+"""Tell the AWS partition of a region."""
 
 from __future__ import annotations
 
 
 def partition_of(region: str | None) -> str:
-    """Return a region's partition (aws, aws-cn ..) from botocore's table; aws for None and for unknown regions."""
+    """Return the partition of a region (aws, aws-cn ..) by botocore's table; "aws" for None and for unknown regions."""
     import botocore.session  # here, because few runs ask for a partition
     from botocore.exceptions import UnknownRegionError
 

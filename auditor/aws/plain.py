@@ -1,7 +1,7 @@
-"""Read the AWS configuration without the SDK, if it is plain: keys, a region, endpoints, and nothing else.
+"""Read the AWS configuration without the SDK, if it is plain: access keys, a region, endpoints, and nothing else.
 
-The SDK's imports and clients take more CPU than an audit of a hundred objects. Functions have a plain configuration:
-their keys are in the environment. In every other case the SDK reads the configuration.
+The SDK's imports and clients take more CPU than an audit of a hundred objects. Lambda functions have a plain
+configuration: their keys are in the environment. In every other case the SDK has to read the configuration.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class PlainConfiguration:
-    """A plain configuration. region: the default one; None if there is none. credentials: as they were read.
-
-    of_environment: True if the credentials come from variables, which the process may change later.
+    """An AWS configuration that was read without the SDK. region: the default region; None if there is none.
+    of_environment: True if the credentials come from environment variables, which the process may change later.
     """
 
     region: str | None
@@ -64,12 +63,12 @@ class PlainConfiguration:
     of_environment: bool
 
     def get_frozen_credentials(self) -> Credentials:
-        """Return the credentials. If they come from variables, read these again."""
+        """Return the credentials. If they come from environment variables, read the variables again."""
         return (_environment_keys() if self.of_environment else None) or self.credentials
 
 
 def plain(profile: str | None) -> PlainConfiguration | None:
-    """Return the configuration of a profile, or the default one; None if the SDK has to read it. It reads files."""
+    """Read the configuration of a profile (None: the default one) without the SDK; None if only the SDK can read it."""
     if any(_is_special(name, value) for name, value in os.environ.items()) or not no_proxy():
         return None
     chosen = [name for name in (profile, _variable("AWS_DEFAULT_PROFILE"), _variable("AWS_PROFILE")) if name]
@@ -91,14 +90,14 @@ def _variable(name: str) -> str:
 
 
 def _is_special(name: str, value: str) -> bool:
-    """True if the variable can change a request in a way that only the SDK knows."""
+    """True if this environment variable can change a request in a way that only the SDK knows."""
     return (name.startswith(("AWS_", "BOTO_")) and name not in _VARIABLES and not name.startswith(_HARMLESS)) or (
         name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE") and not value
     )
 
 
 def no_proxy() -> bool:
-    """True if no proxy is set."""
+    """True if neither the environment nor the system sets a proxy."""
     if sys.platform != "linux":  # the system has settings of its own
         from urllib.request import getproxies
 
@@ -122,7 +121,7 @@ def _profile_keys(entries: Mapping[str, str]) -> Credentials | None:
 
 
 def _entries(profile: str | None) -> dict[str, str]:
-    """Return the entries of a profile. Raises LookupError for a missing one, ValueError for keys in two files."""
+    """Return the settings of a profile. Raises LookupError if it is missing, ValueError if two files have its keys."""
     name = profile or "default"
     config = _section("AWS_CONFIG_FILE", "config", "default" if name == "default" else f"profile {name}")
     shared = _section("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)
@@ -137,7 +136,9 @@ def _entries(profile: str | None) -> dict[str, str]:
 
 
 def _section(variable: str, file: str, name: str) -> dict[str, str] | None:
-    """Return a section of one of the user's AWS files; None without the file or the section."""
+    """Return a section of an AWS file; None if the file or the section does not exist. variable: the environment
+    variable that may name the file. file: its usual name in ~/.aws.
+    """
     path = Path(_variable(variable) or f"~/.aws/{file}").expanduser()
     if not path.exists():
         return None
@@ -154,7 +155,7 @@ def _section(variable: str, file: str, name: str) -> dict[str, str] | None:
 
 
 def host_of(service: str, region: str) -> str | None:
-    """Return the host name of a service in a region; None if the SDK has to find it."""
+    """Return the host name of a service in a region; None if only the SDK can tell it."""
     if not _REGION.fullmatch(region):
         return None
     if service == "s3" and region == "us-east-1":
@@ -163,7 +164,7 @@ def host_of(service: str, region: str) -> str | None:
 
 
 def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
-    """Return the endpoint that the user set for a service; None if there is none.
+    """Return the endpoint URL that the user set for a service; None if AWS's own is to be used.
 
     The first that is set counts: endpoint_url (the flag), AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the profile.
     """
@@ -181,7 +182,7 @@ def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None)
 
 
 def certificates() -> str:
-    """Return the path of the trusted certificates that the SDK would use without a profile. Raises UsageError."""
+    """Return the path of the certificates that the SDK trusts where no profile names others. Raises UsageError."""
     named = _variable("AWS_CA_BUNDLE") or _variable("REQUESTS_CA_BUNDLE")
     if named:
         return named
@@ -193,7 +194,7 @@ def certificates() -> str:
 
 
 def is_web_address(url: str) -> bool:
-    """True if the text is an http(s) URL with a host, and the port, if any, is valid."""
+    """True if the text is an http or https URL with a host and, if it names a port, a valid one."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -202,7 +203,7 @@ def is_web_address(url: str) -> bool:
 
 
 def check_endpoint(url: str | None, setting: str = "--endpoint-url") -> None:
-    """Raise UsageError unless the endpoint is an http(s) URL with a host."""
+    """Raise UsageError unless the URL is None or an http(s) URL with a host. setting: its name in the message."""
     if url is not None and not is_web_address(url):
         raise UsageError(
             f"{setting} {url!r} is not a URL: write it like https://s3.example.net or http://127.0.0.1:9000"

@@ -1,4 +1,4 @@
-"""Translate botocore's exceptions to our errors."""
+"""Translate botocore's exceptions to the auditor's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, http.TimeoutError, a
 
 
 def from_client_error(action: str, error: Any) -> CallFailed:
-    """Convert a botocore ClientError to CallFailed; its `response` has code, status and headers."""
+    """Convert a botocore ClientError to CallFailed. action: the API operation."""
     meta = error.response.get("ResponseMetadata", {})
     fault = error.response.get("Error", {})
     return CallFailed(
@@ -48,10 +48,10 @@ def from_client_error(action: str, error: Any) -> CallFailed:
 
 
 def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
-    """Convert an SDK's exception to our own error. Our own errors, and bugs, are returned unchanged.
+    """Convert an exception of the SDK to the auditor's error. Own errors, and bugs, are returned unchanged.
 
-    lost: further exception types that mean a lost connection. An engine on aiohttp passes aiohttp's types; importing
-    aiohttp here would double the start-up time.
+    lost: more exception types that mean a lost connection. An engine on aiohttp passes aiohttp's types, because
+    importing aiohttp here would double the start-up time.
     """
     if isinstance(error, (AuditorError, CallFailed)):
         return error
@@ -78,7 +78,7 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
 
 @contextmanager
 def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Convert the exceptions of the SDK call in the `with` block to our own errors. lost: see translate()."""
+    """Convert the SDK's exceptions in this `with` block to the auditor's errors. action, lost: as in translate()."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Sessions and clients of the SDK. Endpoints, profiles, timeouts and retries are set here."""
+"""Make the SDK's sessions and clients, with their endpoints, profiles, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
 
 
 def endpoint_of_profile(profile: str | None) -> str | None:
-    """Return the endpoint of the user's AWS files; None if there is none."""
+    """Return the endpoint_url of a profile in the user's AWS files; None if it has none."""
     with _configuration(profile):
         session = botocore.session.Session(profile=profile)
         found = session.get_scoped_config().get("endpoint_url")
@@ -38,9 +38,8 @@ def profile_missing(profile: str | None) -> CredentialsError:
 
 
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
-    """Return the arguments of botocore's Config, for boto3 and aioboto3.
-
-    attempts: number of the SDK's attempts of each call; 1 if auditor.s3.calls retries.
+    """Return the arguments of botocore's Config, for boto3 and aioboto3. attempts: how often the SDK tries each call; 1
+    where auditor.s3.calls does the retries.
     """
     options: dict[str, Any] = {
         "connect_timeout": connection.connect_timeout,
@@ -64,7 +63,7 @@ def make_session(profile: str | None, region: str | None) -> boto3.Session:
 
 
 def core_session(profile: str | None) -> Any:
-    """Make a botocore session, for callers that need no client. Raises the same errors as make_session()."""
+    """Make a botocore session, for callers that need no client. Raises the errors of make_session()."""
     with _configuration(profile):
         core = with_shared_models(botocore.session.Session(profile=profile))
         core.get_scoped_config()  # raises for a missing profile now, instead of at the first use
@@ -73,7 +72,7 @@ def core_session(profile: str | None) -> Any:
 
 @contextmanager
 def _configuration(profile: str | None) -> Iterator[None]:
-    """Convert the SDK's exceptions about the user's AWS files to our own errors."""
+    """Convert the SDK's exceptions on the AWS files, within this `with` block, to the auditor's errors."""
     try:
         yield
     except sdk.ProfileNotFound as error:
@@ -83,9 +82,9 @@ def _configuration(profile: str | None) -> Iterator[None]:
 
 
 def with_shared_models(core: Any) -> Any:
-    """Let the botocore session share its service models with other sessions of this process; return the session.
+    """Let all botocore sessions of the process share the descriptions of AWS's services. Return the session.
 
-    Making a client then takes a fifth of the time. The session also gets our faster date parser.
+    Making a client then takes a fifth of the time. The session also gets a faster parser of dates.
     """
     loader = _loader(core.get_config_variable("data_path"))
     loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # boto3 appends its path for each session
@@ -95,7 +94,7 @@ def with_shared_models(core: Any) -> Any:
 
 
 def parse_date(value: Any) -> datetime:
-    """Parse a date of an answer. botocore's parser takes up to 7 % of a call's CPU; here it is the fallback."""
+    """Parse a date in an answer faster than botocore, whose parser (up to 7 % of a call's CPU) is only the fallback."""
     try:
         return any_date(value)
     except (TypeError, ValueError):
@@ -108,7 +107,7 @@ def _loader(data_path: str | None) -> Any:
 
 
 def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:
-    """Make a boto3 client with its own session. The client is thread-safe. Making it blocks: it reads files."""
+    """Make a boto3 client with a session of its own. The client is thread-safe. Blocks, because it reads files."""
     session = make_session(connection.profile, connection.region)
     region = connection.region or session.region_name or "us-east-1"
     config = Config(**client_options(connection, attempts=attempts))
@@ -116,7 +115,7 @@ def make_client(service: str, connection: Connection, *, endpoint_url: str | Non
 
 
 def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
-    """Make a client of the session, with a FirstCallGate. Raises UsageError for settings that the SDK refuses."""
+    """Make a client of the session, guarded by a FirstCallGate. Raises UsageError for settings that the SDK refuses."""
     try:
         return first_call_alone(session.client(service, **options))
     except sdk.NoRegionError as error:
@@ -126,9 +125,9 @@ def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
 
 
 def without_redirects(client: Any) -> Any:
-    """Turn off the client's redirection to the bucket's region, and return the client.
+    """Keep the client from following the bucket to another region, and return the client.
 
-    botocore would ask for the region and repeat the call after every HEAD with status 400, and so for each object under
+    botocore would ask for the region and repeat the call after every HEAD with status 400, so for all objects with
     SSE-C.
     """
     client.meta.events.register("before-call.s3", _redirected)

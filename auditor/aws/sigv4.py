@@ -1,4 +1,4 @@
-"""Sign requests with AWS Signature Version 4. The costly parts are computed once a day.
+"""Sign requests with AWS Signature Version 4. Costly parts of the signature are computed once a day.
 
 Source: Amazon S3 API reference, "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)".
 """
@@ -34,11 +34,11 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class UnsignableError(ValueError):
-    """An object key, query or header that no HTTP request can contain. The message gives the reason, not the value."""
+    """An object key, query or header cannot be part of an HTTP request. The message gives the reason, not the value."""
 
 
 class Credentials(NamedTuple):
-    """An access key with its secret. token: of temporary credentials, else None. The repr hides the secrets."""
+    """An access key and its secret. token: the session token of temporary ones, else None. repr() hides secrets."""
 
     access_key: str
     secret_key: str
@@ -49,13 +49,12 @@ class Credentials(NamedTuple):
 
 
 def encode_key(key: str) -> str:
-    """Encode an object key for a path. All but `A-Za-z0-9-._~/` is percent-encoded once; nothing is normalised."""
+    """Encode an object key for a URL's path: percent-encode all but `A-Za-z0-9-._~/`, and normalise nothing."""
     return key if _PLAIN_KEY(key) else _encoded(key, "/")
 
 
 def encode_query(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the canonical query string, to sign and to send. A name without a value ends in `=`.
-
+    """Return the query string of a URL in the canonical form that is signed: `name=value`, or `name=` without a value.
     pairs: names and values, not encoded, in any order. They are encoded first, then sorted.
     """
     return "&".join([f"{name}={value}" for name, value in sorted([(_encoded(n), _encoded(v)) for n, v in pairs])])
@@ -69,9 +68,8 @@ def _encoded(text: str, safe: str = "") -> str:
 
 
 class _KeyedHash(NamedTuple):
-    """An HMAC-SHA256 (RFC 2104) with its key already hashed. hexdigest() continues from copies of the two hashes.
-
-    The standard library's HMAC class does the same with twice the CPU.
+    """An HMAC-SHA256 (RFC 2104) whose key is already hashed, so that it can sign many texts. The standard library's
+    HMAC takes twice the CPU. inner, outer: the hash states after the padded key.
     """
 
     inner: HASH
@@ -79,7 +77,7 @@ class _KeyedHash(NamedTuple):
 
     @classmethod
     def of(cls, key: bytes) -> _KeyedHash:
-        """Hash a key of at most 64 bytes, which is the block size of SHA-256."""
+        """Prepare a key of at most 64 bytes, the block size of SHA-256."""
         block = key.ljust(64, b"\0")
         return cls(sha256(bytes(byte ^ 0x36 for byte in block)), sha256(bytes(byte ^ 0x5C for byte in block)))
 
@@ -92,7 +90,7 @@ class _KeyedHash(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """The parts of signed requests that stay the same for a day, if only method, path, query and time differ."""
+    """The parts of a signature that stay the same for a day: all but a request's method, path, query and time."""
 
     before: str
     """The canonical request before the time: from the first header to `x-amz-date:`."""
@@ -106,7 +104,7 @@ class _Prepared:
 
 
 class Signer:
-    """A signer of requests to one region and service. It is not thread-safe."""
+    """Signs requests to one region and service. It is not thread-safe."""
 
     def __init__(self, region: str, service: str = "s3") -> None:
         self._region = region
@@ -128,11 +126,11 @@ class Signer:
         now: float,
         payload: str = EMPTY_BODY,
     ) -> Pairs:
-        """Sign a request; return all headers to send, with Host and Authorization. Raises UnsignableError.
+        """Sign a request, and return all headers to send, with Host and Authorization. Raises UnsignableError.
 
-        path, query: as sent, made with encode_key() and encode_query(). headers: the request's own headers, sorted;
-        headers in UNSIGNED are sent, not signed. host: the value of the Host header. now: seconds since the epoch, by
-        the server's clock. payload: the SHA-256 of the body in hex, or UNSIGNED-PAYLOAD.
+        host: the value of the Host header. path, query: as sent, made with encode_key() and encode_query(). headers:
+        the request's own headers, sorted; headers in UNSIGNED are sent, but not signed. now: seconds since the epoch,
+        by the server's clock. payload: the SHA-256 of the body in hex, or UNSIGNED-PAYLOAD.
         """
         second = int(now)
         if second != self._second:
@@ -146,7 +144,7 @@ class Signer:
         return (*prepared.headers, self._date, ("authorization", prepared.authorization + signature))
 
     def _tick(self, second: int) -> None:
-        """Write the time into the next signatures. On a new day, drop the cached parts of the day before."""
+        """Set the time of the next signatures. On a new day, drop the cached parts of the day before."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         if stamp[:8] != self._day:
             self._day = stamp[:8]
@@ -179,7 +177,7 @@ class Signer:
         return prepared
 
     def _key(self, secret: str) -> _KeyedHash:
-        """Return the day's signing key for a secret access key, and cache it; the cache keeps only the last key."""
+        """Return today's signing key for a secret access key. It is cached until another secret is used."""
         found = self._keyed.get(secret)
         if found is None:
             key = f"AWS4{secret}".encode()
@@ -200,7 +198,7 @@ def _check(credentials: Credentials, host: str, headers: Pairs) -> None:
 
 
 def check_credentials(credentials: Credentials) -> None:
-    """Raise UnsignableError unless a request can carry the credentials."""
+    """Raise UnsignableError if the credentials have characters that an HTTP header cannot hold."""
     _check_value("authorization", credentials.access_key)
     _check_value("x-amz-security-token", credentials.token or "")
     try:

@@ -1,4 +1,4 @@
-"""The SQS queue between audit and worker. Calls are batched; errors name the queue and the fix."""
+"""Call SQS queues. Messages are sent and deleted in batches; errors name the queue and the fix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SERVICE: Final = frozenset({"sqs", "sqs-fips", "queue"})
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. delay: seconds until a worker can receive it. attributes: SQS message attributes, as text."""
+    """A message to send. delay: seconds until a worker can receive it. attributes: SQS message attributes, by name."""
 
     body: str
     delay: int = 0
@@ -39,7 +39,7 @@ class Outgoing:
 
     @property
     def size(self) -> int:
-        """Return the bytes as SQS counts them: the body, and each attribute's name, type and value."""
+        """Number of bytes as SQS counts them: the body, and each attribute's name, type and value."""
         return len(self.body.encode()) + sum(
             len(name.encode()) + len(value.encode()) + len("String") for name, value in self.attributes.items()
         )
@@ -47,7 +47,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEntry:
-    """A message that SQS refused. sender_fault: True if the message is invalid, so that SQS would refuse it again."""
+    """A message that SQS did not accept. sender_fault: True if the message is invalid, so that a retry cannot help."""
 
     entry: Outgoing
     code: str
@@ -56,9 +56,8 @@ class RefusedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A received message.
-
-    receipt: the handle with which it is deleted. receive_count: number of times it was received, this time included.
+    """A received message. receipt: the handle to delete or hide it. receive_count: how often it has been received, this
+    time included.
     """
 
     id: str
@@ -68,35 +67,38 @@ class Received:
 
 
 class Queue(Protocol):
-    """A queue of messages. Every method raises QueueError if the queue cannot be used.
+    """The interface of a message queue. Its methods raise QueueError if the queue cannot be used.
 
-    max_receives: number of receipts after which the queue moves a message to its dead-letter queue. None if it is
-    unknown; dead_letter_queue() finds it out.
+    max_receives: how often a message can be received before the queue moves it to its dead-letter queue. It is None
+    until dead_letter_queue() finds it out.
     """
 
     max_receives: int | None
 
     async def send(self, entries: Sequence[Outgoing]) -> list[RefusedEntry]:
-        """Send all messages in batches as large as the limits allow; return the refused ones."""
+        """Send all messages, in as few batches as SQS allows. Return those that SQS refused."""
         ...
 
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
-        """Receive up to `limit` messages, 10 at most. Wait `wait` seconds; hide them for `visibility` seconds."""
+        """Receive up to `limit` messages, 10 at most, or none after `wait` seconds.
+
+        visibility: seconds for which other receivers do not see them.
+        """
         ...
 
     async def delete(self, receipts: Sequence[str]) -> None: ...
 
     async def hide(self, receipt: str, seconds: int) -> None:
-        """Hide a received message for so many seconds from now; then a worker can receive it again."""
+        """Hide a received message from all receivers for so many seconds from now."""
         ...
 
     async def dead_letter_queue(self) -> Queue | None:
-        """Return the queue that the redrive policy names; None if there is none, or if we may not read the policy."""
+        """Return the dead-letter queue of the redrive policy; None if there is no policy, or if it may not be read."""
         ...
 
 
 class SqsQueue:
-    """One SQS queue, behind the Queue protocol."""
+    """A queue of SQS."""
 
     def __init__(self, url: str, client: ThreadedClient, max_receives: int | None = None) -> None:
         self.url = url
@@ -152,8 +154,9 @@ class SqsQueue:
         await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
     def beside(self, arn: str) -> SqsQueue:
-        """Return the queue of an ARN in the same account and region. An event names its queue by ARN, not by URL. The
-        queues of one worker have the same limit of receipts.
+        """Return another queue of the same account and region by its ARN, because a Lambda event names its queue so.
+
+        An empty ARN gives this queue. The other queue is taken to have the same max_receives.
         """
         name = arn.rpartition(":")[2]
         return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client, self.max_receives) if name else self
@@ -193,9 +196,9 @@ class SqsQueue:
 async def open_queue(
     url: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> AsyncIterator[SqsQueue]:
-    """Open the queue of a URL, at the URL's own host and in its own region.
+    """Open the queue with this URL, at the host and in the region of the URL.
 
-    If the host is one of AWS, endpoint_url, AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL may replace it.
+    For a host of AWS, endpoint_url, AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL can replace the host.
     """
     host, own_region = _parse(url)
     endpoint = endpoint_url
@@ -241,7 +244,7 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
 
 
 def _parse(url: str) -> tuple[str, str | None]:
-    """Return host and region; region: None if not AWS's. Raises UsageError unless it is a standard queue's URL."""
+    """Return the host and the region (None if not AWS's) of a queue's URL. Raises UsageError, also for a FIFO queue."""
     parts = urlsplit(url if is_web_address(url) else "")
     if not parts.hostname or not parts.path.strip("/"):
         raise UsageError(

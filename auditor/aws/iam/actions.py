@@ -1,4 +1,4 @@
-"""The IAM actions that the auditor's API calls need."""
+"""List the IAM actions that the auditor's API calls need."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Arns:
-    """A builder of ARNs in one partition. Where only a name is given, the ARN matches any region and account."""
+    """Builds the ARNs of one partition for an IAM policy. An ARN built from a name matches any region and account."""
 
     partition: str
 
@@ -15,7 +15,7 @@ class Arns:
         return f"arn:{self.partition}:s3:::{name}"
 
     def objects(self, bucket: str, prefix: str = "") -> str:
-        """Return the ARN pattern for the objects whose keys begin with this literal prefix."""
+        """Return an ARN pattern that matches the objects whose keys begin with `prefix`, taken literally."""
         return f"{self.bucket(bucket)}/{_literal(prefix)}*"
 
     def anywhere(self, service: str, resource: str) -> str:
@@ -25,10 +25,10 @@ class Arns:
         return self.anywhere("sqs", name)
 
     def table(self, name: str) -> str:
-        """Return the ARN of a table. name: its name or its ARN."""
+        """Return the ARN of a DynamoDB table, given by its name or by its ARN."""
         return name if name.startswith("arn:") else self.anywhere("dynamodb", f"table/{name}")
 
 
 def _literal(prefix: str) -> str:
-    """Escape `*`, `?` and `$`, which are special in a policy's ARN (IAM User Guide, policy variables)."""
+    """Escape `*`, `?` and `$`, which are special in the ARNs of a policy (IAM User Guide, policy variables)."""
     return "".join(f"${{{character}}}" if character in "*?$" else character for character in prefix)

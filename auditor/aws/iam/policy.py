@@ -1,4 +1,4 @@
-"""Write the smallest IAM policy for an audit: it allows the calls of a run, and nothing else."""
+"""Write the smallest IAM policy for an audit: it allows the calls of the audit, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from auditor.model.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The reads of a run, and the resources that it uses beside its targets."""
+    """The facts that an audit reads of each object, and the resources that it uses: output, ledger, queue, keys."""
 
     acl: bool
     """Read the ACL of each object."""
@@ -78,13 +78,13 @@ def object_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
 
 
 def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None]) -> list[dict[str, Any]]:
-    """Return the statement on KMS keys; no statement if there are no keys. Each None in keys is skipped."""
+    """Return a list with the policy statement on KMS keys, or [] if there are none. keys: ARNs; None is skipped."""
     found = [key for key in keys if key]
     return [statement(sid, actions, found)] if found else []
 
 
 def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
-    """Return the statements on `s3://BUCKET[/PREFIX]` and on the listing of the bucket; [] for a directory."""
+    """Return the statements on a place for run folders, `s3://BUCKET[/PREFIX]`; [] if it is a local directory."""
     if not out.startswith("s3://"):
         return []
     bucket, _, prefix = out.removeprefix("s3://").partition("/")
@@ -96,7 +96,7 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
 
 
 def table_of(ledger: str | None) -> str | None:
-    """Return the table's name or ARN from a DynamoDB ledger's URI; None for another ledger."""
+    """Return the table's name or ARN in the URI of a DynamoDB ledger; None for another ledger or none."""
     return ledger.partition(":")[2] if ledger and ledger.startswith("dynamodb:") else None
 
 

@@ -1,4 +1,4 @@
-"""Write the policies of the deployed functions' roles. Their statements equal those of the deployment template."""
+"""Write the IAM policies of the deployed Lambda functions' roles. The deployment template has the same statements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Statement = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """The parameters of a deployment."""
+    """The parameters of a deployment of the Lambda functions."""
 
     stage: str = STAGE
     level: str | None = None
@@ -54,9 +54,8 @@ class Deployment:
 
 
 def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """Return the policy of the audit function's role.
-
-    Raises UsageError if the reports bucket, or the ledger that the level needs, is missing.
+    """Return the IAM policy of the audit function's role. Raises UsageError if the reports bucket is missing, or the
+    ledger that the level needs.
     """
     arns, level = Arns(partition), deployment.level or LEVEL
     reports = _reports(deployment, arns, actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS)
@@ -81,9 +80,9 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
 
 
 def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """Return the policy of the hashing worker's role.
+    """Return the IAM policy of the hashing worker's role.
 
-    Raises UsageError if the level has no worker, or if the ledger is missing.
+    Raises UsageError if a deployment of this level has no worker, or if the ledger is missing.
     """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"there is no hashing worker at level {deployment.level}: use --level fixity")
@@ -102,9 +101,9 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
 
 
 def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """Return the policy of the verify function's role.
+    """Return the IAM policy of the verify function's role.
 
-    Raises UsageError if the level verifies nothing, or if the reports bucket or the ledger is missing.
+    Raises UsageError if a deployment of this level verifies nothing, or if the reports bucket or the ledger is missing.
     """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"nothing is verified at level {deployment.level}: use --level fixity")
@@ -121,7 +120,7 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements of a function that invokes itself: to send alerts, to hand over, to queue failed events."""
+    """Return the statements that let a function send alerts, invoke itself to go on, and queue events that failed."""
     return [
         statement(
             "Alerts",
@@ -138,9 +137,8 @@ def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[
 
 
 def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that deny reading and decrypting objects, even if another policy allows it.
-
-    The run folders and their key are left out: their own policies may let the role read them.
+    """Return the statements that forbid to read and decrypt objects, even if another policy allows it. The run folders
+    and their KMS key are excepted: their own policies may let the role read them.
     """
     (_, run_folders) = store_statements("Reports", (), deployment.out, arns)
     key = deployment.reports_key
@@ -161,10 +159,10 @@ def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
 
 
 def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
-    """Return the statements on the reports bucket and its KMS key.
+    """Return the statements on the reports bucket and its KMS key. calls: the allowed actions on the reports.
 
-    calls: the actions on the reports. If they include no reading, the key's statement allows no decryption either; the
-    policies of the bucket and of the key then allow both.
+    Without a reading action among them, decryption with the key is not allowed either; the policies of the bucket and
+    of the key then have to allow both.
     """
     if not deployment.out.startswith("s3://"):
         raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
@@ -189,7 +187,7 @@ def _ledger(deployment: Deployment, actions: Sequence[str], arns: Arns) -> State
 
 
 def _lambda(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements for the calls that Lambda itself makes with the function's role."""
+    """Return the statements for calls that the Lambda service itself makes with the function's role."""
     group = arns.anywhere("logs", f"log-group:/aws/lambda/{deployment.named(function)}:*")
     network = [statement("Network", actions.NETWORK, ["*"])] if deployment.in_vpc else []
     return [statement("Logs", actions.LOGGING, [group]), *network]
