@@ -1,4 +1,4 @@
-"""Run a coroutine for a blocking caller, even if the caller's thread has a running loop, as in a notebook."""
+"""Run a coroutine for a caller that blocks, even in a thread whose event loop is running, as in a notebook."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine and return its result. make: makes the coroutine, in the thread whose loop runs it.
+    """Run the coroutine that `make` returns, and return its result. `make` is called in the thread whose loop runs it.
 
-    If this thread has a running loop, the coroutine gets a thread and a loop of its own. An interrupt (Ctrl-C) cancels
-    the coroutine, waits for its end and is then raised.
+    If the present thread has a running loop, the coroutine gets a thread and a loop of its own. Ctrl-C cancels the
+    coroutine, waits for its end, and is then raised.
     """
     try:
         asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""A limit on the objects that are hashed at once, and on the memory of their buffers."""
+"""Limit the number of objects that are hashed at once, and the bytes of them that are in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auditor.aio.groups import task_group
 
 
 class Sized(Protocol):
-    """An object whose number of bytes is known."""
+    """An object with a size in bytes."""
 
     @property
     def size(self) -> int: ...
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class InFlightStatistics:
-    """objects, bytes: number of objects in flight now, and of their bytes. waiting: number of objects that wait."""
+    """objects: number of objects in flight now. bytes: the sum of their sizes. waiting: number of objects that wait."""
 
     objects: int
     bytes: int
@@ -32,7 +32,7 @@ class InFlightStatistics:
 
 
 class InFlightBudget:
-    """A limit of `count` objects and `size` bytes in flight. An object larger than `size` may be in flight alone."""
+    """Limits work to `count` objects and `size` bytes in flight. A larger object may only be in flight alone."""
 
     def __init__(self, count: int, size: int) -> None:
         self._count = max(1, count)
@@ -45,7 +45,7 @@ class InFlightBudget:
         return InFlightStatistics(self._objects, self._bytes, len(self._waiting))
 
     async def take(self, size: int) -> None:
-        """Wait until the limit has room for an object of `size` bytes, and count the object."""
+        """Wait until an object of `size` bytes fits into the limit, and count it as in flight."""
         while not self._fits(size):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.add(turn)
@@ -59,8 +59,9 @@ class InFlightBudget:
     async def for_each(
         self, objects: Iterable[S], work: Callable[[S], Coroutine[Any, Any, None]], *, most: int
     ) -> None:
-        """Start `work` on each object as soon as the limit has room, and wait for all work. An object counts with its
-        size, `most` bytes at most. The first error cancels the other work, and is raised itself.
+        """Run `work` on each object as soon as the object fits into the limit, and wait until all work is done.
+
+        most: an object larger than this counts with this size. The first error cancels the other work and is raised.
         """
         async with task_group() as group:
             for one in objects:
@@ -69,7 +70,7 @@ class InFlightBudget:
     async def start(
         self, group: asyncio.TaskGroup, size: int, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> asyncio.Task[T]:
-        """Wait until the limit has room for `size` bytes, then start the work. The end of the work gives them back."""
+        """Wait until `size` bytes fit into the limit, then start the work as a task. Its end gives the bytes back."""
         await self.take(size)
         task = group.create_task(work())
         # Not inside the task: a task that is cancelled before its first step never runs.
@@ -82,8 +83,8 @@ class InFlightBudget:
         self.wake()
 
     def borrow(self, size: int) -> bool:
-        """Take `size` more bytes for an object in flight. Return False if objects wait, or too few bytes are left. If
-        the limit is one object, the waiting objects do not count: they start after the borrower has ended.
+        """Count `size` more bytes for an object in flight. Return False, and count nothing, if objects wait or too few
+        bytes are left. With a limit of one object, waiting objects do not matter: they start after this object anyway.
         """
         if (self._waiting and self._count > 1) or self._bytes + size > self._size:
             return False
@@ -91,7 +92,7 @@ class InFlightBudget:
         return True
 
     def repay(self, size: int) -> None:
-        """Give back borrowed bytes."""
+        """Give back bytes from borrow()."""
         self._bytes -= size
         self.wake()
 

@@ -1,4 +1,4 @@
-"""Task groups that raise the first error itself, not an ExceptionGroup."""
+"""Run tasks in groups that raise the first error itself, not an ExceptionGroup."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """Open an asyncio.TaskGroup. If tasks fail, raise the first error itself, with its own cause."""
+    """Open an asyncio.TaskGroup that raises the first error of its tasks itself, not an ExceptionGroup."""
     error: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
@@ -24,7 +24,7 @@ async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the calls concurrently, and return their results in order. The first error cancels the other calls."""
+    """Run coroutines concurrently, and return their results in order. The first error cancels the others."""
     async with task_group() as group:
         tasks = [group.create_task(call) for call in calls]
     return [task.result() for task in tasks]

@@ -1,4 +1,4 @@
-"""The event loop of our programs: uvloop, if it is installed. It takes half the CPU of the standard loop."""
+"""Make the event loop of the auditor's programs: uvloop if it is installed, which takes half the CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _M_MMAP_THRESHOLD: Final = -3
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Make a loop for `asyncio.Runner(loop_factory=new_loop)`. This also tunes the garbage collector and malloc."""
+    """Make an event loop, for asyncio.Runner, and tune the process's garbage collector and memory allocator."""
     _collect_rarely()
     _map_large_buffers()
     try:
@@ -34,7 +34,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine as asyncio.run does, on a loop from new_loop()."""
+    """Run the coroutine as asyncio.run() does, but on a loop of new_loop()."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(main)
 
@@ -46,18 +46,17 @@ def _collect_rarely() -> None:
 
 
 def trim() -> None:
-    """Return freed memory to the system, from the middle of the heap too (malloc_trim(3)). It takes milliseconds.
-
-    Each closed connection leaves holes in the heap, and the next connection uses other pages: over hours memory grows.
+    """Return freed memory to the system, also from the middle of the heap (malloc_trim of glibc). Takes milliseconds.
+    Each closed connection leaves holes in the heap, and the next one uses other pages, so that memory grows over hours.
     """
     _ask_glibc("malloc_trim", 0)
 
 
 def _map_large_buffers() -> None:
-    """Make glibc get each large buffer from the system, and return it when the buffer is freed (mallopt(3)).
+    """Let glibc map each large buffer on its own, and return it to the system when it is freed (mallopt).
 
-    By default glibc takes these buffers from its heap. Small objects fragment the heap, and the 256 KiB buffers that
-    uvloop allocates for each TLS connection then use more and more pages.
+    By default large buffers lie in the heap. Small objects fragment it, and the 256 KiB buffers that uvloop allocates
+    for each TLS connection then use more and more pages.
     """
     _ask_glibc("mallopt", _M_MMAP_THRESHOLD, LARGE)
 

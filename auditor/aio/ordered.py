@@ -1,4 +1,4 @@
-"""Process the items of a listing concurrently, and deliver the results in the listing's order."""
+"""Process the items of a listing concurrently, and deliver the results in the order of the listing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from auditor.aio.stop import Stop
 
 
 class Keyed(Protocol):
-    """An item of a listing. Several items in a row may have the same object key, such as the versions of an object."""
+    """An item of a listing with its object key. Successive items may have the same key: versions of one object."""
 
     @property
     def key(self) -> str: ...
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ItemWork(Generic[R]):
-    """Work that starts as soon as the budget has `size` bytes. make: makes the coroutine of the work."""
+    """Work on an item that may start once `size` bytes fit into the budget. make: returns the coroutine of the work."""
 
     budget: InFlightBudget
     size: int
@@ -54,15 +54,15 @@ async def in_order(
     batch: int = 1,
     whole_keys: bool = False,
 ) -> bool:
-    """Start every item, and pass the results to the sink in the listing's order.
+    """Call `start` on every item, and pass the results to `sink` in the order of the listing.
 
-    Return True if the listing ended before any stop.
+    Return True if the listing ended, False if `stop`, or a None from `start`, ended the work before.
 
-    window: the limit of started items whose result the sink has not received. batch: the limit of results in one call
-    of the sink; results that are ready do not wait for a full batch. whole_keys: stop between two object keys only. The
-    items of a key may continue on the next page, so that page is read even after a stop.
+    window: most items that are started, but not yet delivered. batch: most results in one call of the sink; it does not
+    wait for a full batch. whole_keys: never stop between two versions of one key; since they may continue on the next
+    page, that page is read even after a stop.
 
-    The first error cancels all other work and is raised itself. `pages` is always closed.
+    The first error cancels all other work and is raised. `pages` is always closed.
     """
     pipeline = _Pipeline(start, sink, stop, window, batch)
     async with aclosing(pages), task_group() as group:
@@ -74,7 +74,7 @@ async def in_order(
 
 @asynccontextmanager
 async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenerator[T, None]]:
-    """Read the pages ahead in a task: while the caller processes one page, the next is being read."""
+    """Read the next page in a task while the caller processes the present page."""
     ready: asyncio.Queue[T | None] = asyncio.Queue(1)
 
     async def read() -> None:
@@ -93,14 +93,14 @@ async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenera
 
 
 async def next_page(pages: AsyncGenerator[list[T], None], stop: Stop, whole_keys: bool = False) -> list[T] | None:
-    """Return the next page; None after the last page or a stop. whole_keys: wait for the page even after a stop."""
+    """Return the next page; None after the last page or a stop. whole_keys: True to return it even after a stop."""
     if whole_keys:
         return await anext(pages, None)
     return None if stop else await stop.race(_next(pages))
 
 
 class _Pipeline(Generic[Item, R]):
-    """A queue of at most `window` started items, from which the results go to the sink in order."""
+    """A queue of at most `window` started items, which passes their results to the sink in order."""
 
     def __init__(self, start: Start[Item, R], sink: Sink[R], stop: Stop, window: int, batch: int) -> None:
         self._start = start

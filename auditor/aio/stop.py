@@ -1,4 +1,4 @@
-"""Stop long work between two steps, or cancel a step that hangs."""
+"""Stop long work between two steps, and cancel steps that do not end in time after the stop."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grace:
-    """Seconds after a stop at which unfinished steps are cancelled, because a server may not answer.
-
-    flight: requests in flight. sending: the messages that are left. saving: the run folder. all: the work as a whole.
+    """How many seconds after a stop an unfinished step is cancelled, because a server may not answer. flight: requests
+    in flight. sending: messages still to send. saving: writing the run folder. all: all work.
     """
 
     flight: float
@@ -30,9 +29,10 @@ _ENDLESS: Final = Grace(flight=math.inf, sending=math.inf, saving=math.inf, all=
 
 
 class Stop:
-    """A request to start no more work; work in flight is finished. As a bool, it is True once it is set.
+    """A request to start no more work, while work in flight is finished. bool(stop) is True once it is set.
 
-    reason: a text for the user. parent: a Stop that sets this Stop too. grace: None if nothing is cancelled.
+    reason: why, in words for the user. parent: a Stop that sets this one too. grace: the seconds after which unfinished
+    steps are cancelled; None: never.
     """
 
     def __init__(self, parent: Stop | None = None, grace: Grace | None = None) -> None:
@@ -67,8 +67,10 @@ class Stop:
         await self._event.wait()
 
     def flight(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
-        """Run a `with` block that has requests in flight. The grace cancels it: its timeout has then expired, and the
-        code after it goes on. sending(), saving() and all() do so for the other steps.
+        """Run a `with` block that has requests in flight, and cancel it once the grace for such a step is over.
+
+        The code after a cancelled block goes on; the block's timeout has then expired. sending(), saving() and all()
+        are the same for the other steps.
         """
         return self.limit(self._grace.flight)
 
@@ -83,7 +85,7 @@ class Stop:
 
     @asynccontextmanager
     async def limit(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
-        """Run a `with` block, and cancel it so many seconds after the stop, as flight() does."""
+        """Run a `with` block, and cancel it `seconds` after the stop. The code after it goes on, as in flight()."""
         limit = asyncio.timeout(None)
         try:
             async with limit:
@@ -104,7 +106,7 @@ class Stop:
             limit.reschedule(asyncio.get_running_loop().time() + max(0.0, left))
 
     async def race(self, other: Awaitable[T]) -> T | None:
-        """Return the result of `other`. If the stop is set first, cancel `other` and return None."""
+        """Wait for `other`, and return its result. If the stop is set first, cancel `other` and return None."""
         task = asyncio.ensure_future(other)
         stop = asyncio.ensure_future(self._event.wait())
         try:
@@ -122,14 +124,14 @@ POLL: Final = 0.5
 
 
 class CutOff:
-    """A maker of `with` blocks that a stop cancels. One task watches the stop for all of them. See cut_off_when()."""
+    """Runs `with` blocks that a stop cancels at once. One task watches the stop for all of them: see cut_off_when()."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Timeout] = set()
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[asyncio.Timeout]:
-        """Run a `with` block until the stop cancels it. Its timeout has then expired, and the code after it goes on."""
+        """Run a `with` block that the stop cancels: then its timeout has expired, and the code after it goes on."""
         timeout = asyncio.timeout(None)
         try:
             async with timeout:
@@ -143,7 +145,7 @@ class CutOff:
                 raise
 
     async def watch(self, stop: Stop) -> None:
-        """Once the stop is set, cancel every running `with` block, and each that begins later. Runs until cancelled."""
+        """Wait for the stop, then cancel every running block, and each later one, until this coroutine is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(POLL)
@@ -154,7 +156,7 @@ class CutOff:
 
 @asynccontextmanager
 async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
-    """Yield a CutOff whose `with` blocks are cancelled once the stop is set. stop: None if nothing cancels them."""
+    """Yield a CutOff, whose blocks are cancelled once `stop` is set. stop: None if nothing is to cancel them."""
     cutoff = CutOff()
     watch = None if stop is None else asyncio.create_task(cutoff.watch(stop))
     try:
@@ -167,7 +169,7 @@ async def cut_off_when(stop: Stop | None) -> AsyncIterator[CutOff]:
 
 @asynccontextmanager
 async def stopped_by(event: asyncio.Event | None) -> AsyncIterator[Stop]:
-    """Yield a stop that is set when the event is set. event: None for a stop that is never set."""
+    """Yield a Stop that is set when the event is set. event: None for a Stop that nothing sets."""
     stop = Stop()
     following = None if event is None else asyncio.create_task(_follow(event, stop))
     try:
