@@ -1,6 +1,6 @@
 """Audit S3 buckets from Python: who can read each object, how it is protected, and if its bytes are what they were.
 
-Each public name is imported when it is first used: importing the package alone takes almost no time (docs/python.md).
+A public name is imported from its module when it is first used, so that `import auditor` takes almost no time.
 """
 
 from __future__ import annotations

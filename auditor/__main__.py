@@ -1,4 +1,4 @@
-"""Run the command line by `python -m auditor`."""
+"""Let `python -m auditor` run the command line."""
 
 import sys
 

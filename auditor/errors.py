@@ -44,15 +44,15 @@ class ConfigError(UsageError):
 
 
 class RunComplete(UsageError):  # noqa: N818 - nothing is wrong with the run
-    """The run to resume is complete already."""
+    """The run that was to be resumed is complete already."""
 
 
 class RunMissing(UsageError):  # noqa: N818 - as above
-    """The run to resume is not there."""
+    """The run that was to be resumed does not exist."""
 
 
 class RunChanged(UsageError):  # noqa: N818 - as above
-    """The run to resume was begun with other rules or options, or for another target."""
+    """The run that was to be resumed was begun with other rules or options, or for another target."""
 
 
 class RunError(AuditorError):
@@ -60,7 +60,7 @@ class RunError(AuditorError):
 
 
 class RunStopped(RunError):  # noqa: N818 - as above
-    """The work was stopped, and a server did not answer: nothing more could be saved."""
+    """A stop ended the work while a server did not answer, so that the last results could not be saved."""
 
     exit_code = 4
 
@@ -78,11 +78,11 @@ class OutputError(RunError):
 
 
 class RunTaken(OutputError):  # noqa: N818 - as above
-    """Another process writes this run, or has finished it: this process must not touch it."""
+    """Another process writes this run, or has finished it: this process must write nothing to it."""
 
 
 class RunDamaged(OutputError):  # noqa: N818 - as above
-    """The checkpoint or a part of the run is damaged or gone: nobody can resume the run."""
+    """The run's checkpoint or one of its parts is damaged or gone, so that the run cannot be resumed."""
 
 
 class QueueError(RunError):
@@ -90,7 +90,7 @@ class QueueError(RunError):
 
 
 class ManifestError(RunError):
-    """A manifest has a malformed line, or two contradicting lines. The text names the file and the line."""
+    """A checksum manifest has a malformed line, or two contradicting lines. The message names the file and the line."""
 
 
 class LedgerError(RunError):
@@ -98,7 +98,7 @@ class LedgerError(RunError):
 
 
 class LedgerReadOnlyError(LedgerError):
-    """The ledger can be read, and not written."""
+    """The ledger can be read, but not written."""
 
 
 class DigestConflict(LedgerError):  # noqa: N818 - "conflict" is the word of the field
@@ -110,19 +110,19 @@ class LeaseLostError(LedgerError):
 
 
 class CheckpointError(AuditorError):
-    """An object checkpoint is damaged, or is not of this object: the object is hashed from its start."""
+    """The checkpoint of an object's hashing is damaged, or of another object: it is hashed from its first byte."""
 
 
 class MessageError(AuditorError):
-    """A queue message is malformed. The text is the reason that the dead-letter queue shows."""
+    """A queue message is malformed. The error's text is the reason that the dead letter gives."""
 
 
 class CallFailed(Exception):  # noqa: N818 - it becomes a value, not an error of the program
-    """One request to AWS failed.
+    """One request to AWS failed, or its answer cannot be used.
 
     action: the API operation, such as `GetObjectAcl`. code: S3's error code; the HTTP status as text if the answer has
-    no body (HEAD); `Timeout`, `ConnectionError` or `Malformed` if there is no usable answer. status: the HTTP status, 0
-    if there is no answer. headers: the answer's headers, with lower-case names.
+    no body (HEAD); `Timeout`, `ConnectionError` or `Malformed` without a usable answer. status: the HTTP status; 0
+    without an answer. headers: the answer's headers, with lower-case names.
     """
 
     read: int = 0

@@ -1,6 +1,6 @@
-"""Label log lines with the run, bucket, request or hop that they belong to, and clean text for logs.
+"""Label log lines with the run, the bucket, the request or the invocation that they belong to, and clean text for logs.
 
-The labels are in a context variable. Therefore each line has the labels of its own task, even if many run at once.
+The labels are in a context variable: each line has the labels of its own task, even if many tasks run at once.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _labels: ContextVar[Mapping[str, str | int]] = ContextVar("auditor_log_labels")
 
 
 def clean(text: str) -> str:
-    """Return the text as one printable line, without session tokens."""
+    """Return the text as one printable line in which AWS session tokens are hidden."""
     return _TOKEN.sub(r"\1***", harmless(text))
 
 
 def labels() -> Mapping[str, str | int]:
-    """Return the labels of the present task."""
+    """Return the labels of log lines that the present task writes."""
     return _labels.get({})
 
 
 @contextmanager
 def bound(**values: str | int | None) -> Iterator[None]:
-    """Label the log lines of this `with` block, and of the tasks that it starts. None and empty texts are left out."""
+    """Label the log lines of this `with` block, and of the tasks that it starts. A value of None or "" is left out."""
     new = {name: _bounded(value) for name, value in values.items() if value is not None and value != ""}
     token = _labels.set({**labels(), **new})
     try:
@@ -48,5 +48,5 @@ def _bounded(value: str | int) -> str | int:
 
 
 def quiet_sdk() -> None:
-    """Silence botocore's warnings. It warns of every header that it cannot parse, and users may write any Expires."""
+    """Silence botocore's warnings: it warns of every header that it cannot parse, such as an object's own Expires."""
     logging.getLogger("botocore").setLevel(logging.ERROR)

@@ -37,14 +37,14 @@ class Snapshot:
 
     @property
     def eta(self) -> float | None:
-        """Estimated seconds to go, by the last run's number of objects; None if it is unknown or already passed."""
+        """Estimated seconds to go, by the number of objects in the last run; None if unknown or already reached."""
         if not self.expected or not self.rate or self.objects >= self.expected:
             return None
         return (self.expected - self.objects) / self.rate
 
     @property
     def words(self) -> str:
-        """The counts in one line, without any object key."""
+        """The counts as text for one line. It contains no object key."""
         parts = [counted(self.objects, "object"), f"{self.rate:,.0f}/s"]
         if self.eta is not None:
             parts.append(f"about {clock(self.eta)} to go")
@@ -52,7 +52,7 @@ class Snapshot:
 
 
 def clock(seconds: float) -> str:
-    """Return a duration in hours, minutes and seconds, as 1:02:03."""
+    """Format seconds as hours, minutes and seconds: 1:02:03."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
