@@ -1,4 +1,4 @@
-"""The hasher of `--hash` and `auditor hash`: it hashes objects in this process and records their digests."""
+"""Hash objects in this process, for `--hash` and `auditor hash`, and record their digests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ log = logging.getLogger(__name__)
 
 
 class InProcessHasher:
-    """A hasher that works in this process, on several objects at the same time. Their buffers share one budget of
-    memory.
+    """Hashes objects in this process, several at once, within one limit of memory.
 
-    failed: number of objects that could not be hashed, or whose digest differs from S3's checksum or the ledger's
-    digest. Each of them stays pending.
+    failed: number of objects that could not be hashed, or whose digest contradicts S3's checksum or the ledger. Each of
+    them stays pending.
     """
 
     def __init__(self, engine: Reads, ledger: DigestStore, algorithms: Sequence[str], options: HashOptions) -> None:
@@ -37,7 +36,7 @@ class InProcessHasher:
         self._permits = options.memory or InFlightBudget(CONCURRENCY, BYTES_IN_FLIGHT)
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
-        """Hash the objects. Return the status of each, in order."""
+        """Hash these objects, record their digests, and return the status of each, in order."""
         found: dict[tuple[str, str | None], HashStatus] = {}
 
         async def hash_one(task: HashTask) -> None:

@@ -1,4 +1,4 @@
-"""Sizes, counts and durations that several modules of this room share."""
+"""Sizes, numbers and durations that several modules of auditor.hashing share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repeat work while the ledger refuses it, so that an outage of the ledger ends no work that can wait."""
+"""Retry calls to the ledger during an outage, so that the outage does not end work that can wait."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PAUSE: Final = 60.0
 
 
 class LedgerPatience:
-    """Repeats work that the ledger refuses, until the ledger answers. All work of a process shares one LedgerPatience.
+    """Retries work that fails at the ledger, until the ledger answers. All work of a process shares one LedgerPatience.
 
-    If no work of its `kind` has succeeded yet, work is not repeated: a setting or a permission may be wrong.
+    Work is retried only if work of the same `kind` has succeeded before: else a setting may be wrong.
     """
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -38,7 +38,9 @@ class LedgerPatience:
         self._refused = False
 
     async def __call__(self, kind: str, work: Callable[[], Awaitable[T]], stop: Stop) -> T:
-        """Do the work and return its result. Raise the last LedgerError at a stop, or after LONGEST seconds."""
+        """Do the work, with retries; return its result. Raises the last LedgerError at a stop or after LONGEST
+        seconds.
+        """
         waited, failures = 0.0, 0
         while True:
             try:
@@ -69,7 +71,7 @@ class LedgerPatience:
 
 
 class _PatientLedger:
-    """A ledger that repeats each call until the ledger answers. That is safe, because every write is idempotent."""
+    """A ledger that retries each call until the ledger answers. Retries are safe, because every write is idempotent."""
 
     def __init__(self, ledger: Ledger, patience: LedgerPatience, stop: Stop) -> None:
         self._ledger = ledger
@@ -84,5 +86,5 @@ class _PatientLedger:
 
 
 def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:
-    """Return the ledger with calls that wait until an outage ends, or until the stop."""
+    """Wrap a ledger so that its calls wait for the end of an outage, or for the stop."""
     return cast(Ledger, _PatientLedger(ledger, patience or LedgerPatience(), stop))

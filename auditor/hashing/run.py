@@ -1,4 +1,4 @@
-"""`auditor hash`: list a target and hash, in this process, the objects that the ledger does not know."""
+"""Run `auditor hash`: list a target, and hash in this process the objects whose digests the ledger lacks."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class HashRunSummary:
 
     @property
     def exit_code(self) -> int:
-        """4 if the run has holes, else 0."""
+        """4 if the run has a hole that is not accepted, else 0."""
         return 4 if self.holes else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value that `auditor hash --format json` prints."""
+        """Return the JSON object that `auditor hash --format json` prints."""
         return dict(plain(self))
 
 
@@ -98,7 +98,7 @@ class HashRun:
         self._started = time.monotonic()
 
     async def run(self) -> HashRunSummary:
-        """Hash the target's objects and return the counts. Raise RunError for a failure that ends the run."""
+        """Hash the target's objects, and return the counts. Raises RunError for a failure that ends the whole run."""
         settings, target = self._settings, self._target
         sockets = connections(self._concurrency, settings.streams)
         opening = open_bucket(target.bucket, settings, concurrency=self._concurrency, connections=sockets)
@@ -150,8 +150,9 @@ class HashRun:
     async def _hash_listed(
         self, listing: AsyncGenerator[list[Listed], None], bucket: OpenedBucket, finder: HashStatusFinder
     ) -> bool:
-        """Hash the listed objects. Return True if the listing reached its end. A stop takes effect between two keys,
-        never between two versions of one key.
+        """Hash the listed objects. Return True if the listing reached its end, False after a stop.
+
+        A stop takes effect between two keys, never between two versions of one key.
         """
         last: str | None = None
         while (page := await next_page(listing, self._stop, whole_keys=self._target.versions)) is not None:
@@ -191,7 +192,7 @@ class HashRun:
         (self._accepted if accepted else self._open)[code] += 1
 
     def snapshot(self) -> Snapshot:
-        """Return the counts of this moment, for the progress line."""
+        """Return the present counts, for the progress line."""
         counts = self._tally.hashing
         return Snapshot(
             what=visible(self._target.uri),
@@ -202,7 +203,7 @@ class HashRun:
 
 
 async def _still_there(bucket: OpenedBucket, ref: ObjectRef) -> bool:
-    """True if a new listing has the object unchanged, so that S3 cannot read it, or if the new listing fails."""
+    """True if a new listing still has the object unchanged, or if the new listing fails."""
     try:
         return await listed_still(bucket.engine, bucket.caller, ref)
     except CallFailed:

@@ -1,6 +1,4 @@
-"""Find out whether each object is hashed: the ledger has its digest, HEAD states S3's checksum, we hash it now, or the
-worker hashes it later.
-"""
+"""Find out for each object if it is hashed: by a digest in the ledger, by a checksum of S3, or by hashing it now."""
 
 from __future__ import annotations
 
@@ -29,21 +27,19 @@ AskHead = Callable[[ObjectRef], Coroutine[Any, Any, Evidence]]
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """The choice of objects that S3 Batch Operations hashes: archived objects, and objects of more than `over` bytes.
-    over: None: the size does not matter.
-    """
+    """Which objects to leave to S3 Batch Operations: archived ones, and those over `over` bytes (None: no limit)."""
 
     over: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HashStatus:
-    """The status of one object: hashed or not, and by whom.
+    """The state of one object's digests, and the reason for it.
 
     digests: its digests by source; `read` is set only if the bytes contradict S3 or the ledger. left_for_cost: True if
-    the object stays pending because reading it is charged and the settings do not accept the cost. routed: True if S3
-    Batch Operations hashes it. code: why the object has no digest: `archived`, `SSE-C`, `left_for_cost`, `Overwritten`,
-    `Vanished`, `ChecksumMismatch`, `DigestConflict`, or S3's error code; "" if there is no reason yet.
+    the object stays pending because reading it costs extra and the settings do not accept that. routed: True if it is
+    left to S3 Batch Operations. code: why the object has no digest: `archived`, `SSE-C`, `left_for_cost`,
+    `Overwritten`, `Vanished`, `ChecksumMismatch`, `DigestConflict`, or S3's error code; "" if there is no reason yet.
     """
 
     state: State
@@ -54,28 +50,28 @@ class HashStatus:
 
     @property
     def wanted(self) -> bool:
-        """True if a hasher should read the object."""
+        """True if the object is pending, and may be read and hashed now."""
         return self.state == "pending" and not self.left_for_cost
 
 
 class Hasher(Protocol):
-    """A hasher of the pending objects of a run."""
+    """The interface of a hasher for the pending objects of a run."""
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
-        """Hash the objects. Return the status of each, in order.
+        """Hash these objects, and return the status of each, in order.
 
         If the bytes contradict S3's checksum or the ledger's digest, the object stays pending. Its status then has the
-        digests of the bytes under `read`, and S3's checksum under `stored` if they contradict S3.
+        digests of the bytes as `read`, and a contradicted checksum of S3 as `stored`.
         """
         ...
 
 
 class HashStatusFinder:
-    """A finder of the hash status of objects, one for each run. Every object gets one of the five states of `State`.
+    """Finds the state of each object's digests in a run: known, hashed_now, queued, unhashable or pending.
 
-    hasher: hashes the pending objects now; None: they stay pending. accept_cost: hash objects although reading them is
-    charged. routing: the objects for S3 Batch Operations; None: it hashes nothing. ask_head: reads the HEADs of objects
-    whose checksum the listing names; None: the evidence comes with the HEADs that the run reads.
+    hasher: hashes pending objects; None: they stay pending. accept_cost: True to hash objects even if reading them
+    costs extra. routing: which objects are left to S3 Batch Operations; None: no object. ask_head: reads the HEAD of an
+    object whose checksum the listing announces; None: the run has read the HEADs already.
     """
 
     def __init__(
@@ -98,9 +94,9 @@ class HashStatusFinder:
         self._routing = routing
 
     async def find(self, batch: Sequence[Evidence]) -> list[HashStatus | None]:
-        """Return the status of each object, in order; None for a vanished object.
+        """Return the status of each object, in order; None for an object that vanished.
 
-        S3's checksums of the wanted algorithms are in the ledger afterwards.
+        S3's checksums by the wanted algorithms are recorded in the ledger on the way.
         """
         present = [evidence for evidence in batch if not evidence.vanished]
         if not present:
@@ -117,10 +113,9 @@ class HashStatusFinder:
         return [None if evidence.vanished else next(rest) for evidence in batch]
 
     async def _ask(self, ask_head: AskHead, present: list[Evidence], statuses: list[HashStatus]) -> None:
-        """Read the HEADs of the objects whose checksum the listing names and whose digest the ledger lacks. Replace
-        their evidence and their statuses in the two lists.
+        """Read the HEADs of objects whose digest the ledger lacks and whose checksum the listing announces.
 
-        The listing names the algorithm of a checksum without the value.
+        In both lists, the evidence and the status of these objects are replaced.
         """
         places = [
             index
@@ -134,7 +129,7 @@ class HashStatusFinder:
             present[index], statuses[index] = evidence, self._sort(evidence, digests)
 
     def _sort(self, evidence: Evidence, digests: DigestSources) -> HashStatus:
-        """Return the status of an object before its bytes are read."""
+        """Return an object's status by its facts and its known digests, before its bytes are read."""
         if (digests.recorded.keys() | digests.stored.keys()).issuperset(self.algorithms):
             return HashStatus("known", digests)
         if code := unhashable(evidence):
@@ -147,8 +142,9 @@ class HashStatusFinder:
         return HashStatus("pending", digests)
 
     async def _recorded(self, batch: Sequence[Evidence]) -> list[DigestSources]:
-        """Return the digests of each object. First add S3's checksums of the wanted algorithms to the ledger, if it has
-        no digest by that algorithm.
+        """Return the digests that are known of each object: S3's checksums and the ledger's digests.
+
+        S3's checksums by the wanted algorithms are first added to the ledger, where it has no digest by that algorithm.
         """
         stored = [s3_digests(evidence) for evidence in batch]
         algorithms = tuple(dict.fromkeys((*self.algorithms, *(name for one in stored for name in one))))
@@ -174,7 +170,7 @@ class HashStatusFinder:
         return found
 
     async def _merged(self, ref: ObjectRef, before: HashStatus, after: HashStatus) -> HashStatus:
-        """Return the status of an object after the hasher has read it. after: the hasher's status."""
+        """Return the final status of an object. before, after: its status before the hasher, and by the hasher."""
         read, stored = after.digests.read, after.digests.stored
         if not read:
             return replace(before, state=after.state, code=after.code)
@@ -186,10 +182,10 @@ class HashStatusFinder:
     async def _note(
         self, ref: ObjectRef, found: Mapping[str, str], word: Literal["recorded", "stored"], other: Mapping[str, str]
     ) -> None:
-        """Add a "mismatch" event to the key's history for each digest of `found` that differs from `other`. Skip an
-        event that is already among the key's latest mismatches.
+        """Write a "mismatch" event into the key's history for each digest in `found` that differs in `other`.
 
-        word: name of the other digest in the event's detail.
+        word: the kind of `other`, for the event: "recorded" or "stored" digests. An event that the latest mismatches of
+        the key already have is not repeated.
         """
         for name, digest in found.items():
             if name not in other or other[name] == digest:
@@ -203,7 +199,7 @@ class HashStatusFinder:
 
 
 def unhashable(evidence: Evidence) -> str:
-    """Return why the bytes cannot be read: `archived`, `SSE-C`, or the code of a denied HEAD; "" if they can."""
+    """Return why the object's bytes cannot be read: `archived`, `SSE-C`, or a denied HEAD's code; "" if they can."""
     head = evidence.head
     if archived(evidence):
         return "archived"
@@ -213,7 +209,7 @@ def unhashable(evidence: Evidence) -> str:
 
 
 def archived(evidence: Evidence) -> bool:
-    """True if the object must be restored before its bytes can be read."""
+    """True if the object is archived, and has no restored copy that can be read."""
     ref, head = evidence.ref, evidence.head if isinstance(evidence.head, Head) else None
     restored = ref.restored or bool(head and head.restore and 'ongoing-request="false"' in head.restore)
     return (ref.storage_class in ARCHIVED_CLASSES or bool(head and head.archive_status)) and not restored

@@ -1,5 +1,5 @@
-"""Write the checksums of a completion report into the ledger, as digests whose source is S3. The report lacks the sizes
-of the objects, so the importer reads each size by HEAD.
+"""Import a completion report of S3 Batch Operations: write its checksums into the ledger, as digests whose source is
+S3. The report does not name the objects' sizes, so each size is read by HEAD.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SHOWN: Final = 100
 
 @dataclass(slots=True)
 class ImportCounts:
-    """The counts of imported reports. A task, one row of a report, is in exactly one of the seven numbers."""
+    """The counts of an import. A task is one row of a report; each task counts in exactly one of the seven numbers."""
 
     recorded: int = 0
     """Tasks whose digest is new in the ledger."""
@@ -59,7 +59,7 @@ class ImportCounts:
 
     @property
     def exit_code(self) -> int:
-        """Return 4 if something failed, 3 if there was a conflict, else 0."""
+        """4 if a task failed, else 3 if a digest contradicts the ledger's, else 0."""
         return 4 if self.failed else 3 if self.conflicts else 0
 
     def fail(self, task: Task, code: str) -> None:
@@ -72,15 +72,13 @@ class ImportCounts:
 
 
 def _name(named: list[dict[str, str | None]], task: Task, code: str) -> None:
-    """Add the task to a list of named failures, if the list has room."""
+    """Add the task to a list of failed or conflicting tasks, unless the list is full."""
     if len(named) < SHOWN:
         named.append({"bucket": task.bucket, "key": task.key, "version_id": task.version_id, "code": code})
 
 
 class Importer:
-    """An importer of reports into one ledger. engines: the engine of each bucket. caller_of: returns the caller for the
-    calls to a bucket.
-    """
+    """Imports completion reports into one ledger. engines, caller_of: give a bucket's engine and Caller."""
 
     def __init__(self, ledger: Ledger, engines: EnginePool[str], caller_of: Callable[[str], Caller]) -> None:
         self.counts = ImportCounts()
@@ -89,7 +87,7 @@ class Importer:
         self._caller_of = caller_of
 
     async def take(self, store: Store, given: str) -> None:
-        """Import one report, file by file. given: the report's path in the store, as report_files() accepts it."""
+        """Import one report, and count its tasks. given: its path in the store, as for report_files()."""
         for file in await asyncio.to_thread(report_files, store, given):
             name = store.uri(file.path)
             with ExitStack() as stack:
@@ -130,8 +128,9 @@ class Importer:
                 self.counts.known += 1
 
     async def _entry(self, engine: Engine, caller: Caller, task: Task, found: Checksum) -> Entry | None:
-        """Return the ledger's entry for the task's object. If the object changed after the job read it, or if HEAD
-        fails, count the task and return None.
+        """Return the ledger's entry for the checksum `found` of a task's object.
+
+        If the object changed after the job read it, or if its HEAD fails, count the task and return None.
         """
         try:
             head = await caller.call(
@@ -151,7 +150,7 @@ class Importer:
 
 
 def _decoded(found: Iterator[Task], name: str) -> Iterator[Task]:
-    """Turn a UnicodeDecodeError into a UsageError that names the file."""
+    """Yield the tasks, and turn a UnicodeDecodeError into a UsageError. name: name of the file."""
     try:
         yield from found
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Make the request that creates a checksum job of S3 Batch Operations. The job's owner sends it, not the auditor."""
+"""Make the request that creates a checksum job of S3 Batch Operations. A person sends it, not the auditor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRIORITY: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A batch manifest that was written."""
+    """A written batch manifest: the list of objects that a job of S3 Batch Operations reads."""
 
     bucket: str | None
     """Bucket that holds the manifest; None for a local file, which the job's owner uploads."""
@@ -49,10 +49,10 @@ def create_job(
     account: str | None = None,
     role: str | None = None,
 ) -> dict[str, Any]:
-    """Return the input of S3 Control's CreateJob.
+    """Return the parameters of S3 Control's CreateJob, for a job that computes checksums.
 
-    algorithm: a name in S3_NAMES. audited: the bucket of the objects. token: the same for equal jobs, so S3 creates a
-    job only once. account, role: None: the job's owner fills them in.
+    algorithm: a name in S3_NAMES. audited: the bucket of the objects. token: equal tokens make S3 create a job only
+    once. account, role: None to leave a placeholder, which the person who sends the request replaces.
     """
     bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
     return {
@@ -85,15 +85,15 @@ MOST_ROWS: Final = 5_000_000
 
 
 def fields(versions: bool) -> list[str]:
-    """Return the names of the columns (JobManifestSpec, S3 Control API reference)."""
+    """Return the names of a batch manifest's columns (JobManifestSpec, S3 Control API reference)."""
     return ["Bucket", "Key", "VersionId"] if versions else ["Bucket", "Key"]
 
 
 def row(bucket: str, key: str, version_id: str | None) -> str:
-    """Return one line with its newline. version_id: "null" for the null version; None in a manifest without versions.
+    """Return a line of a batch manifest, with newline. version_id: "null" for the null version; None for no column.
 
-    All characters except letters, digits and `-._~/` are percent-encoded, the space as %20. The rules for URLs and the
-    rules for HTML forms decode this to the same key, and no cell needs quotes.
+    All characters except letters, digits and `-._~/` are percent-encoded, a space as %20. This is decoded to the same
+    key by the rules for URLs and by those for HTML forms, and no cell needs quotes.
     """
     cells = [bucket, quote(key, safe="/", errors="surrogatepass")]
     if version_id is not None:

@@ -1,6 +1,4 @@
-"""Read a completion report of S3 Batch Operations: CSV with one row for each task, and the checksum as JSON in a
-cell.
-"""
+"""Read a completion report of S3 Batch Operations: CSV with a row for each object, and its checksum as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ _LONGEST_CODE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One row of a completion report: one object that the job read."""
+    """One row of a completion report: the result of the job for one object."""
 
     bucket: str
     key: str
@@ -39,7 +37,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """A checksum of a whole object, computed by S3. digest: lower-case hex. etag: the object's ETag, without quotes."""
+    """A checksum that S3 computed of a whole object. digest: lower-case hex. etag: the object's, without quotes."""
 
     algorithm: str
     digest: str
@@ -47,17 +45,17 @@ class Checksum:
 
 
 def columns_of(schema: object) -> tuple[str, ...]:
-    """Return the columns that the report's manifest.json names, or COLUMNS if it names none."""
+    """Return the names of a report's columns: ReportSchema of its manifest.json, or COLUMNS if it has none."""
     if not isinstance(schema, str) or not schema.strip():
         return COLUMNS
     return tuple(name.strip() for name in schema.split(","))
 
 
 def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[Task]:
-    """Yield the rows of one file in order. Leave out header lines and unknown columns.
+    """Yield the rows of one CSV file of a report, in order, without header lines.
 
-    name: name of the file, for error messages. Raise UsageError, with its number, at the first line that is not a row
-    of a report.
+    columns: names of the columns. name: name of the file, for messages. Raises UsageError at the first line that is no
+    row of a report, and names the line's number.
     """
     if missing := [column for column in _NEEDED if column not in columns]:
         raise UsageError(f"{name} has no column {missing[0]}: give the completion report of a compute checksum job")
@@ -98,7 +96,7 @@ def _task(cells: Mapping[str, str]) -> Task:
 
 
 def checksum_of(task: Task) -> Checksum | str:
-    """Return the checksum of a successful task, or why there is none: "composite", "unknown" or "unreadable"."""
+    """Return the checksum in a successful row, or why there is none: "composite", "unknown" or "unreadable"."""
     try:
         result = parse_object(task.message)
     except JsonError:
@@ -121,7 +119,7 @@ def _text(result: Mapping[str, Any], name: str) -> str:
 
 
 def _digest(in_base64: str, in_hex: str, algorithm: str) -> str | None:
-    """Return the digest in hex; None if there is no text, or one is wrong, or they disagree."""
+    """Return the digest in hex; None if it is given neither in base64 nor in hex, is malformed, or the two disagree."""
     found: set[str | None] = {of_base64(in_base64, algorithm)} if in_base64 else set()
     found |= {of_hex(in_hex, algorithm)} if in_hex else set()
     return found.pop() if len(found) == 1 else None

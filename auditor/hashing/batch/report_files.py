@@ -1,4 +1,4 @@
-"""Find the files of a completion report, in a directory or a bucket, and fetch each with its MD5 checked."""
+"""Find the CSV files of a completion report, in a directory or a bucket, and fetch each with its MD5 checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGEST_MANIFEST: Final = 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """One CSV file of a report. path: in the report's store. md5: lower-case hex; None if the report has none."""
+    """One CSV file of a completion report. path: in the store. md5: lower-case hex; None if unknown."""
 
     path: str
     md5: str | None = None
@@ -34,9 +34,9 @@ class ReportFile:
 
 
 def open_report(given: str, settings: Settings) -> tuple[Store, str]:
-    """Return the store that holds a report, and the report's path in it. The caller closes the store.
+    """Return the store that holds a completion report, and the report's path in it. The caller closes the store.
 
-    given: a path or an s3:// URI. Raise UsageError for any other URI.
+    given: a local path or an s3:// URI. Raises UsageError for any other URI.
     """
     scheme, found, rest = given.partition("://")
     if not found:
@@ -51,8 +51,8 @@ def open_report(given: str, settings: Settings) -> tuple[Store, str]:
 
 
 def report_files(store: Store, given: str) -> list[ReportFile]:
-    """Return the files of a report. given: path of its manifest.json, its folder, the `results` in it, or one of its
-    CSV files.
+    """Return the CSV files of a completion report. given: path of its manifest.json, of its folder, of the folder
+    `results` in it, or of one CSV file.
     """
     if given.endswith(".csv"):
         return [ReportFile(given)]
@@ -77,9 +77,7 @@ def report_files(store: Store, given: str) -> list[ReportFile]:
 
 @contextmanager
 def fetched(store: Store, file: ReportFile) -> Iterator[IO[bytes]]:
-    """Copy the file into a temporary file, and yield that file, open at its start. Raise RunError if the file's MD5 is
-    not the report's.
-    """
+    """Copy the file to a temporary file, and yield that, open at its start. Raises RunError if the MD5 is wrong."""
     digest = hashlib.md5(usedforsecurity=False)
     with _spooling():
         spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - closed below
@@ -121,10 +119,9 @@ def _of_manifest(store: Store, path: str, pieces: Iterator[bytes]) -> list[Repor
 
 
 def _path_of(store: Store, manifest: str, entry: dict[str, Any]) -> str:
-    """Return the path of a file that the manifest lists by Bucket and Key. Refuse a file outside the manifest's folder.
+    """Return the path of a CSV file that the manifest names by Bucket and Key. Raises RunError for another folder.
 
-    In a local copy of a report, the file lies in the manifest's folder or in the folder `results` there. Its name is
-    the last part of its key.
+    In a local copy of a report, the file is in `results` or beside the manifest, with the last part of its key as name.
     """
     key, folder = str(entry.get("Key", "")), manifest.rpartition("/")[0]
     if store.bucket is not None:
@@ -149,7 +146,7 @@ def _md5(entry: dict[str, Any]) -> str | None:
 
 @contextmanager
 def _spooling() -> Iterator[None]:
-    """Turn an OSError of a temporary file into an OutputError."""
+    """Convert an OSError on the temporary file, within this `with` block, to an OutputError."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Write batch manifests and jobs for the objects that a run leaves to S3 Batch Operations, in bounded memory."""
+"""Write batch manifests and job requests, in bounded memory, for objects left to S3 Batch Operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDER: Final = "batch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOwner:
-    """The account and role of the jobs. account: 12 digits. role: ARN. None: the job's owner fills it in."""
+    """The AWS account (12 digits) and the role (ARN) of the jobs. None: a person writes it into the request."""
 
     partition: str = "aws"
     account: str | None = None
@@ -39,10 +39,10 @@ def write_batch(
     owner: JobOwner,
     most_rows: int = MOST_ROWS,
 ) -> list[str]:
-    """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store. Return the URI of each job.
+    """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store, and return the URIs of the jobs.
 
-    Objects beyond `most_rows` go into manifest-2.csv and so on. There is one job for each manifest and algorithm:
-    job.json, job-2.json and so on. If there are no objects, no file is written. The function blocks.
+    After `most_rows` objects, manifest-2.csv follows, and so on. There is one job for each manifest and algorithm:
+    job.json, job-2.json and so on. Without objects, nothing is written. Blocks.
     """
     jobs: list[str] = []
     spool = store.spool_dir(f"{folder}/{FOLDER}") / f".manifest-{run_id}.tmp"
@@ -78,7 +78,7 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[ObjectVersion]]:
-    """Yield the objects in parts of at most `most`. The caller reads each part to its end before the next one."""
+    """Yield the objects in parts of at most `most`. Each part has to be read to its end before the next one."""
     rest = iter(objects)
     for first in rest:
         yield chain((first,), islice(rest, most - 1))
@@ -87,10 +87,9 @@ def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[Obj
 def _put_manifest(
     store: Store, path: str, local: Path, bucket: str, objects: Iterable[ObjectVersion], versions: bool
 ) -> str:
-    """Write a manifest, and return its ETag. The ETag of a local file is its MD5, as S3 gives it to an upload in one
-    piece.
+    """Write a batch manifest through the temporary file `local`, and return its ETag.
 
-    local: the temporary file.
+    A manifest in a local folder gets its MD5: the ETag that S3 will give to its upload in one piece.
     """
     digest = hashlib.md5(usedforsecurity=False)
     with output_errors(local), local.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Buffers for object bodies, and the memory that the blocks of one object share. A block is the range of one GET."""
+"""Buffers in memory for object bodies, and the memory that the ranges (blocks) of one object share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from auditor.aio.loop import wake
 
 
 class Buffers:
-    """A pool of at most `most` buffers of one size. A buffer is made when it is first needed, and then reused.
+    """A pool of at most `most` buffers of `size` bytes. A buffer is allocated at its first use, and then reused.
 
-    One caller at a time takes buffers, on the event loop. Any thread may give them back.
+    Only one task of the event loop at a time may take buffers. Any thread may give them back.
     """
 
     def __init__(self, size: int, most: int) -> None:
@@ -23,8 +23,8 @@ class Buffers:
         self._waiting: asyncio.Future[None] | None = None
 
     async def take(self) -> bytearray:
-        """Return a free buffer. If all buffers are in use, wait until half of them are free: a wait for a single buffer
-        would wake the event loop twice as often.
+        """Return a free buffer. If all are in use, wait until half of them are free, because a wait for one buffer
+        wakes the event loop twice as often.
         """
         if not self._free and self._left:
             self._left -= 1
@@ -44,10 +44,10 @@ class Buffers:
 
 
 class BlockMemory:
-    """A pool of buffers that several blocks share. A block gets all its buffers at once; blocks are served first come,
-    first served.
+    """A limited memory for the blocks of one object: a block is the range of one GET, and fills several buffers.
 
-    Any thread may give buffers back, one by one. All other methods belong to the event loop.
+    A block is granted its memory as a whole, in the order of ask(). give() may be called in any thread, the other
+    methods only on the event loop.
     """
 
     def __init__(self) -> None:
@@ -60,15 +60,15 @@ class BlockMemory:
         self._loop = asyncio.get_running_loop()
 
     def change(self, size: int, buffer: int) -> None:
-        """Lend at most `size` bytes from now on, in buffers of `buffer` bytes."""
+        """Set the limit of memory to `size` bytes, and the size of each buffer to `buffer` bytes."""
         if buffer != self._buffer:
             self._free.clear()
         self._size, self._buffer = size, buffer
         self._settle()
 
     def ask(self, size: int) -> asyncio.Future[None]:
-        """Return a future that is done when a block of `size` bytes may take its buffers. A block larger than the pool
-        waits until it is alone.
+        """Return a future that is done when a block of `size` bytes may take its buffers. A block that is larger than
+        the limit waits until no other block holds memory.
         """
         granted: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((size, granted))
@@ -76,17 +76,17 @@ class BlockMemory:
         return granted
 
     def take(self) -> bytearray:
-        """Return a buffer for a block whose future from ask() is done."""
+        """Return a buffer. Call this only for a block whose future of ask() is done."""
         return self._free.pop() if self._free else bytearray(self._buffer)
 
     def give(self, buffer: bytearray, size: int) -> None:
-        """Give back a buffer. size: number of the block's bytes that the buffer held."""
+        """Give back a buffer, from any thread. size: how many bytes of the block it held."""
         self._returned.append((buffer, size))
         if self._waiting:
             self._loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
-        """Take in the buffers that were given back, and serve the waiting blocks that now fit."""
+        """Collect the buffers that were given back, and grant memory to the first waiting blocks that fit."""
         while self._returned:
             buffer, size = self._returned.popleft()
             self._granted -= size

@@ -1,7 +1,7 @@
-"""The checkpoint of one object: the progress of its hashing, as a JSON object from which another process continues.
+"""The checkpoint of an object that is being hashed: a JSON object from which another process continues.
 
-The seal detects accidents, such as lost bytes and mixed-up fields. It is not a signature. A signature would add
-nothing, because a writer of checkpoints in the ledger can write digests there as well.
+Its seal, a hash, detects accidents such as lost bytes and mixed-up fields. It is no signature: who can write
+checkpoints into the ledger can write digests there as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEX: Final = re.compile(r"[0-9a-f]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The object version and the algorithms that a checkpoint belongs to. Any other checkpoint is refused."""
+    """The object version and the algorithms that a checkpoint is for. A checkpoint for others is refused."""
 
     bucket: str
     version: ObjectVersion
@@ -37,7 +37,7 @@ class Binding:
 
 
 def _digests(value: object) -> dict[str, str]:
-    """Return the digests or states by algorithm. Raise JsonError if one does not have the length of its algorithm."""
+    """Return the hex texts by algorithm. Raises JsonError for an unknown algorithm, or a text of another length."""
     for algorithm, state in as_object(value).items():
         if algorithm not in STATE_DIGITS:
             raise JsonError("names an algorithm that is not known")
@@ -48,10 +48,10 @@ def _digests(value: object) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashProgress:
-    """The progress of the hashing of one object.
+    """The progress of hashing one object.
 
-    bytes: number of bytes hashed so far. bytes_read: number of bytes read, those of cut and repeated reads included.
-    states: the state of each algorithm, in hex. stored: S3's checksums, to be compared with the digests at the end.
+    bytes: number of bytes hashed. bytes_read: number of bytes read; more, if reads were cut and repeated. states: the
+    state of each algorithm, in hex. stored: S3's checksums, to compare with the digests at the end.
     """
 
     bytes: Size
@@ -61,13 +61,13 @@ class HashProgress:
 
 
 def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
-    """Return the checkpoint as a JSON object with its seal."""
+    """Make a checkpoint: a JSON object with the object's version, the progress, and a seal."""
     document = {"v": VERSION, **binding.fields(), **plain(progress)}
     return {**document, "seal": _seal(document)}
 
 
 def opened(document: object, binding: Binding) -> HashProgress:
-    """Read a checkpoint of this binding. Raise CheckpointError, which quotes none of it, if it is wrong."""
+    """Return the progress in a checkpoint. Raises CheckpointError if it is damaged, or of another object."""
     bound = binding.fields()
     if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__slots__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")
@@ -93,6 +93,6 @@ def opened(document: object, binding: Binding) -> HashProgress:
 
 
 def _seal(document: Mapping[str, Any]) -> str:
-    """Return the hash of all other fields of a checkpoint."""
+    """Return the seal of a checkpoint: the SHA-256 of its other fields."""
     text = json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

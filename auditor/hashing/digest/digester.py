@@ -1,4 +1,4 @@
-"""All wanted digests of one object, computed while its bytes are read once."""
+"""Compute the digests of an object by several algorithms while its bytes are read once."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _Checksum = Callable[[memoryview, int], int]
 
 
 class Digest(Protocol):
-    """A digest of the bytes so far: an object of hashlib, a ResumableDigest or a Crc64."""
+    """A running digest of one algorithm: a hashlib object, a ResumableDigest or a Crc64."""
 
     def update(self, data: memoryview, /) -> None: ...
     def hexdigest(self) -> str: ...
 
 
 class StatefulDigest(Digest, Protocol):
-    """A digest that another process can continue."""
+    """A running digest whose state can be written down, so that another process continues it."""
 
     def state(self) -> str:
-        """Return the state in hex, from which another process continues."""
+        """Return the state in hex, for another process to continue from."""
         ...
 
 
 class Crc64:
-    """A CRC-64/NVME checksum. Its value is its state."""
+    """A running CRC-64/NVME checksum. The checksum of the bytes so far is its state."""
 
     __slots__ = ("_checksum", "_value")
 
@@ -53,7 +53,7 @@ class Crc64:
 
 
 class Digester:
-    """A set of digests of the same bytes. count: number of bytes so far. names: the algorithms, each once."""
+    """Running digests of the same bytes by several algorithms. count: number of bytes so far. names: the algorithms."""
 
     __slots__ = ("_digests", "count")
 
@@ -75,7 +75,7 @@ class Digester:
 
 
 class ResumableDigester(Digester):
-    """A digester whose states can be read after each multiple of resumable.BLOCK bytes."""
+    """A Digester whose states can be written down after any multiple of resumable.BLOCK bytes."""
 
     __slots__ = ("_stateful",)
 
@@ -88,16 +88,16 @@ class ResumableDigester(Digester):
 
 
 def make_digester(algorithms: Iterable[str]) -> Digester:
-    """Return a digester that uses hashlib. Raise UsageError for crc64nvme if awscrt is missing."""
+    """Return a Digester on hashlib, which cannot give checkpoints. Raises UsageError for crc64nvme without awscrt."""
     return Digester({name: _plain(name) for name in algorithms})
 
 
 def make_resumable(
     algorithms: Sequence[str], states: Mapping[str, str] | None = None, count: int = 0
 ) -> ResumableDigester | None:
-    """Return a resumable digester; None if this machine cannot continue digests, as resumable.refusal() says.
+    """Return a ResumableDigester; None if this machine's libcrypto cannot continue digests (resumable.refusal()).
 
-    states: the algorithms' states after `count` bytes, in hex, validated by checkpoint.py; None: begin at the start.
+    states: the states of a checkpoint, by algorithm, after `count` bytes; None: begin at the object's first byte.
     """
     if resumable.refusal() is not None:
         return None
@@ -112,7 +112,7 @@ def make_resumable(
 
 
 def has_crc64nvme() -> bool:
-    """True if crc64nvme can be computed: awscrt is installed."""
+    """True if the package awscrt is installed, which computes crc64nvme."""
     try:
         _crc64nvme()
     except UsageError:

@@ -1,4 +1,4 @@
-"""Hash filled buffers in order, on a thread, while the event loop fills others."""
+"""Hash filled buffers in their order, on a thread, while the event loop fills other buffers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INLINE: Final = 256 * 1024
 
 
 class InlineExecutor(Executor):
-    """An executor without threads: submit() runs the call at once."""
+    """An Executor without threads: submit() runs the function at once."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         done: Future[T] = Future()
@@ -31,9 +31,9 @@ class InlineExecutor(Executor):
 
 
 class DigestThread:
-    """A thread that gives buffers to a digester, one after the other.
+    """Hashes buffers on a thread of its own, one after the other.
 
-    executor: lends one thread until abandon(); to wake a thread for each buffer would cost more CPU. None or
+    executor: lends the thread until abandon(), because waking one for each buffer would cost more CPU. None or an
     InlineExecutor: put() hashes on the event loop.
     """
 
@@ -47,9 +47,9 @@ class DigestThread:
         self._error: Exception | None = None
 
     def put(self, view: memoryview, hashed: Callable[[], object]) -> None:
-        """Hash the view after all earlier ones. Raise the error of an earlier view.
+        """Add a buffer to hash. hashed: called, in the thread, once the buffer may be used again.
 
-        hashed: called in the thread when the view's memory may be used again.
+        Raises the error of an earlier buffer.
         """
         if self._error is not None:
             raise self._error
@@ -63,7 +63,7 @@ class DigestThread:
             self._executor.submit(self._work)
 
     async def empty(self) -> None:
-        """Wait until every buffer is hashed. Raise the first error of the hashing."""
+        """Wait until all buffers are hashed. Raises the first error of the hashing."""
         if self._begun:
             empty: asyncio.Future[None] = self._loop.create_future()
             self._queue.put((None, partial(self._loop.call_soon_threadsafe, wake, empty)))
@@ -72,12 +72,12 @@ class DigestThread:
             raise self._error
 
     def abandon(self) -> None:
-        """Drop the waiting buffers, and free the thread after the buffer that it is hashing."""
+        """Drop the waiting buffers, and free the thread once the present buffer is hashed."""
         self._abandoned = True
         self._queue.put(None)
 
     def _work(self) -> None:
-        """Hash buffers in the thread until abandon()."""
+        """Hash buffers until abandon(). This is the function that the thread runs."""
         while (item := self._queue.get()) is not None and not self._abandoned:
             view, done = item
             if view is not None and self._error is None:

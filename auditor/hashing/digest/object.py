@@ -1,6 +1,4 @@
-"""Hash one object, or many at the same time. The bytes of the listed version are streamed: only a few buffers are in
-memory.
-"""
+"""Hash one object, or many at once. The bytes of the listed version are streamed through a few buffers."""
 
 from __future__ import annotations
 
@@ -32,11 +30,11 @@ async def hash_object(
     options: HashOptions = DEFAULT,
     checkpoint: Checkpoint | None = None,
 ) -> Result:
-    """Read the object once and compute its digest by every algorithm.
+    """Read an object once, and compute its digest by every algorithm.
 
-    A failure of this object is a result. Raise CredentialsError and UsageError, which every object would meet, and the
-    error of `options.save`. checkpoint: from a Paused result, or from a call of `options.save`. If it does not fit the
-    object, log the reason and hash the object from its start.
+    A failure of this object is a result. Raises CredentialsError and UsageError, which would meet every object, and the
+    errors of `options.save`. checkpoint: of a Paused result, or as given to `options.save`. If it does not fit the
+    object, the reason is logged, and the object is hashed from its first byte.
     """
     return await ObjectDigester(engine, task, algorithms, options).run(checkpoint)
 
@@ -48,7 +46,7 @@ async def hash_patiently(
     options: HashOptions = DEFAULT,
     checkpoint: Checkpoint | None = None,
 ) -> Result:
-    """Call hash_object, and again after a failure that another attempt may repair. The pauses are random and grow."""
+    """Call hash_object(), and retry after failures that may be temporary, `options.attempts` times in all."""
     for attempt in range(1, options.attempts + 1):
         result = await hash_object(engine, task, algorithms, options, checkpoint)
         if not (isinstance(result, Failed) and result.retryable) or attempt == options.attempts:
@@ -63,19 +61,18 @@ async def hash_many(
     permits: InFlightBudget,
     buffer_size: int = BUFFER,
 ) -> None:
-    """Call `hash_one` for each task, as many at the same time as `permits` allows. `hash_one` stores its own result.
+    """Call `hash_one` for each task, as many at once as `permits` allows. `hash_one` stores its result itself.
 
     A permit is taken before an asyncio task is made, so memory does not grow with `tasks`. The first error of
-    `hash_one` cancels the other calls and is raised unwrapped.
+    `hash_one` cancels the other calls and is raised itself.
     """
     await permits.for_each(tasks, hash_one, most=BUFFERS * buffer_size)
 
 
 def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
-    """Return the threads that hash, one for each object; the caller shuts them down.
+    """Return the thread pool for hashing, one thread for each object. The caller shuts it down.
 
-    A function with one core or less hashes on its event loop: a second thread would save no time, and moving a buffer
-    from core to core costs CPU.
+    A Lambda function with one core or less gets no threads: they would save no time, and moving buffers costs CPU.
     """
     memory = function_memory(environ)
     if memory is not None and memory <= ONE_CORE:

@@ -1,4 +1,4 @@
-"""Hash one object: read its bytes by one stream or several, hash them in order, pause and continue."""
+"""Hash one object in one pass: read its bytes by one stream or several, hash them in order, pause, continue."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ BUFFERS: Final = 4
 
 
 class _Stopping(Exception):  # noqa: N818 - it only leads out of the reading
-    """The exception that ends the reading after `options.stop` has returned true."""
+    """`options.stop` asks the hashing to pause: this exception ends the reading."""
 
 
 class ObjectDigester:
-    """A reader and hasher of one object. Call run() once."""
+    """Reads and hashes one object. Call run() once."""
 
     def __init__(self, engine: Reads, task: HashTask, algorithms: Sequence[str], options: HashOptions) -> None:
         self._task = task
@@ -70,7 +70,7 @@ class ObjectDigester:
         self._core = core_share()
 
     async def run(self, checkpoint: Checkpoint | None) -> Result:
-        """Read and hash the object, from the checkpoint if it fits; return the result."""
+        """Read and hash the object, and return the result. checkpoint: where to begin, if it fits."""
         progress = self._progress(checkpoint)
         first = self._first = progress.bytes if progress is not None else 0
         before = self._source.bytes_read
@@ -93,7 +93,7 @@ class ObjectDigester:
                 self._memory.repay(self._borrowed)
 
     def _progress(self, checkpoint: Checkpoint | None) -> HashProgress | None:
-        """Return the progress in the checkpoint; None if the hashing begins at the object's start."""
+        """Return the progress in the checkpoint; None if the hashing has to begin at the object's first byte."""
         if checkpoint is None or self._small:
             return None
         reason = resumable.refusal()
@@ -110,7 +110,7 @@ class ObjectDigester:
         return None
 
     def _prepare(self, progress: HashProgress | None) -> None:
-        """Choose the digester. It is called after S3's first answer, which names the checksums that S3 stores."""
+        """Make the digester. This has to wait for S3's first answer, which names the checksums to compare with."""
         stored = self._source.stored
         names = list(self._algorithms)
         if CRC64NVME in stored and CRC64NVME not in names and has_crc64nvme():
@@ -142,7 +142,7 @@ class ObjectDigester:
         return self._compared()
 
     def _compared(self) -> Hashed | Mismatch:
-        """Compare the digests with S3's checksums, and return the result."""
+        """Return the result: Mismatch if a digest differs from S3's checksum, else Hashed."""
         digests, stored = self._digester.hexdigests(), self._source.stored
         for name, digest in digests.items():
             if name in stored and stored[name] != digest:
@@ -150,7 +150,7 @@ class ObjectDigester:
         return Hashed(self._task, {name: digests[name] for name in self._algorithms}, self._source.bytes_read)
 
     async def _until_stop(self, work: Coroutine[Any, Any, object]) -> None:
-        """Await the work. Raise _Stopping at a stop, even while the work waits for S3."""
+        """Wait for the work. Raises _Stopping at a stop, even while the work waits for S3."""
         if self._stop is None:
             await work
             return
@@ -166,7 +166,7 @@ class ObjectDigester:
                 raise _Stopping
 
     async def _read(self, reader: ResumingReader) -> None:
-        """Read and hash the rest of the object, by one stream or by several, as the tuner wants."""
+        """Read and hash the rest of the object, by as many streams at any time as the tuner wants."""
         size = self._task.size
         while True:
             async with reader:
@@ -180,7 +180,7 @@ class ObjectDigester:
             reader = ResumingReader(self._source, position, size)
 
     async def _one_stream(self, reader: ResumingReader) -> None:
-        """Read by one stream to the object's end, or until the tuner wants several."""
+        """Read by one stream, to the object's end or until the tuner wants several."""
         size = self._task.size
         length = min(self._buffer_size, size)
         buffers = Buffers(length, BUFFERS)
@@ -193,9 +193,7 @@ class ObjectDigester:
                 await self._between()
 
     async def _several(self, reader: ResumingReader) -> int:
-        """Read by several streams to the object's end, or until the tuner wants one. Return the position after the last
-        byte.
-        """
+        """Read by several streams, to the object's end or until the tuner wants one. Return the position reached."""
         size = self._task.size
         async with task_group() as group:
             ranges = ParallelRanges(self._source, reader, size, group)
@@ -216,7 +214,7 @@ class ObjectDigester:
                 ranges.stop()
 
     async def _between(self) -> None:
-        """Between two buffers: raise _Stopping at a stop, and save a checkpoint if one is due."""
+        """Do the work that is due between two buffers: raise _Stopping at a stop, save a checkpoint."""
         if self._stop is not None and self._stop():
             raise _Stopping
         if self._save is not None and time.monotonic() - self._saved_at >= self._options.save_seconds:
@@ -225,9 +223,7 @@ class ObjectDigester:
             self._saved_at = time.monotonic()
 
     def _checkpoint(self) -> dict[str, Any] | None:
-        """Return the checkpoint after the last hashed byte; None if the digester is not resumable. Call this only while
-        no buffer is being hashed.
-        """
+        """Return a checkpoint after the last hashed byte; None if the digester gives none. Call it between buffers."""
         digester, source = self._digester, self._source
         if not isinstance(digester, ResumableDigester):
             return None
@@ -238,7 +234,7 @@ class ObjectDigester:
         return sealed(self._binding, progress)
 
     def _wanted(self) -> int:
-        """Return the number of streams to use now. Borrow the memory of their blocks before."""
+        """Return the number of streams to use from now on, as far as there is memory for them."""
         now, tuner = time.monotonic(), self._tuner
         wanted = tuner.note(now, self._digester.count, time.process_time() / self._core)
         if self._source.throttled > self._throttled:

@@ -1,6 +1,4 @@
-"""The options of reading and hashing an object: one value that travels from the settings down to the reader of the
-bytes.
-"""
+"""The options of reading and hashing an object, which are passed from the settings down to the reader of its bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ class HashOptions:
 
     @classmethod
     def of(cls, bucket: str, settings: Settings, *, executor: Executor, concurrency: int) -> HashOptions:
-        """Return the options of a run over one bucket. Its objects share one budget of memory."""
+        """Return the options for a run over one bucket. All objects of the run share one limit of memory."""
         return cls(
             bucket=bucket,
             streams=settings.streams,

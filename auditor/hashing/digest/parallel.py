@@ -1,4 +1,7 @@
-"""Read blocks of one object by several streams at the same time, and return their bytes in order."""
+"""Read one object by several streams at once, and return its bytes in order.
+
+The object is read in ranges, here called blocks. A stream is a connection that reads one block after the other.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from auditor.hashing.digest.streams import RangeLayout
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A buffer with bytes of the object. view: these bytes. end: position in the object after the last of them."""
+    """A filled buffer. view: the object's bytes in it. end: position in the object after the last of these bytes."""
 
     end: int
     view: memoryview
@@ -22,9 +25,9 @@ class Piece:
 
 @dataclass(slots=True)
 class Block:
-    """A range of the object that one GET reads.
+    """A range of the object, from `first` up to `end` (excluded), that one GET reads.
 
-    granted: done when the block may take its buffers. pieces: filled buffers that next() has not returned yet.
+    granted: done when the block may take its buffers. pieces: its filled buffers that next() has not returned yet.
     """
 
     first: int
@@ -34,11 +37,11 @@ class Block:
 
 
 class ParallelRanges:
-    """Several streams that read one object, from the reader's position to `end`.
+    """Reads an object by several streams, from the position of `reader` up to `end` (excluded).
 
-    `reader` reads the first block itself, because its connection is open already. Each stream is a task of `group` with
-    one connection, and begins its next block at once; a failed read ends the group. Blocks get memory in their order,
-    so the first block never waits for a later block. position: position of the first byte that belongs to no block yet.
+    `reader`, whose connection is open, reads the first block. Each stream is a task of `group`; a failed read ends the
+    group. Blocks get memory in their order, so that the first block never waits for a later one. position: the first
+    byte that belongs to no block yet.
     """
 
     def __init__(self, source: ObjectSource, reader: ResumingReader, end: int, group: asyncio.TaskGroup) -> None:
@@ -55,7 +58,7 @@ class ParallelRanges:
         self._arrival = asyncio.Event()
 
     def use(self, streams: int, layout: RangeLayout) -> None:
-        """Run `streams` streams from now on. If 0, begin no more blocks."""
+        """Read by `streams` streams from now on. 0: read the begun blocks to their ends, and begin no more."""
         self._wanted, self._block = streams, layout.block
         self._memory.change(layout.memory, layout.buffer)
         while self._running < self._wanted and self.position < self._end:
@@ -67,7 +70,7 @@ class ParallelRanges:
         self._wanted = 0
 
     async def next(self) -> Piece | None:
-        """Return the next piece in order; None after the last block that was begun."""
+        """Return the next filled buffer, in the order of the object; None after the last block that was begun."""
         while self._order or self._running:
             block = self._order[0] if self._order else None
             if block is not None and block.pieces:
@@ -80,11 +83,11 @@ class ParallelRanges:
         return None
 
     def give(self, piece: Piece) -> None:
-        """Free the memory of a piece. Any thread may call this."""
+        """Give back the buffer of a piece. Any thread may call this."""
         self._memory.give(piece.buffer, len(piece.view))
 
     def _begin(self) -> Block:
-        """Begin the next block and ask for its memory."""
+        """Begin the next block, and ask for memory for it."""
         size = min(self._block, self._end - self.position)
         block = Block(self.position, self.position + size, self._memory.ask(size))
         self.position = block.end
@@ -92,7 +95,7 @@ class ParallelRanges:
         return block
 
     async def _stream(self, block: Block) -> None:
-        """Read this block and further ones, until none is left or fewer streams are wanted."""
+        """Read this block and then further ones, until the object ends or fewer streams are wanted."""
         await self._read(block)
         while self._running <= self._wanted and self.position < self._end:
             await self._read(self._begin())

@@ -1,4 +1,4 @@
-"""Read the bytes of one object version into buffers. If a body is cut, continue after its last byte."""
+"""Read the bytes of one object version into buffers. If a body breaks off, the reading goes on at its last byte."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHORT: Final = "ByteCount"
 
 @dataclass(slots=True)
 class ObjectSource:
-    """The object version to read, and the counts of all its readers."""
+    """The object version to read, and the counts that all its readers share."""
 
     engine: Reads
     task: HashTask
@@ -41,8 +41,8 @@ class ObjectSource:
     """Number of answers by which S3 asked for fewer calls."""
 
     def get(self, first: int, end: int) -> AbstractAsyncContextManager[Body]:
-        """GET the bytes from `first` up to `end` (excluded). The whole object is asked for without a range, because S3
-        sends checksums only then.
+        """GET the bytes from `first` up to `end` (excluded). S3 sends checksums only without a range, for the whole
+        object.
         """
         task = self.task
         if first == 0 and end == task.size:
@@ -53,11 +53,11 @@ class ObjectSource:
 
 
 class ResumingReader:
-    """A reader of the bytes from `first` up to `end` (excluded), in order. Use it as an async context manager.
+    """Reads the bytes from `first` up to `end` (excluded), in order. Use it as an async context manager.
 
-    position: position of the next byte. Raises CallFailed, with the code PreconditionFailed for an overwritten object,
-    SizeDiffers for an object of another size, or S3's error code. It raises a failure that another call cannot repair,
-    and the fifth failure in a row without progress.
+    position: the next byte to read. Raises CallFailed with S3's error code, or with PreconditionFailed for an
+    overwritten object, or SizeDiffers for an object of another size. Failures that a new call may repair are raised
+    only after five calls in a row without progress.
     """
 
     def __init__(self, source: ObjectSource, first: int, end: int) -> None:
@@ -80,7 +80,7 @@ class ResumingReader:
             await opened.__aexit__(kind, error, trace)
 
     async def open(self) -> Body:
-        """GET the bytes from the position to the end, in one attempt. Return the body."""
+        """GET the bytes from the position to the end, once, and return the body. Raises CallFailed."""
         source, task = self._source, self._source.task
         opened = source.get(self.position, self._end)
         body = await opened.__aenter__()
@@ -94,7 +94,7 @@ class ResumingReader:
         return body
 
     async def ready(self) -> None:
-        """Open the body before the first fill(), with as many attempts as fill() has."""
+        """Open the body before the first fill(), and retry as fill() does."""
         while self._body is None:
             try:
                 await self.open()
@@ -102,7 +102,7 @@ class ResumingReader:
                 await self._recover(failure)
 
     async def fill(self, view: memoryview) -> None:
-        """Read bytes until the view is full. If the body is cut, continue with another call."""
+        """Read until the view is full. If the body breaks off, go on with a new call."""
         filled = 0
         while filled < len(view):
             count, failure = await self._read(view[filled:])
@@ -111,7 +111,7 @@ class ResumingReader:
                 await self._recover(failure)
 
     async def finish(self) -> None:
-        """Check that no byte follows the last one."""
+        """Check that the body ends where the reading ended. Raises CallFailed with the code ByteCount."""
         if (
             self._body is not None
             and self.position == self._end
@@ -120,7 +120,7 @@ class ResumingReader:
             raise CallFailed("GetObject", SHORT)
 
     async def _read(self, view: memoryview) -> tuple[int, CallFailed | None]:
-        """Read into the view once. Return the number of bytes, and the failure if the view is not full."""
+        """Read into the view, by one call. Return the number of bytes, and the failure if the view is not full."""
         failure: CallFailed | None = None
         try:
             body = self._body or await self.open()
@@ -134,7 +134,7 @@ class ResumingReader:
         return count, failure
 
     async def _recover(self, failure: CallFailed) -> None:
-        """Wait before the next call. Raise the failure if no further call is worthwhile."""
+        """Wait before the next call after a failure. Raise the failure if no further call is worthwhile."""
         await self.__aexit__(None, None, None)
         share = max(1, (self._end - self._opened_at) // SHARE)
         progress = HARDLY if failure.code == "Timeout" else min(HARDLY, share)

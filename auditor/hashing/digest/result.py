@@ -1,4 +1,4 @@
-"""The result of hashing one object: one type for each way it can end."""
+"""The result of hashing one object: a class for each way in which it can end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from auditor.model.object import AnyVersion
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """The result for an object whose bytes were all read and hashed.
+    """All bytes of the object were read and hashed.
 
-    digests: algorithm to lower-case hex. bytes_read: number of bytes read, those of cut and repeated reads included.
+    digests: lower-case hex by algorithm. bytes_read: number of bytes read, repeated reads included.
     """
 
     task: HashTask
@@ -26,13 +26,13 @@ class Hashed:
     bytes_read: int = 0
 
     def entry(self, bucket: str, hashed_at: str | None = None) -> Entry:
-        """Return the ledger's entry of the digests. hashed_at: ISO 8601, UTC; None: now."""
+        """Return the ledger's entry of the digests. hashed_at: ISO 8601 in UTC; None for now."""
         return entry_of(bucket, self.task, self.digests, bytes_read=self.bytes_read, hashed_at=hashed_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The result for an object whose bytes contradict S3's checksum. The ledger must not record their digest."""
+    """The bytes of the object contradict S3's checksum. The ledger must not record their digest."""
 
     task: HashTask
     algorithm: str
@@ -46,7 +46,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The result for an object whose hashing stopped before its end."""
+    """The hashing was stopped before the object's end."""
 
     task: HashTask
     checkpoint: Mapping[str, Any] | None
@@ -61,7 +61,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The result for an object whose listed version is gone. code: `Overwritten` or `Vanished`."""
+    """The listed version of the object no longer exists. code: `Overwritten` or `Vanished`."""
 
     task: HashTask
     code: str
@@ -69,7 +69,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Unhashable:
-    """The result for an object whose bytes no attempt can read. code: `archived` or `SSE-C`."""
+    """The bytes of the object cannot be read at all. code: `archived`, or `SSE-C` (a customer's key)."""
 
     task: HashTask
     code: str
@@ -77,10 +77,9 @@ class Unhashable:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The result for an object that could not be read.
+    """The object could not be read.
 
-    code: S3's error code, or `ByteCount`, `SizeDiffers`. retryable: True if another attempt in this process is
-    worthwhile.
+    code: S3's error code, or `ByteCount` or `SizeDiffers`. retryable: True if this process should try again.
     """
 
     task: HashTask
@@ -92,7 +91,7 @@ Result = Hashed | Mismatch | Paused | Superseded | Unhashable | Failed
 
 
 def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | Failed:
-    """Return the result of a failed GetObject. Raise an error that every object of every bucket would meet."""
+    """Return the result that a failed GetObject means. Raises an error that every object of every bucket would meet."""
     if failure.code in ("PreconditionFailed", "412") or failure.status == 412:
         return Superseded(task, "Overwritten")
     if is_gone(failure):
@@ -117,7 +116,7 @@ def entry_of(
     bytes_read: int = 0,
     hashed_at: str | None = None,
 ) -> Entry:
-    """Return the ledger's entry of these digests. hashed_at: ISO 8601, UTC; None: now."""
+    """Return the ledger's entry of digests of an object version. hashed_at: ISO 8601 in UTC; None for now."""
     return Entry(
         bucket=bucket,
         key=version.key,

@@ -1,4 +1,4 @@
-"""Digests that another process can continue, computed by libcrypto's own functions at hashlib's speed.
+"""Digests that another process can continue, computed at hashlib's speed by the functions of libcrypto.
 
 After a multiple of 128 bytes, the state of SHA-256, SHA-512, SHA-1 or MD5 is a few words and the number of bytes. Only
 these are written and read, never an image of libcrypto's memory. The functions and the structs are the public ones of
@@ -25,8 +25,9 @@ _ROOM: Final = 256
 
 
 class _Context(ctypes.Structure):
-    """The struct SHA256_CTX, SHA512_CTX, SHA_CTX or MD5_CTX: the words, the number of bits in two halves, the bytes of
-    an unfinished block and their number.
+    """OpenSSL's struct SHA256_CTX, SHA512_CTX, SHA_CTX or MD5_CTX.
+
+    words: the state. low, high: the number of bits so far. held: number of bytes in an unfinished block.
     """
 
     words: ctypes.Array[Any]
@@ -49,7 +50,7 @@ def _context(words: int, word: type[Any] = ctypes.c_uint32) -> type[_Context]:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One algorithm of libcrypto."""
+    """The properties of one algorithm in libcrypto."""
 
     prefix: str
     """Start of the names of libcrypto's functions for the algorithm."""
@@ -84,9 +85,9 @@ RESUMABLE: Final = tuple(_KINDS)
 
 
 class ResumableDigest:
-    """A digest of the bytes so far, which another process can continue.
+    """A running digest that another process can continue.
 
-    state: the result of state() in any process, after `count` bytes; None: begin at the start.
+    state: from state() in any process, after `count` bytes; None to begin at the first byte.
     """
 
     __slots__ = ("_context", "_final", "_kind", "_update", "name")
@@ -104,7 +105,7 @@ class ResumableDigest:
             self._restore(state, count)
 
     def update(self, data: memoryview) -> None:
-        """Hash the bytes. Bytes in a writable buffer are not copied. Other threads run meanwhile."""
+        """Hash the bytes, without copying those of a writable buffer. Other threads run meanwhile."""
         length = len(data)
         if not length:
             return
@@ -113,7 +114,7 @@ class ResumableDigest:
             raise OSError(f"{self._kind.prefix}_Update refuses")
 
     def hexdigest(self) -> str:
-        """Return the digest of the bytes so far. More bytes may follow."""
+        """Return the digest of the bytes so far, in hex. More bytes may follow."""
         copy = type(self._context).from_buffer_copy(self._context)
         digest = ctypes.create_string_buffer(self._kind.bits // 8 * self._kind.words)
         if self._final(digest, ctypes.byref(copy)) != 1:
@@ -122,11 +123,11 @@ class ResumableDigest:
 
     @property
     def count(self) -> int:
-        """Return the number of bytes so far, as libcrypto counts them."""
+        """Number of bytes so far, as libcrypto counts them."""
         return (self._context.high << self._kind.bits | self._context.low) // 8
 
     def state(self) -> str:
-        """Return the words in hex, in the byte order of the digest. Raise ValueError if a block is unfinished."""
+        """Return the state in hex, in the digest's byte order. Raises ValueError between multiples of BLOCK bytes."""
         if self._context.held or self.count % BLOCK:
             raise ValueError(f"a digest has a state at multiples of {BLOCK} bytes only")
         return struct.pack(self._layout, *self._context.words).hex()
@@ -145,9 +146,7 @@ class ResumableDigest:
 
 @cache
 def refusal() -> str | None:
-    """Return the reason why this machine cannot continue digests; None if it can. Test libcrypto once in each
-    process.
-    """
+    """Return why this machine cannot continue digests; None if it can. libcrypto is tested once in each process."""
     try:
         for name in RESUMABLE:
             _test(name)
@@ -157,7 +156,7 @@ def refusal() -> str | None:
 
 
 def _test(name: str) -> None:
-    """Raise an error if libcrypto computes or continues this algorithm wrongly."""
+    """Raise an error if libcrypto computes or continues a digest of this algorithm wrongly."""
     plain = ResumableDigest(name)
     plain.update(memoryview(b"abc"))
     _same(name, plain.hexdigest(), _KINDS[name].abc)
@@ -181,7 +180,7 @@ def _same(name: str, found: str, wanted: str) -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Return the libcrypto that hashlib uses, or else the system's. Raise OSError if none has the functions."""
+    """Return hashlib's libcrypto or, failing that, the system's. Raises OSError if none has the functions."""
     for name in _candidates():
         try:
             library = ctypes.CDLL(name)

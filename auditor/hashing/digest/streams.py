@@ -1,5 +1,6 @@
-"""Choose how many streams read one object, and how large the ranges of their GETs are, from the size of the object and
-the measured rate. A stream is a connection that reads one range after the other.
+"""Choose how many streams read one object, and how large the range of each GET is.
+
+A stream is a connection that reads one range after the other. The object's size and the measured rate decide.
 """
 
 from __future__ import annotations
@@ -46,24 +47,22 @@ LONGEST_HOLD: Final = 600.0
 
 
 def function_memory(environ: Mapping[str, str] = os.environ) -> int | None:
-    """Return the memory of the Lambda function that runs this process, in MB; None outside Lambda."""
+    """Return the memory, in MB, of the Lambda function that runs this process; None outside Lambda."""
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     return int(memory) if memory.isdecimal() and int(memory) else None
 
 
 def core_share(environ: Mapping[str, str] = os.environ) -> float:
-    """Return the share of one core that the event loop can use, at most 1.0. The share of a Lambda function grows with
-    its memory.
-    """
+    """Return the share of a CPU core that the event loop has: 1.0, or less in a small Lambda function."""
     return min(1.0, (function_memory(environ) or ONE_CORE) / ONE_CORE)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeLayout:
-    """The sizes with which several streams read an object.
+    """The sizes, in bytes, with which several streams read one object.
 
-    block: bytes of one ranged GET, which is read into several buffers. buffer: bytes of one buffer. memory: bytes of
-    all blocks that are being read or wait for the hasher.
+    block: the range of one GET, which fills several buffers. memory: all blocks that are being read or wait to be
+    hashed.
     """
 
     block: int
@@ -72,10 +71,10 @@ class RangeLayout:
 
 
 def layout(streams: int, left: int) -> RangeLayout:
-    """Return the layout for `streams` streams (at most MOST_USED) that read the last `left` bytes of the object.
+    """Return the sizes for `streams` streams (at most MOST_USED) that read the last `left` bytes of an object.
 
-    Every block begins with a wait for S3, so blocks are as large as the memory allows with one block for each stream.
-    All streams have equally many blocks, so they end at the same time.
+    Each GET begins with a wait for S3, so its range is as large as the memory allows with one range for each stream.
+    All streams have equally many ranges, so that they end at the same time.
     """
     memory = min(MEMORY, WITH_CONNECTIONS - PER_CONNECTION * streams)
     largest = min(LARGEST_BLOCK, memory // streams // _STEP * _STEP, max(MIB, _rounded(-(-left // streams))))
@@ -91,9 +90,9 @@ def _rounded(size: int) -> int:
 
 
 class Tuner:
-    """A tuner that doubles the number of streams while the rate grows by a fifth or more, and goes back if it does not.
+    """Finds the number of streams for one object: doubles it as long as the rate grows by a fifth.
 
-    now: the time in seconds, in every method. streams: number of streams that are wanted now.
+    streams: the number wanted now. now: the time in seconds, in every method.
     """
 
     def __init__(self, now: float) -> None:
@@ -105,9 +104,9 @@ class Tuner:
         self._settled_at = now
 
     def note(self, now: float, count: int, busy: float) -> int:
-        """Measure the rate, and return the number of wanted streams.
+        """Measure the rate, and return the wanted number of streams.
 
-        count: bytes hashed so far. busy: CPU seconds so far, divided by the share of a core that this process has.
+        count: bytes hashed so far. busy: CPU seconds so far, divided by core_share().
         """
         if now < self._settled_at:
             return self.streams
@@ -122,12 +121,15 @@ class Tuner:
         return self.streams
 
     def refused(self, now: float) -> None:
-        """Go back to fewer streams: there is no memory for the wanted number, or S3 asks for fewer calls."""
+        """Go back to fewer streams, because memory is lacking for more, or because S3 asks for fewer calls."""
         fewer = self._before[0] if self._before is not None else max(1, self.streams // 2)
         self._go_back(now, fewer)
 
     def _decide(self, now: float, rate: float, share: float) -> None:
-        """Keep or undo the last change by its effect on the rate, or try more streams."""
+        """Keep or undo the last change of the number, by its effect on the rate, or double the number.
+
+        share: the share of a core that the process uses.
+        """
         if self._before is not None:
             fewer, rate_before = self._before
             if rate < GAIN * rate_before:
@@ -152,7 +154,7 @@ class Tuner:
 
 
 class Fixed:
-    """A tuner that keeps the number of streams of the setting, or fewer if the memory does not suffice."""
+    """A Tuner that keeps to the setting's number of streams, or to fewer after refused()."""
 
     def __init__(self, streams: int) -> None:
         self.streams = streams
@@ -165,14 +167,15 @@ class Fixed:
 
 
 def connections(objects: int, streams: int | None) -> int:
-    """Return the number of connections for `objects` objects: one for each, and further ones for the streams of a large
-    object or for the listing.
-    """
+    """Return the number of connections to open: one for each of `objects` objects, and more for large ones."""
     return objects + (streams or MOST)
 
 
 def make_tuner(streams: int | None, left: int, now: float) -> Tuner | Fixed:
-    """Return the tuner of one object. streams: the setting; None: find the number by measuring. left: bytes to read."""
+    """Return the tuner for one object. streams: the setting; None to find the best number by measuring.
+
+    left: bytes that are still to be read. now: the time in seconds.
+    """
     if streams is None and left >= LARGE:
         return Tuner(now)
     if streams is None or left < LEAST:

@@ -1,8 +1,7 @@
-"""A message of the queue: objects of one bucket to hash. It is written in few bytes and read strictly.
+"""The auditor's own queue message: objects of one bucket to hash. It is compact, and read strictly.
 
-The reader ignores unknown fields, so they are lost when a worker sends the objects again. A newer version of ours may
-add a field under the same version number only if that loss does no harm. If the loss does harm, the newer version must
-raise the number, and older workers then refuse the message.
+Its reader ignores unknown fields, which are lost when a worker sends the objects again. A later version may add a field
+under the same version number only if that loss does no harm. If not, it raises the number, and older workers refuse it.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ sequencer_text: Final = matching(SEQUENCER, f"is not hexadecimal of at most {MAX
 
 @dataclass(frozen=True, slots=True)
 class HashTask(ObjectVersion):
-    """One object version to hash."""
+    """An object version to hash, as a queue message names it."""
 
     key: Text
     version_id: PlainText | None = field(metadata={"needed": False})
@@ -77,8 +76,9 @@ class HashTask(ObjectVersion):
 
 @dataclass(frozen=True, slots=True)
 class HashMessage:
-    """Objects of one bucket to hash, and the wanted algorithms. run: the audit's ID; "event" for the objects of S3's
-    events.
+    """A queue message: objects of one bucket to hash, by these algorithms.
+
+    run: the audit's ID, or "event" for objects of S3's events.
     """
 
     run: PlainText
@@ -88,18 +88,18 @@ class HashMessage:
 
 
 def encode(message: HashMessage) -> str:
-    """Return the message as ASCII JSON without spaces, because SQS refuses some characters and counts bytes."""
+    """Return the message's body: ASCII JSON without spaces, because SQS refuses some characters and counts bytes."""
     return _envelope(message.run, message.bucket, message.algorithms, ",".join(map(_encode_task, message.tasks)))
 
 
 def decode(body: str) -> HashMessage:
-    """Read one of our messages. Raise MessageError with a reason that never quotes the text."""
+    """Read the body of one of the auditor's own messages. Raises MessageError, whose reason never quotes the body."""
     with reasons():
         return decode_document(parse(body))
 
 
 def decode_document(document: dict[str, Any]) -> HashMessage:
-    """Read the parsed JSON of one of our messages. Raise JsonError."""
+    """Read the parsed body of one of the auditor's own messages. Raises JsonError."""
     if type(document.get("v")) is not int or document["v"] != VERSION:  # True and 1.0 are equal to 1
         raise JsonError(f"is not {VERSION}, the only version known", "field v")
     message = typed(HashMessage, document)
@@ -112,7 +112,7 @@ def decode_document(document: dict[str, Any]) -> HashMessage:
 
 @contextmanager
 def reasons() -> Iterator[None]:
-    """Turn a JsonError into a MessageError."""
+    """Convert a JsonError in this `with` block to a MessageError."""
     try:
         yield
     except JsonError as error:
@@ -120,9 +120,7 @@ def reasons() -> Iterator[None]:
 
 
 def parse(body: str) -> dict[str, Any]:
-    """Return the JSON object in a message's body. Raise JsonError if there is none, or if an object names a field
-    twice.
-    """
+    """Parse the body of a queue message as a JSON object. Raises JsonError, also if a field is named twice."""
     return parse_object(body, "the body", unique=True)
 
 
@@ -151,9 +149,7 @@ def _envelope(run: str, bucket: str, algorithms: Iterable[str], objects: str) ->
 
 
 class Packer:
-    """A packer of objects into messages. Small objects share a message; a large object gets a message of its own at
-    once.
-    """
+    """Packs objects into queue messages: small objects together, each large object into a message of its own."""
 
     def __init__(self, run: str, bucket: str, algorithms: Iterable[str]) -> None:
         self._run = run
@@ -165,7 +161,7 @@ class Packer:
         self._body = self._empty_body
 
     def add(self, task: HashTask) -> list[HashMessage]:
-        """Add one object. Return the messages that are now complete, often none."""
+        """Add one object. Return the messages that are complete now; most times there is none."""
         if task.size >= LARGE:
             return [self._message((task,))]
         length = len(_encode_task(task)) + 1
@@ -181,7 +177,7 @@ class Packer:
         return ready
 
     def flush(self) -> list[HashMessage]:
-        """Return the current message, if it has objects, and begin a new one."""
+        """Return the unfinished message, if it has objects, and begin a new one."""
         tasks, self._tasks = tuple(self._tasks), []
         self._bytes, self._body = 0, self._empty_body
         return [self._message(tasks)] if tasks else []
@@ -191,7 +187,7 @@ class Packer:
 
 
 def pack(run: str, bucket: str, algorithms: Iterable[str], tasks: Iterable[HashTask]) -> Iterator[HashMessage]:
-    """Yield as few messages as the limits allow, while `tasks` is read."""
+    """Yield as few messages as the limits allow for these objects. `tasks` is read as far as needed."""
     packer = Packer(run, bucket, algorithms)
     for task in tasks:
         yield from packer.add(task)

@@ -1,4 +1,4 @@
-"""Read a queue message: one of ours, or a notification of S3's that came directly, through SNS or from EventBridge."""
+"""Read a queue message: the auditor's own, or an event notification of S3, sent directly, by SNS or by EventBridge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEFAULT: Final = ALGORITHMS[:1]
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """An event of a key, for the ledger's arrived(). Its sequencer is never empty."""
+    """An event of S3 that the ledger's arrived() records. It always has a sequencer, which orders the key's events."""
 
     bucket: str
     notice: Notice
@@ -30,9 +30,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A "deleted" event that goes only into the history: it removed one version, whose key may still exist, or it has
-    no sequencer.
-    """
+    """A deletion that goes only into the key's history: it removed one version of a key, or has no sequencer."""
 
     bucket: str
     event: Event
@@ -40,7 +38,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """The content of a queue message. One of our own messages has `messages` only."""
+    """The content of a queue message. A message of the auditor's own has `messages` only."""
 
     messages: tuple[HashMessage, ...] = ()
     """Objects to hash: one message for each bucket, or more if the limits require it."""
@@ -56,9 +54,9 @@ class Notification:
 def decode_notification(
     body: str, algorithms: Sequence[str] = _DEFAULT, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Notification:
-    """Read one of our messages or one of S3's. Raise MessageError with a reason that never quotes the text.
+    """Read the body of a queue message. Raises MessageError, whose reason never quotes the body.
 
-    algorithms: for the objects of S3's events. now: returns the time for events that have none.
+    algorithms: to hash the objects of S3's events by. now: returns the time for an event without one.
     """
     with reasons():
         document = parse(body)
@@ -78,11 +76,10 @@ def decode_notification(
 
 
 def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
-    """Return the tasks that no newer event of the same batch supersedes, each once, sorted by key and then by
-    sequencer.
+    """Return the tasks, each once, without those that a newer event in `tasks` replaces, sorted by key and sequencer.
 
-    A newer event of the same key supersedes an unversioned object, because that object was overwritten. Tasks with a
-    version ID, and tasks without a sequencer, are never superseded. The order of the input does not matter.
+    A newer event of a key replaces an object without a version ID, because the object was overwritten. A task with a
+    version ID, or without a sequencer, is never replaced. The order of `tasks` does not matter.
     """
     latest: dict[tuple[str | None, ...], HashTask] = {}
     for task in _in_order(tasks):
@@ -92,7 +89,7 @@ def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
 
 
 def _in_order(found: Iterable[T]) -> list[T]:
-    """Sort the events or tasks. S3 sends nearly every event alone, so most lists need no sorting."""
+    """Sort events or tasks by key and sequencer. S3 sends nearly every event alone, so most lists need no sorting."""
     entries = list(found)
     return sorted(entries, key=_order) if len(entries) > 1 else entries
 
@@ -122,7 +119,7 @@ def _notification(events: Sequence[ObjectEvent], algorithms: tuple[str, ...]) ->
 
 
 def _removes_one_version(one: ObjectEvent) -> bool:
-    """True if the event removed one version or a delete marker. The key may still exist afterwards."""
+    """True if the event removed one version or one delete marker, so that the key may still exist."""
     return one.kind == "removed" and one.version_id is not None
 
 
@@ -145,7 +142,7 @@ def _removal(one: ObjectEvent) -> Event:
 
 
 def _unwrap(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the notification inside SNS's envelope."""
+    """Return the S3 notification in an envelope of SNS. Raises MessageError."""
     if document["Type"] != "Notification" or not isinstance(document["Message"], str):
         raise MessageError("the SNS envelope holds no notification")
     return parse(document["Message"])

@@ -1,4 +1,4 @@
-"""Read one event of S3's, in either of the two forms that S3 writes. Fields that matter to us are read strictly.
+"""Read an event of S3 in its two forms: S3's own and EventBridge's. The fields that the auditor uses are read strictly.
 
 Sources: S3 User Guide, notification-content-structure, notification-how-to-event-types-and-destinations, ev-events.
 """
@@ -46,10 +46,10 @@ _DELETED: Final[_Fields] = {**_DETAIL, "deletion": ("detail.deletion-type", text
 
 
 def _fields(place: str, at: str, etag: str, version: str, key: Callable[[Any], str]) -> dict[Kind | None, _Fields]:
-    """Return the members to read for each kind of event; None: for the loss of an object.
+    """Return the JSON members to read for each kind of event; key None: for an object that S3 lost.
 
-    place: path of the bucket and the object. at: path of the time. etag, version: fields of the object. key: reader of
-    the object's key.
+    place: path of the bucket and the object. at: path of the event's time. etag, version: names of these fields of the
+    object. key: reader of the object key.
     """
     entry = f"{place}.object"
     lost = {
@@ -76,7 +76,7 @@ _IN_DETAILS: Final = _fields("detail", "time", "etag", "version-id", text)
 
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
-    """One event of one object."""
+    """One event of S3 about one object."""
 
     kind: Kind
     bucket: str
@@ -94,7 +94,10 @@ class ObjectEvent:
 
 
 def from_records(records: list[Any], received: Callable[[], str]) -> list[ObjectEvent]:
-    """Return the events of S3's own form. received: returns the time for events that have none. Raise JsonError."""
+    """Read the events of S3's own form; leave out kinds that do not matter here. Raises JsonError.
+
+    received: returns the time for an event without one.
+    """
     if len(records) > MAX_OBJECTS:
         raise JsonError(f"has {len(records)} entries, more than {MAX_OBJECTS}", "Records")
     events: list[ObjectEvent] = []
@@ -129,7 +132,7 @@ def _of_record(record: Any, received: Callable[[], str]) -> ObjectEvent | None:
 
 
 def from_event_bridge(document: dict[str, Any], received: Callable[[], str]) -> list[ObjectEvent]:
-    """Return the event of EventBridge's form, if it matters to us, as from_records() does."""
+    """Read the event of EventBridge's form, as from_records() does; [] if its kind does not matter here."""
     if document.get("source") != "aws.s3":
         raise JsonError("is not aws.s3", "source")
     event = members(document, _TYPE)["event"]
@@ -146,9 +149,7 @@ def from_event_bridge(document: dict[str, Any], received: Callable[[], str]) -> 
 
 
 def _check_version(version: str, path: str, major: str) -> None:
-    """Refuse another major version of the form. A minor version only adds fields; a major one may change the meaning of
-    names.
-    """
+    """Raise JsonError for another major version of the form. A minor version only adds fields."""
     if version.partition(".")[0] != major:
         raise JsonError(f"is not {major}.x, the only major version known", path)
 

@@ -1,4 +1,4 @@
-"""Send objects to the queue of the hashing worker, and count the objects that the queue has taken."""
+"""Send objects to the hashing worker's queue, and count the objects that the queue has accepted."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Dispatcher:
-    """A sender of a bucket's objects. It packs them into messages and sends ten at a time; several asyncio tasks may
-    share it.
+    """Sends objects of one bucket to the queue, packed into messages, ten messages at a time. Tasks may share it.
 
-    queued: number of objects in messages that the queue has taken.
+    queued: number of objects in messages that the queue has accepted.
     """
 
     def __init__(
@@ -37,13 +36,13 @@ class Dispatcher:
         self._sleep = sleep
 
     async def add(self, ref: ObjectRef) -> None:
-        """Add one object. When ten messages are full, send them. Raise QueueError if the queue refuses them."""
+        """Add one object, and send the messages if ten are full. Raises QueueError if the queue refuses them."""
         self._ready += self._packer.add(HashTask.of(ref))
         if len(self._ready) >= BATCH:
             await self._send()
 
     async def close(self) -> None:
-        """Send all messages that are left."""
+        """Send all messages that are not sent yet. Raises QueueError."""
         self._ready += self._packer.flush()
         await self._send()
 
@@ -56,7 +55,7 @@ class Dispatcher:
                 await deliver(self._queue, entries, taken=partial(self._taken, messages), sleep=self._sleep)
 
     def _taken(self, messages: Mapping[int, HashMessage], entry: Outgoing) -> None:
-        """Count a message that the queue took. The others stay ready, even if the sending is cancelled."""
+        """Count a message that the queue accepted. The others are still to be sent, even after a cancellation."""
         message = messages[id(entry)]
         self.queued += len(message.tasks)
         self._ready = [other for other in self._ready if other is not message]
@@ -70,9 +69,10 @@ async def deliver(
     sends: int = SENDS,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Send entries until the queue has taken all. Send refused entries again after a random pause that grows.
+    """Send the entries until the queue has accepted all. Refused entries are sent again after random, growing pauses.
 
-    taken: called for each entry that the queue has taken. Raise QueueError if the queue refuses an entry for good.
+    taken: called with each accepted entry. Raises QueueError if the queue still refuses an entry after `sends`
+    attempts, or refuses it as invalid.
     """
     pending = list(entries)
     for attempt in range(1, sends + 1):

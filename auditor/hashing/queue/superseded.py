@@ -1,4 +1,4 @@
-"""Record each notification in the ledger before hashing, and drop objects that a newer event supersedes."""
+"""Record S3's events in the ledger before the hashing, and drop objects that a newer event has replaced."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from auditor.model.dates import now_in_utc
 
 
 async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
-    """Record the notification, and return it without the objects that a newer event supersedes. Raise LedgerError.
+    """Record the events in the ledger, and return the notification without the objects that a newer event has replaced.
 
-    The objects of a re-send are checked again: a newer event may have arrived meanwhile.
+    Objects that are sent again are checked too: a newer event may have arrived meanwhile. Raises LedgerError.
     """
     for removed in notification.removals:
         await ledger.note(removed.bucket, [removed.event])
@@ -52,5 +52,5 @@ def _notice(task: HashTask) -> Notice:
 
 
 def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
-    """True if a newer object has replaced this one. An object with a version ID is never replaced."""
+    """True if a newer object with the same key has replaced this one. An object with a version ID is never replaced."""
     return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older

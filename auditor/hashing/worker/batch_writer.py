@@ -1,4 +1,4 @@
-"""Write digests to the ledger in batches: entries that arrive during one write go into the next one together."""
+"""Write digests to the ledger in batches: digests that arrive during one write go into the next one together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.model.dates import now_in_utc
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """An entry that waits to be written. written: the ledger's answer; None before the write."""
+    """Digests that wait to be written. written: the ledger's answer; None before the write."""
 
     bucket: str
     hashed: Hashed
@@ -21,9 +21,7 @@ class _Pending:
 
 
 class BatchWriter:
-    """A writer that all objects of a process share. One round trip, or one sync of the disk, writes any number of
-    entries.
-    """
+    """Writes the digests of all objects of a process: one round trip or disk sync for any number of them."""
 
     def __init__(self, ledger: DigestStore) -> None:
         self._ledger = ledger
@@ -31,8 +29,9 @@ class BatchWriter:
         self._writing = asyncio.Lock()
 
     async def record(self, bucket: str, hashed: Hashed) -> DigestConflict | None:
-        """Write the digests and wait until the ledger has them. Return the conflict if the ledger has another digest,
-        else None. Raise LedgerError.
+        """Write an object's digests, and wait until the ledger has them. Raises LedgerError.
+
+        Return a DigestConflict if the ledger has another digest of the object, else None.
         """
         mine = _Pending(bucket, hashed)
         self._pending.append(mine)

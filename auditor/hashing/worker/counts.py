@@ -1,4 +1,4 @@
-"""The counts of messages and of their objects, and the result of one message."""
+"""The counts of a worker, and the result of one queue message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from auditor.errors import AuditorError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The counts of a worker. Every count but `messages` is a number of objects."""
+    """The counts of a worker. Every count except `messages` is a number of objects."""
 
     messages: int = 0
     hashed: int = 0
@@ -40,10 +40,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """The result of one message.
+    """The result of processing one queue message.
 
-    retry_after: seconds until the message comes again; None: delete the message. due: seconds until the re-sends that
-    replace the message can be received. doom: the error that every further message would meet, if there is one.
+    retry_after: seconds until the message comes again; None if it is to be deleted. due: seconds until the messages
+    sent in its place can be received. doom: the error that every further message would meet.
     """
 
     counts: Counts

@@ -1,4 +1,4 @@
-"""Report failures as dead letters and as log lines. Both are short and printable."""
+"""Report failures of the hashing, as dead letters and as log lines. Both are short and printable."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KEY: Final = 100
 
 
 def dead_letters(received: Received, message: HashMessage, failed: Sequence[Failed]) -> list[Outgoing]:
-    """Return the dead letters of the failed objects, at least one for each error code.
+    """Return messages for the dead-letter queue with the failed objects, one message or more for each error code.
 
-    A dead letter can be moved back to the queue as it is, because the attempts and hops of its objects are set to 0.
+    Such a message can be moved back to the queue as it is: the attempts and hops of its objects are set to 0.
     """
     letters: list[Outgoing] = []
     for code in sorted({one.code for one in failed}):
@@ -34,12 +34,12 @@ def dead_letters(received: Received, message: HashMessage, failed: Sequence[Fail
 
 
 def given_up(received: Received, reason: str) -> Outgoing:
-    """Return the dead letter of a whole message: the same body, with the reason as an attribute."""
+    """Return a whole message for the dead-letter queue: with its body as received, and the reason as an attribute."""
     return Outgoing(received.body, attributes=_attributes(received, reason))
 
 
 def log_failures(received: Received, message: HashMessage, failed: Sequence[Failed]) -> None:
-    """Log each failed object with its error code and attempt."""
+    """Log each failed object with its error code and the number of the attempt."""
     for one in failed:
         key, attempt = repr(one.task.key)[:_KEY], one.task.attempts + 1
         with bound(run=message.run, bucket=message.bucket):
@@ -62,6 +62,6 @@ def log_mismatch(message: HashMessage, found: Mismatch) -> None:
 
 
 def _attributes(received: Received, reason: str, run: str = "") -> dict[str, str]:
-    """Return message attributes in printable ASCII. Leave out empty attributes, because SQS refuses them."""
+    """Return the message attributes of a dead letter, in printable ASCII. Empty ones are left out: SQS refuses them."""
     named = {"reason": reason, "message_id": received.id, "run": run}
     return {name: ascii(value)[1:-1][:_REASON] for name, value in named.items() if value}

@@ -1,4 +1,4 @@
-"""Hash a large object under a lease: one worker at a time reads it, and leaves a checkpoint for the next worker."""
+"""Hash a large object under a lease in the ledger: one worker at a time reads it, and leaves a checkpoint."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Keep = Callable[[Hashed], Awaitable[Result]]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An object whose lease another worker has. seconds: seconds until another attempt is worthwhile."""
+    """An object whose lease another worker holds. seconds: when another attempt is worthwhile."""
 
     task: HashTask
     seconds: int
 
 
 class LeasedHasher:
-    """A hasher that claims an object's lease, hashes the object, records the digest and releases the lease. Each
-    checkpoint also renews the lease, in the same write.
+    """Hashes an object under its lease: claims the lease, hashes, records the digest, releases the lease.
 
-    owner: a name that only this process has. clock: seconds since the epoch, as in leases.
+    Each checkpoint also renews the lease, in the same write. owner: a name that only this process has. clock: seconds
+    since the epoch, by which leases expire.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class LeasedHasher:
         self._claims = itertools.count(1)
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
-        """Hash the object under its lease. After a Paused result the lease is free, and the ledger has the checkpoint,
-        if there is one.
+        """Hash the object under its lease. read: reads and hashes it. keep: records the digest.
 
-        If another worker has the lease or takes it over, return Waiting: that worker records the digest. Raise
-        LedgerError and the errors of `read`; the lease is then free, or expires.
+        Returns Waiting if another worker holds the lease or takes it over; that worker then records the digest. After a
+        Paused result, the lease is free and the ledger has the checkpoint, if there is one. Raises LedgerError and the
+        errors of `read`; the lease is then free, or expires.
         """
         # Every claim has its own name: if this process has two copies of a message, one of them waits for the other.
         owner = f"{self._owner}/{next(self._claims)}"
@@ -84,7 +84,7 @@ class LeasedHasher:
 
 
 async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result:
-    """Hash the object and record its digest, if the lease is still ours."""
+    """Hash the object, and record its digest if this process still holds the lease."""
     result = await read(hold.lease.checkpoint, hold.save)
     if isinstance(result, Hashed):
         await hold.renew(None)  # raises LeaseLostError if the lease is no longer ours: then nothing is recorded
@@ -98,7 +98,7 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
 
 
 class _Hold:
-    """A lease that this process holds. advanced: True if a checkpoint was written under it."""
+    """A lease that this process holds. advanced: True if a checkpoint was written under this lease."""
 
     def __init__(self, ledger: Leases, lease: Lease, seconds: float, clock: Callable[[], float]) -> None:
         self.lease = lease
@@ -108,15 +108,17 @@ class _Hold:
         self._clock = clock
 
     async def renew(self, checkpoint: Checkpoint | None) -> None:
-        """Extend the lease, and write the checkpoint if there is one. Raise LeaseLostError if another worker has the
-        lease, LedgerError if the ledger fails.
+        """Extend the lease, and write the checkpoint in the same call; None: keep the present one.
+
+        Raises LeaseLostError if another worker has taken the lease, LedgerError if the ledger fails.
         """
         self.lease = await self._ledger.renew(self.lease, self._seconds, checkpoint)
         self.advanced = self.advanced or checkpoint is not None
 
     async def save(self, checkpoint: Checkpoint | None) -> None:
-        """Write a checkpoint, which extends the lease. Ignore an error of the ledger while the lease lasts: a later
-        checkpoint may succeed.
+        """Write a checkpoint, which extends the lease.
+
+        While the lease lasts, an error of the ledger is only logged: a later checkpoint may succeed.
         """
         try:
             await self.renew(checkpoint)

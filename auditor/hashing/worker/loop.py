@@ -1,4 +1,4 @@
-"""The worker of `auditor work`: it processes messages until the queue is empty for a while, or until a stop."""
+"""The loop of `auditor work`: process queue messages until the queue stays empty for a while, or until a stop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VISIBILITY: Final = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The limits and intervals of a worker."""
+    """The limits and intervals of a worker's loop."""
 
     messages: int = CONCURRENCY
     """Number of messages that are processed at the same time, at most."""
@@ -53,8 +53,7 @@ class Pace:
 
 
 class Worker:
-    """A worker: it receives messages, processes them and deletes them. Call run() once, and stop() anywhere on the same
-    event loop.
+    """Receives queue messages, processes them and deletes them. Call run() once, and stop() on the same event loop.
 
     counts: the counts so far. in_hand: number of messages that are being processed now.
     """
@@ -74,16 +73,16 @@ class Worker:
         self._doom: AuditorError | None = None
 
     def stop(self) -> None:
-        """Ask run() to end. Small objects are finished, large ones are sent on with a checkpoint, and all other
+        """Ask run() to end: small objects are finished, large ones are sent on with a checkpoint, and all other
         messages stay on the queue.
         """
         self._stop.set("the worker is to stop")
 
     async def run(self) -> Counts:
-        """Process messages until the queue is empty for `idle` seconds and no message is in hand; return the counts.
-        The idle time begins when the last re-send can be received.
+        """Process messages until the queue has been empty for `idle` seconds; return the counts.
 
-        If a QueueError, LedgerError or CredentialsError stops all work, finish the messages in hand, then raise it.
+        The idle time begins when the last message that was sent again can be received. A QueueError, LedgerError or
+        CredentialsError that stops all work is raised after the messages in hand are finished.
         """
         self._idle_since = self._clock()
         async with task_group() as group:
@@ -96,14 +95,14 @@ class Worker:
         return self.counts
 
     async def _has_room(self) -> bool:
-        """Wait until another message may be received. Return False if the worker is to stop."""
+        """Wait until fewer messages than the limit are in hand. Return False if the worker is to stop."""
         while self.in_hand >= self._pace.messages:
             self._freed.clear()
             await self._freed.wait()
         return not self._stop
 
     async def _receive(self) -> list[Received]:
-        """Receive messages. Stop the worker if the call fails, or if the queue has been empty for `idle` seconds."""
+        """Receive messages. Stop the worker if this fails, or if the queue has been empty for `idle` seconds."""
         most = min(BATCH, self._pace.messages - self.in_hand)
         seconds_left = self._idle_since + self._pace.idle - self._clock()
         wait = self._pace.poll if self.in_hand else max(0, min(self._pace.poll, math.ceil(seconds_left)))
@@ -143,7 +142,7 @@ class Worker:
     async def _heartbeat(self, received: Received, finished: asyncio.Event) -> None:
         """Keep the message hidden from other workers until `finished` is set.
 
-        A renewal is never cancelled: a cancelled call may still reach SQS later, and would undo the next change.
+        A call that renews this is never cancelled, because it may still reach SQS later and undo the next call.
         """
         while True:
             try:
@@ -165,7 +164,7 @@ class Worker:
             log.warning("message %s is done and will come again: %s", received.id, error)
 
     def _give_up(self, error: AuditorError) -> None:
-        """Stop the worker. run() raises the first error that came here."""
+        """Stop the worker because of an error. run() raises the first of such errors."""
         self._doom = self._doom or error
         self.stop()
 
@@ -174,9 +173,9 @@ class Worker:
 async def open_processor(
     settings: Settings, options: WorkerOptions, open_engine: OpenEngine[str] | None = None
 ) -> AsyncIterator[Processor]:
-    """Open everything that a processor needs, and close it at the end. The settings must name a queue and a ledger.
+    """Open the queues, the ledger and the engines that a Processor needs. The settings must name a queue and a ledger.
 
-    open_engine: opens the engine of a bucket; None: the engine that the settings name.
+    open_engine: opens the engine for a bucket; None for the engine of the settings.
     """
 
     def open_in_settings(bucket: str) -> AbstractAsyncContextManager[Engine]:

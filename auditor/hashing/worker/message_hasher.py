@@ -1,6 +1,4 @@
-"""Hash the objects of one message: skip objects with digests in the ledger, hash small objects side by side, and hash
-large objects under a lease.
-"""
+"""Hash the objects of one queue message: skip known ones, hash small ones side by side, large ones under a lease."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ OUT_OF_TIME: Final = "OutOfTime"
 
 @dataclass(slots=True)
 class MessageResult:
-    """The results of a message's objects."""
+    """The results for the objects of one queue message."""
 
     message: HashMessage
     counts: Counts = field(default_factory=Counts)
@@ -69,9 +67,9 @@ class MessageResult:
 
 
 class MessageHasher:
-    """A hasher of any number of messages at the same time. All their objects share one budget of memory.
+    """Hashes the objects of queue messages, of several messages at once, within one limit of memory.
 
-    clock: seconds since the epoch, for leases.
+    clock: seconds since the epoch, by which leases expire.
     """
 
     def __init__(
@@ -101,8 +99,8 @@ class MessageHasher:
         self._leased = LeasedHasher(ledger, owner, lease_seconds=options.lease_seconds, clock=clock)
 
     async def hash(self, message: HashMessage, stop: Stop) -> MessageResult:
-        """Hash the message's objects and return the results. Raise LedgerError or CredentialsError, which every message
-        would meet.
+        """Hash the objects of a message, and return the results. Raises LedgerError or CredentialsError, which every
+        further message would meet.
         """
         result = MessageResult(message)
         tasks = await self._tasks_to_hash(result)
@@ -111,9 +109,7 @@ class MessageHasher:
         return result
 
     async def _tasks_to_hash(self, result: MessageResult) -> list[HashTask]:
-        """Return the tasks to hash. Count the tasks with digests in the ledger, and fail the tasks with too many
-        attempts or hops.
-        """
+        """Return the objects to hash. Count those that the ledger knows; fail those with too many attempts or hops."""
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
         tasks: list[HashTask] = []
@@ -156,10 +152,10 @@ class MessageHasher:
         await self._count(result, await hash_it(message, engine, stop, cutoff, task))
 
     async def _may_read(self, result: MessageResult, engine: Engine, cutoff: CutOff, task: HashTask) -> bool:
-        """True if a new object may be read without a charge. If False, the object is already in the result.
+        """True if reading a new object costs nothing extra. If False, the object's result is already noted.
 
-        An event names no storage class, so HEAD asks S3 for it. A new object of Intelligent-Tiering lies in the
-        frequent tier, where reading it changes nothing.
+        An event does not name the storage class, so a HEAD asks for it. A new object in Intelligent-Tiering is in the
+        frequent-access tier, which a read does not change.
         """
         try:
             async with cutoff.block() as timeout:
@@ -232,9 +228,7 @@ class MessageHasher:
                     result.continued.append(after)
 
     async def _note_mismatch(self, result: MessageResult, found: Mismatch) -> None:
-        """Record that S3's checksum contradicts the bytes that S3 sent: add a "mismatch" event to the key's history,
-        and fail the object.
-        """
+        """Note that an object's bytes contradict S3's checksum: write a "mismatch" event, fail the object."""
         message, task = result.message, found.task
         log_mismatch(message, found)
         detail = {"algorithm": found.algorithm, "digest": found.ours, "stored": found.stored, "source": "s3"}
@@ -244,7 +238,7 @@ class MessageHasher:
 
 
 def after_pause(paused: Paused, options: WorkerOptions) -> HashTask | Failed:
-    """Return the task to send on for an unfinished object, or Failed if another worker could not finish it either."""
+    """Return the task with which another worker continues an unfinished object, or Failed if none could finish it."""
     task = paused.task
     following = replace(task, hops=task.hops + 1)
     if paused.checkpoint is not None:

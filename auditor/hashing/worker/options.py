@@ -42,7 +42,7 @@ class WorkerOptions:
 
     @classmethod
     def of(cls, settings: Settings, *, has_deadline: bool = False) -> WorkerOptions:
-        """Return the options that the settings ask for."""
+        """Return the options that the settings ask for. has_deadline: True in a Lambda function."""
         return cls(
             algorithms=settings.algorithms,
             concurrency=settings.concurrency or CONCURRENCY,

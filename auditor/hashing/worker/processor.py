@@ -1,4 +1,4 @@
-"""Process one queue message: hash and record its objects, and send failed ones again or to the dead letters."""
+"""Process one queue message: hash its objects, record the digests, send failed objects again or to dead letters."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ hidden: SQS would move it to the dead letters without a reason."""
 
 
 class Processor:
-    """A processor of any number of messages at the same time. A message may come twice: then the ledger has its
-    digests.
+    """Processes queue messages, several at once. The objects of a message that comes twice are known the second time.
 
-    clock: seconds since the epoch, for leases.
+    clock: seconds since the epoch, by which leases expire.
     """
 
     def __init__(
@@ -72,10 +71,9 @@ class Processor:
         self._hasher = MessageHasher(ledger, engines, options, executor=executor, sleep=sleep, clock=clock)
 
     async def process(self, received: Received, stop: Stop | None = None) -> Processed:
-        """Process the message and return its result. Errors become part of the result, so one bad message never fails
-        others.
+        """Process one message, and return the result. Errors are part of the result: no message fails another.
 
-        stop: once it is set, large objects are sent on with a checkpoint.
+        stop: once it is set, large objects are sent on with a checkpoint; None: no stop.
         """
         stop = Stop() if stop is None else stop
         try:
@@ -92,19 +90,21 @@ class Processor:
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_last(self, received: Received) -> bool:
-        """True if SQS would move the message to the dead letters without a reason, instead of delivering it again.
-        Always False for a queue that allows one or two receipts: they are for the hashing.
+        """True if SQS would move the message to the dead letters, without a reason, instead of delivering it once more.
+
+        Always False for a queue that allows only one or two receipts, which are needed for the hashing.
         """
         limit = self.queue.max_receives
         return limit is not None and limit > RESERVE and received.receive_count >= limit
 
     def _has_spare(self, received: Received) -> bool:
-        """True if the message has enough receipts left to be hidden and received again."""
+        """True if the message may be hidden and received again without coming near the queue's limit of receipts."""
         return received.receive_count + RESERVE < (self.queue.max_receives or RECEIVES)
 
     async def _come_again(self, received: Received, doom: AuditorError) -> Processed:
-        """Hide a message that did not fail by itself. If too few receipts are left, send it anew: its receipts then
-        count from one again, and it never becomes too old for the queue.
+        """Let a message come again that failed through no fault of its own (`doom`): hide it for a while.
+
+        If too few receipts are left, send a copy of it instead, whose receipts and age begin anew.
         """
         seconds = self.backoff(received.receive_count)
         if not self._has_spare(received):
@@ -132,14 +132,14 @@ class Processor:
         return await self._settle(received, results, Counts(messages=1, superseded=notification.superseded))
 
     def backoff(self, failures: int) -> int:
-        """Return the seconds to wait after `failures` failures: a random time that doubles with each, up to 900."""
+        """Return the seconds to wait after `failures` failures: random, doubled with each failure, at most 900."""
         return round(backoff(failures - 1, self._options.retry_base, MAX_DELAY))
 
     async def _settle(self, received: Received, results: Sequence[MessageResult], counts: Counts) -> Processed:
-        """Send failed and unfinished objects to their queues, and return the result of the message.
+        """Send failed and unfinished objects to the queues, and return the result of the received message.
 
-        Dead letters go first. If they cannot be sent, send nothing: the whole message comes again, so each receipt
-        would add a copy of its objects.
+        Dead letters go first. If they cannot be sent, nothing else is: the received message comes again as a whole, and
+        each time would add a copy of its objects.
         """
         counts = sum((one.counts for one in results), counts)
         waiting = [one for result in results for one in result.waiting]
@@ -169,9 +169,7 @@ class Processor:
         return Processed(counts, retry_after=self.backoff(received.receive_count))
 
     async def _send(self, received: Received, letters: Sequence[Outgoing], again: Sequence[Outgoing]) -> bool:
-        """Send dead letters and messages. Return True if the queues took all of them: the received message can then be
-        deleted.
-        """
+        """Send dead letters, and messages to hash again. Return True if the queues accepted all."""
         if letters and self._dead_letters is None:
             return False
         try:
@@ -185,17 +183,17 @@ class Processor:
         return True
 
     async def _give_up(self, received: Received, reason: str) -> Processed:
-        """Make the message a dead letter as it came, with the reason."""
+        """Send the message to the dead-letter queue as it came, with the reason, and return its result."""
         if await self._send(received, [given_up(received, reason)], []):
             return Processed(Counts(messages=1, failed=1, dead_lettered=1))
         return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_final(self, failed: Failed) -> bool:
-        """True if the object is given up: another attempt cannot help, or it had all its attempts."""
+        """True if the failed object is given up: no other attempt can help, or it has had all its attempts."""
         return failed.code in FINAL or failed.task.attempts + 1 >= self._options.max_attempts
 
     def _resends(self, message: HashMessage, tasks: Sequence[HashTask]) -> list[Outgoing]:
-        """Return messages that hash failed objects again, after a delay that grows with their attempts."""
+        """Return messages with failed objects, to be hashed again after a delay that grows with their attempts."""
         next_try = (replace(task, attempts=task.attempts + 1) for task in tasks)
         return [
             Outgoing(encode(one), delay=self.backoff(max(task.attempts for task in one.tasks)))
@@ -204,19 +202,17 @@ class Processor:
 
 
 def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:
-    """Return messages that continue unfinished objects at once."""
+    """Return messages with unfinished objects, to be continued at once."""
     return [Outgoing(encode(one)) for one in pack(message.run, message.bucket, message.algorithms, tasks)]
 
 
 def _postponed(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
-    """Return one message for each object, because each waits for another lease."""
+    """Return a message for each object whose lease another worker holds. It is delayed until the lease may be free."""
     return [Outgoing(encode(replace(message, tasks=(one.task,))), delay=min(MAX_DELAY, one.seconds)) for one in waiting]
 
 
 async def leave(queue: Queue, received: Received, seconds: int) -> None:
-    """Let a message come again after `seconds`. If that call fails, the message comes again after its visibility
-    timeout.
-    """
+    """Let a received message come again after `seconds`. If that call fails, its visibility timeout decides."""
     try:
         await queue.hide(received.receipt, seconds)
     except (QueueError, CredentialsError) as error:
