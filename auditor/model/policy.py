@@ -31,11 +31,11 @@ class Statement:
     """(kind, value); kind is AWS, CanonicalUser, Service or Federated."""
     actions: tuple[str, ...]
     resources: tuple[str, ...]
-    conditions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    conditions: tuple[tuple[str, str, tuple[str, ...]], ...]
     """(operator, key, values)."""
-    not_principal: bool = False
-    not_action: bool = False
-    not_resource: bool = False
+    not_principal: bool
+    not_action: bool
+    not_resource: bool
 
 
 @dataclass(frozen=True, slots=True)

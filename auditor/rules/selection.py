@@ -36,8 +36,8 @@ def select(
             raise UsageError(f"rule {lacking[0]} compares with a ledger: add --ledger sqlite:PATH")
         chosen = [rule for rule in chosen if "digests" not in rule.reads]
     ready = [rule for rule in chosen if set(rule.options) <= set(options.get(rule.id, {}))]
-    if missing := sorted(rule.id for rule in chosen if rule not in ready and rule.id in only):
-        first = next(rule for rule in chosen if rule.id == missing[0])
+    if missing := [rule for rule in chosen if rule not in ready and rule.id in only]:
+        first = missing[0]
         raise UsageError(
             f"rule {first.id} needs its options: add [rules.{first.id}] with {', '.join(first.options)} to auditor.toml"
         )

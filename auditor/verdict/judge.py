@@ -41,7 +41,7 @@ class VerdictJudge:
     versions; a version that is not the latest can be reached only by its version ID.
     """
 
-    def __init__(self, facts: BucketFacts, trusted: frozenset[str], versions: bool) -> None:
+    def __init__(self, facts: BucketFacts, trusted: frozenset[str], versions: bool = False) -> None:
         self._principals = Principals(facts, trusted)
         self._own = trusted | {self._principals.owner} if self._principals.owner else trusted
         self._versions = versions
@@ -131,7 +131,7 @@ def verdict_of(
     """
     facts = bucket if policy is None else replace(bucket, policy=policy)
     ref = ObjectRef(key, etag="", size=0, last_modified="", owner=owner)
-    return VerdictJudge(facts, frozenset(trusted), versions=False).verdict(ref, acl, head)
+    return VerdictJudge(facts, frozenset(trusted)).verdict(ref, acl, head)
 
 
 def _policy(facts: BucketFacts) -> Policy | None:

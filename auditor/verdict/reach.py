@@ -156,6 +156,6 @@ def _covers(text: str, variables: bool) -> Wildcard:
     wildcard = Wildcard.of(parts[5], variables=variables)
     # An object's ARN has no region and no account. Ceph writes a tenant there, which the facts do not name.
     plain = parts[2] == "s3" and not "".join(parts[3:5]).strip("*")
-    if not plain and not Wildcard.of(parts[2]).matches("s3"):
+    if not Wildcard.of(parts[2]).matches("s3"):
         return Wildcard.of("")
     return replace(wildcard, sure=wildcard.sure and plain)

@@ -7,10 +7,23 @@ from typing import Any
 
 import pytest
 
+from auditor.errors import UsageError
 from auditor.model.finding import Finding, Severity, Verdict, fingerprint
-from auditor.model.object import ALL_USERS, Acl, Ask, Evidence, Grant, Head, ObjectRef, Skipped, Unread
+from auditor.model.object import (
+    ALL_USERS,
+    Acl,
+    Ask,
+    DigestSources,
+    Evidence,
+    Grant,
+    Head,
+    ObjectRef,
+    Skipped,
+    Unread,
+)
 from auditor.rules.base import Hit, Rule, rule
 from auditor.rules.judge import CACHED_ACLS, Judge
+from auditor.rules.judge import judge as judged_of
 from auditor.rules.plan import Plan, make_plan
 from tests.support.samples.bucket import OWNER, facts
 
@@ -90,6 +103,16 @@ def test_version_is_part_of_the_fingerprint_only_where_versions_are_audited() ->
     assert plain.fingerprint == fingerprint("audited", "k", "T03", None, None)
     assert versioned.fingerprint == fingerprint("audited", "k", "T03", None, None, "v1")
     assert plain.version_id == versioned.version_id == "v1"
+
+
+def test_version_that_is_not_the_latest_is_judged_by_its_own_ways_where_versions_are_audited() -> None:
+    older = Evidence(ObjectRef("k", "e", 1, "2026-01-02T03:04:05Z", "v1", is_latest=False), Acl(OWNER, ()), HEAD)
+    other = '"AWS": "444455556666"'
+    policy = (
+        f'{{"Statement": {{"Effect": "Allow", "Principal": {{{other}}}, "Action": "s3:GetObject", "Resource": "*"}}}}'
+    )
+    assert judge(versions=True, policy=policy).object(older).verdict is Verdict.PRIVATE
+    assert judge(policy=policy).object(older).verdict is Verdict.SHARED
 
 
 def test_unread_fact_leaves_its_rules_undecided_and_the_others_judged() -> None:
@@ -220,3 +243,42 @@ def test_rule_never_gets_a_bucket_fact_that_is_missing_whatever_the_plan_says() 
         judging = Judge(Plan((), (by_fixed,), (), Ask()), found, options={"T04": {"word": "hello"}})
         judgement = judging.object(Evidence(REF, PUBLIC, HEAD))
         assert (judgement.findings, judgement.undecided) == ((), undecided)
+
+
+# ---- one object's facts, judged for a Python program
+
+FOREIGN = Evidence(REF, Acl("friend", (Grant("friend", "FULL_CONTROL"),)), HEAD)
+
+
+@pytest.mark.parametrize(
+    ("situation", "evidence", "arguments", "expected"),
+    [
+        ("all rules", FOREIGN, {}, [("O09", Severity.HIGH), ("O11", Severity.MEDIUM), ("E01", Severity.HIGH)]),
+        ("one rule", FOREIGN, {"rules": ["o09"]}, [("O09", Severity.HIGH)]),
+        ("a trusted owner", FOREIGN, {"rules": ["O09"], "trusted": ["friend"]}, [("O09", Severity.MEDIUM)]),
+        (
+            "a rule with its options",
+            FOREIGN,
+            {"rules": ["M01"], "options": {"M01": {"required": ["origin"]}}},
+            [("M01", Severity.MEDIUM)],
+        ),
+        (
+            "digests",
+            Evidence(REF, PUBLIC, HEAD, digests=DigestSources(stored={"sha256": "aa"}, recorded={"sha256": "bb"})),
+            {"rules": ["I03"]},
+            [("I03", Severity.CRITICAL)],
+        ),
+    ],
+)
+def test_facts_of_one_object(situation: str, evidence: Evidence, arguments: Any, expected: list[Any]) -> None:
+    judgement = judged_of(evidence, facts(), **arguments)
+    assert [(finding.rule, finding.severity) for finding in judgement.findings] == expected, situation
+    assert judgement.undecided == ()
+
+
+def test_facts_of_one_object_in_a_bucket_that_was_not_read() -> None:
+    judgement = judged_of(Evidence(REF, DENIED, HEAD), facts(owner=DENIED), rules=["O01", "O09"])
+    assert judgement.undecided == ("O09", "O01")
+    assert judgement.verdict is Verdict.UNKNOWN
+    with pytest.raises(UsageError, match="compares with a ledger"):
+        judged_of(FOREIGN, facts(), rules=["I03"])

@@ -9,7 +9,7 @@ from auditor.model.bucket import BUCKET_OWNER_ENFORCED
 from auditor.model.finding import RuleUndecided
 from auditor.model.object import Skipped, Unread
 from auditor.rules import RULES
-from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, make_plan
+from auditor.rules.plan import ACLS_DISABLED, NOT_NEEDED, Plan, carried_on, make_plan
 from auditor.rules.selection import select
 from tests.support.samples.bucket import facts
 
@@ -48,6 +48,18 @@ class TestSelect:
     def test_asked_for_by_name_without_its_options(self) -> None:
         with pytest.raises(UsageError, match=r"M01 needs its options: add \[rules\.M01\]"):
             select(RULES, {}, ("M01",), ())
+
+    def test_level_of_exposure_leaves_out_what_needs_a_head(self) -> None:
+        without_head = [rule.id for rule in RULES if not rule.options and "head" not in rule.reads]
+        assert ids(select(RULES, {}, (), (), "exposure")) == without_head != READY
+        assert ids(select(RULES, {}, (), (), "fixity")) == READY
+
+    def test_without_a_ledger_no_rule_compares_digests(self) -> None:
+        without_digests = [rule.id for rule in RULES if not rule.options and "digests" not in rule.reads]
+        assert ids(select(RULES, {}, (), (), ledger=False)) == without_digests != READY
+        assert ids(select(RULES, {}, ("O02",), (), ledger=False)) == ["O02"]
+        with pytest.raises(UsageError, match="I03 compares with a ledger"):
+            select(RULES, {}, ("O02", "I03"), (), ledger=False)
 
     def test_nothing_left(self) -> None:
         with pytest.raises(UsageError, match="no rule is selected"):
@@ -114,3 +126,10 @@ class TestBucketFactsThatAreMissing:
         unread = Unread("GetPublicAccessBlock", "AccessDenied")
         assert [item.rule for item in plan_of("B02", public_access_block=unread).undecided] == ["B02"]
         assert plan_of("B02", account_public_access_block=unread).undecided == ()
+
+
+def test_a_resumed_run_keeps_the_rules_undecided_that_were() -> None:
+    unread = Unread("GetBucketAcl", "AccessDenied")
+    plan = plan_of("O01", "B01", ownership=unread)
+    earlier = (RuleUndecided("B01", "GetBucketOwnershipControls", "500"), RuleUndecided("O01", "GetBucketAcl", "500"))
+    assert carried_on(plan, earlier).undecided == (*plan.undecided, earlier[1])

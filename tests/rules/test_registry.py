@@ -123,6 +123,10 @@ def test_declaration_that_cannot_work_fails_at_import(reads: tuple[str, ...]) ->
         rule("Z99", "never", RULES[0].severity, reads=reads)(check)
 
 
+def test_check_without_a_docstring_documents_nothing() -> None:
+    assert rule("Z99", "never", RULES[0].severity, reads=("ref",))(lambda ref: iter(())).doc == ""
+
+
 def _stem(rule: Rule) -> str:
     """The name of the rule's file and of its case file: `o02_everyone_read`."""
     return rule.check.__module__.rpartition(".")[2]

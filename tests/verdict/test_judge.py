@@ -24,7 +24,7 @@ from auditor.model.object import (
     Skipped,
     Unread,
 )
-from auditor.verdict.judge import VerdictJudge
+from auditor.verdict.judge import VerdictJudge, verdict_of
 
 OWNER, OTHER, FRIEND = "a" * 64, "b" * 64, "c" * 64
 OURS, THEIRS, FRIENDS = "111122223333", "444455556666", "777788889999"
@@ -156,6 +156,7 @@ def test_the_buckets_owner_is_not_known(unknown: Unread | Skipped) -> None:
     assert judged(OWN, owner=unknown) is UNKNOWN
     assert judged(acl((OTHER, "READ")), owner=unknown) is UNKNOWN
     assert judged(acl(owner=FRIEND), owner=unknown) is PRIVATE
+    assert judged(acl((LOG_DELIVERY, "READ"), owner=FRIEND), owner=unknown) is SHARED
     assert judged(PUBLIC_READ, owner=unknown) is EXPOSED
     assert judged(OWN, owner=unknown, ownership=BUCKET_OWNER_ENFORCED) is PRIVATE
 
@@ -311,6 +312,11 @@ def test_the_latest_version_in_a_run_over_versions_is_reached_both_ways() -> Non
     assert judge.verdict(replace(CURRENT, version_id="v2"), OWN, PLAIN) is EXPOSED
 
 
+def test_a_run_that_lists_no_versions_takes_every_object_for_the_latest() -> None:
+    judge = VerdictJudge(facts(policy=policy(allow())), TRUSTED)
+    assert judge.verdict(NONCURRENT, OWN, PLAIN) is EXPOSED
+
+
 # ---- KMS
 
 
@@ -341,6 +347,24 @@ def test_a_kms_key_masks_reading_and_a_deny_masks_the_rest_of_full_control() -> 
 @pytest.mark.parametrize("head", [DENIED, UNASKED, PLAIN, replace(PLAIN, server_side_encryption=None)])
 def test_encryption_not_known_to_be_kms_masks_nothing(head: Head | Unread | Skipped) -> None:
     assert judged(PUBLIC_READ, head, encryption=Encryption("aws:kms")) is EXPOSED
+
+
+# ---- one object's facts, given by a Python program
+
+
+def test_facts_that_a_program_gives() -> None:
+    crossing, public = policy(allow(Principal=CROSS)), policy(allow(Resource="arn:aws:s3:::bucket/public/*"))
+    assert verdict_of(facts(), acl=OWN) is PRIVATE
+    assert verdict_of(facts()) is UNKNOWN
+    assert verdict_of(facts(), acl=Acl("", ()), owner=OTHER) is SHARED
+    assert verdict_of(facts(), acl=Acl("", ()), owner=OWNER) is PRIVATE
+    assert verdict_of(facts(policy=crossing), acl=OWN) is SHARED
+    assert verdict_of(facts(policy=crossing), acl=OWN, policy="") is PRIVATE
+    assert verdict_of(facts(policy=crossing), acl=OWN, trusted=[THEIRS]) is PRIVATE
+    assert verdict_of(facts(), acl=OWN, policy=public, key="public/a") is EXPOSED
+    assert verdict_of(facts(), acl=OWN, policy=public, key="a") is PRIVATE
+    assert verdict_of(facts(), acl=PUBLIC_READ, head=KMS) is MASKED
+    assert verdict_of(facts(), acl=PUBLIC_READ) is EXPOSED
 
 
 # ---- what holds whatever the facts

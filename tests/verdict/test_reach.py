@@ -338,9 +338,10 @@ def test_the_caller_is_not_known_to_own_the_bucket_so_its_account_may_be_another
     assert reach(statement(Principal={"AWS": account}), known=insiders(**facts)) == OPEN
 
 
+@pytest.mark.parametrize("missing", [UNREAD, ""])
 @pytest.mark.parametrize("principal", [{"CanonicalUser": "b" * 64}, {"AWS": "arn:aws:iam:::user/x"}])
-def test_owner_unknown_leaves_canonical_ids_and_names_undecided(principal: Any) -> None:
-    assert reach(statement(Principal=principal), known=insiders(owner=UNREAD)) == OPEN
+def test_owner_unknown_leaves_canonical_ids_and_names_undecided(principal: Any, missing: object) -> None:
+    assert reach(statement(Principal=principal), known=insiders(owner=missing)) == OPEN
 
 
 # ---- conditions and negations
@@ -361,6 +362,8 @@ def test_owner_unknown_leaves_canonical_ids_and_names_undecided(principal: Any) 
             {"Bool": {"aws:SecureTransport": "true"}, "NumericGreaterThanEquals": {"s3:TlsVersion": ["1.3"]}},
             True,
         ),
+        ("one of several versions", {"NumericGreaterThanEquals": {"s3:TlsVersion": ["9", "1.2"]}}, True),
+        ("with TLS or without", {"Bool": {"aws:SecureTransport": ["false", "true"]}}, True),
         ("no condition in the object", {}, True),
         ("a TLS that nobody speaks", {"NumericGreaterThanEquals": {"s3:TlsVersion": "9"}}, False),
         ("a version that is no number", {"NumericGreaterThanEquals": {"s3:TlsVersion": "nan"}}, False),
@@ -456,3 +459,9 @@ def test_statements_that_concern_no_object_of_the_bucket_cost_nothing_for_each_k
         )
     )
     assert CompiledPolicy(policy, "bucket", insiders()).reach("key") is NOTHING
+
+
+def test_statements_for_every_object_cost_nothing_for_each_key() -> None:
+    whole = document(statement(), statement(Principal={"AWS": THEIRS}, Resource=["arn:aws:s3:::other/*", "*"]))
+    compiled = CompiledPolicy(parse(whole), "bucket", insiders())
+    assert compiled.reach("a") is compiled.reach("b")
