@@ -1,4 +1,4 @@
-"""The checkpoint of a verification: its counts up to a key, and the objects that are partly read."""
+"""The checkpoint of a verification: its counts up to an object key, and the objects that are partly read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedObject:
-    """An object that is read in part. checkpoint: not validated."""
+    """An object that was read only in part. checkpoint: of its hashing; not checked yet."""
 
     key: str
     version_id: str | None
@@ -28,7 +28,7 @@ class UnfinishedObject:
 
 @dataclass(slots=True)
 class VerifyCheckpoint:
-    """The state of a verification, which moves on from key to key. The next hop of a function continues from it."""
+    """The state of a verification, from which the next invocation of the Lambda function (hop) continues."""
 
     as_of: datetime
     """Time at which the verification began. All hops decide by this time which objects are due."""
@@ -45,9 +45,8 @@ class VerifyCheckpoint:
     """`tally` and `start_after` before the last key; None unless the run is over versions."""
 
     def move(self, done: Done, *, versions: bool, accepted: bool = False) -> None:
-        """Count one result; results come in key order. versions: True if a key can have several results.
-
-        accepted: True if the configuration accepts that the object was not read.
+        """Count the result of the next object. Results come in key order. versions: True if a key can have several
+        results. accepted: True if auditor.toml accepts that it was not read.
         """
         if versions and done.key != self.start_after:
             self._before = self.tally.copy(), self.start_after
@@ -57,7 +56,7 @@ class VerifyCheckpoint:
             self.tally.add(done.answer, done.late, accepted=accepted)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the checkpoint as a JSON object. Leave out the last key if a version of it is paused."""
+        """Return the checkpoint as a JSON object, without the last key's counts if a version of it was half read."""
         tally, start_after = self.tally, self.start_after
         if self._before is not None and any(key == start_after for key, _ in self.paused):
             tally, start_after = self._before
@@ -74,7 +73,7 @@ class VerifyCheckpoint:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Read a value that to_dict made. Raises KeyError, TypeError or ValueError for any other value."""
+        """Read a JSON object of to_dict(). Raises KeyError, TypeError or ValueError for any other value."""
         if not all(isinstance(value[name], str | None) for name in ("begun_after", "start_after")):
             raise ValueError("start_after is no key")
         tally = VerifyTally.from_dict(value["tally"])

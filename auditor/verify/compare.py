@@ -1,4 +1,4 @@
-"""Compare an object's listing entry with its ledger record, which gives the outcome or a request to read the object."""
+"""Compare an object's listing entry with the ledger's record. Return its outcome, or a request to read it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LEDGER: Final = "ledger"
 
 @record()
 class ExpectedDigest:
-    """A digest that the object's bytes must have.
+    """A digest that the object's bytes must have, by the ledger or by an imported checksum manifest.
 
-    version: the ledger's version that has the digest; None for a digest of a manifest. imported_at: time of a
-    manifest's import, or "".
+    version: the ledger's version that has the digest; None if it is a manifest's. imported_at: when the manifest was
+    imported, or "".
     """
 
     algorithm: str
@@ -38,7 +38,7 @@ class ExpectedDigest:
 
 @record(kw_only=True)
 class ReadRequest:
-    """A request to read an object, because only its bytes can decide the outcome."""
+    """A request to read an object again, because only its bytes can decide the outcome."""
 
     ref: ObjectRef
     standing: VerifyOutcome
@@ -56,7 +56,7 @@ class ReadRequest:
         return verified(self.ref, outcome, **detail)
 
     def compare(self, digests: Mapping[str, str]) -> Verified:
-        """Return the outcome of a read. digests: the digests of the bytes, by algorithm."""
+        """Return MISMATCH for the first wrong digest, else `standing`. digests: of the read bytes, by algorithm."""
         for claim in self.claims:
             found = digests[claim.algorithm]
             if found != claim.digest.lower():
@@ -75,12 +75,12 @@ class ReadRequest:
 
 @record(kw_only=True)
 class Comparison:
-    """Compares listing entries with ledger records, without I/O.
+    """Compares listing entries with the ledger's records. It makes no calls.
 
-    in_flight_from: ISO 8601, UTC. An object written from this time to in_flight_to() is in flight: the ledger may not
-    have its digest yet. A later time comes from a wrong clock, and such an object is not in flight. algorithms: the
-    digests to compare; None: all. If the ledger has no digest by them, all its digests are compared. record: True: read
-    new and changed objects too, to record their digests.
+    An object is in flight, its digest perhaps not yet in the ledger, if it was written between in_flight_from (ISO 8601
+    in UTC) and in_flight_to(); a later time comes from a wrong clock. algorithms: the digests to compare, None for all;
+    if the ledger has none of them, all its digests are compared. record: True to read new and changed objects too, and
+    record their digests.
     """
 
     in_flight_from: str
@@ -89,7 +89,7 @@ class Comparison:
     record: bool = False
 
     def listed(self, ref: ObjectRef, subject: KeyRecord | None) -> Verified | ReadRequest:
-        """Return the outcome of a listed object, or the request to read it."""
+        """Return the outcome of a listed object, or a request to read it. subject: the ledger's record of the key."""
         versions = self.versions(ref, subject)
         if subject is not None and is_damaged(subject) and not (versions and all(map(is_sound, versions))):
             return verified(ref, VerifyOutcome.LEDGER_FAULT, damaged="; ".join(subject.damage))
@@ -122,11 +122,11 @@ class Comparison:
 
     @staticmethod
     def versions(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
-        """Return the ledger's versions whose digests the bytes must have, in the order of ledger.matching.match.
+        """Return the ledger's versions whose digests the listed object must have. As ledger.matching.match.
 
         First choice: the version with the object's version ID. A version never changes, so its ETag does not matter.
-        Second choice: the versions with the object's ETag and without a version ID (NULL).
-        Third choice, only if the object was listed without a version ID: all versions with its ETag.
+        Second choice: the versions with the object's ETag and without a version ID (NULL). Third choice, only if the
+        object was listed without a version ID: all versions with its ETag.
         """
         known = [] if subject is None else [version for version in subject.versions if version.digests]
         wanted = ref.version_id or NULL
@@ -152,9 +152,9 @@ class Comparison:
         )
 
     def absent(self, pair: Pair, deleted: bool) -> Verified:
-        """Return the outcome of an object that only the ledger has.
+        """Return the outcome of an object that the ledger has and the listing lacks.
 
-        deleted: True if a notification reported the deletion.
+        deleted: True if a notification reported that the object was deleted.
         """
         subject, version = pair.subject, pair.version
         if subject is None:
@@ -177,7 +177,7 @@ class Comparison:
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
 
     def in_flight(self, written: str) -> bool:
-        """True if the ledger may not know yet an object that was written at that time."""
+        """True if an object written at this time (ISO 8601) may not be in the ledger yet."""
         return self.in_flight_from <= written <= self.in_flight_to()
 
     def _claims(self, version: Version) -> Iterator[ExpectedDigest]:
@@ -188,8 +188,9 @@ class Comparison:
 
 
 def listed_again(pair: Pair) -> Event | None:
-    """Return the "listed" event of a key whose current object was listed long after its deletion, or after it was
-    retired; else None.
+    """Return a "listed" event if the key is listed although the ledger calls it deleted or retired; else None.
+
+    A deletion counts only if it was long before the listing.
     """
     ref, subject = pair.ref, pair.subject
     if ref is None or not ref.is_latest or subject is None:
@@ -210,22 +211,22 @@ def listed_again(pair: Pair) -> Event | None:
 
 
 def is_told(pair: Pair) -> bool:
-    """True if the ledger's record says that the object was deleted."""
+    """True if the ledger's record says that the version, or the key as a whole, was deleted."""
     if pair.version is not None:
         return pair.version.removed_at is not None
     return pair.subject is not None and pair.subject.deleted_at is not None
 
 
 def is_settled(pair: Pair) -> bool:
-    """True if the ledger's record says that the object was deleted or retired."""
+    """True if the ledger's record says that the version, or the key as a whole, was deleted or retired."""
     known = pair.version or pair.subject
     return is_told(pair) or (known is not None and known.retired_at is not None)
 
 
 def in_question(pair: Pair) -> list[Version]:
-    """Return the versions whose deletion may stand in the history alone, because an earlier auditor wrote it there.
+    """Return the versions whose deletion only the key's history may tell, as an earlier release wrote it.
 
-    If the pair has no version, these are all versions of the key without a recorded deletion.
+    Without a version in the pair, these are the key's versions without a recorded deletion.
     """
     if pair.version is not None:
         return [pair.version]
@@ -235,7 +236,7 @@ def in_question(pair: Pair) -> list[Version]:
 
 
 def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool:
-    """True if the history says that each version was deleted for good, and no version was read later."""
+    """True if the key's history says of each version that it was deleted for good, and none was read after that."""
     told = {event.version_id: event.at for event in history if event.what == "deleted"}
     return all(
         one.version_id != NULL and one.version_id in told and not is_seen_after(one, told[one.version_id])
@@ -244,7 +245,7 @@ def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool
 
 
 def is_damaged(subject: KeyRecord) -> bool:
-    """True if a digest of the key is damaged, and the history has none for it."""
+    """True if a digest in the ledger's record is damaged, and the key's history could not restore it."""
     return not all(map(is_sound, subject.versions))
 
 
@@ -253,14 +254,16 @@ def is_sound(version: Version) -> bool:
 
 
 def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
-    """Return a listed object with its outcome."""
+    """Return a Verified: the listed object with this outcome and these details."""
     return Verified(
         key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
     )
 
 
 def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]) -> VerifyOutcome:
-    """Return the outcome if all expected digests are right. versions: the ledger's versions of this object."""
+    """Return the outcome of a listed object if all expected digests are right: MATCH, CHANGED or NEW. versions: the
+    ledger's versions of this object.
+    """
     if versions:
         return VerifyOutcome.MATCH
     known = subject is not None and any(version.digests for version in subject.versions)
@@ -268,9 +271,9 @@ def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]
 
 
 def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[Event]) -> Verified:
-    """Return the mismatch `found`, unless the key's history contradicts the ledger's row.
+    """Return the mismatch `found`, unless the key's history (lines) contradicts the ledger's row.
 
-    If the history has the digest that was found, the object matches. For other contradictions, return LEDGER_FAULT.
+    If the history has the digest that was found, return MATCH. For any other contradiction, return LEDGER_FAULT.
     """
     for version in versions:
         for algorithm in version.digests:
@@ -283,9 +286,8 @@ def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:
-    """Return the time at which the ledger's digests were last verified or recorded: the oldest of these times.
-
-    If there are only digests of manifests, return the time of their first import; None if there are no digests.
+    """Return when the ledger's digests were last verified or recorded: the earliest of these times. If all digests are
+    of manifests, return the time of the first import; None if there are no digests.
     """
     times = [
         max(known.recorded_at, known.verified_at or "")

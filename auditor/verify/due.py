@@ -1,4 +1,4 @@
-"""Decide which objects a run reads: all objects, the objects that were not read for long, or a share of all."""
+"""Decide which objects a run reads: all of them, those that were not read for long, or a share of them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ after a missed night, a change of the clock or a long run the objects are still 
 
 @record()
 class Schedule:
-    """A schedule of reads. Each object has its turn once in `runs` runs; a hash of its key spreads the turns.
+    """Spreads the reads of objects over runs: each object has its turn once in `runs` runs, by a hash of its key.
 
-    An object is due in the first run after its turn. This follows from the time of the object's last read, so a missed
-    run skips no object: the next run reads the objects of both runs. runs: 0: every object is due in every run. every:
-    seconds from one run to the next. limit: seconds; if the last read is longer ago, the object is read too late.
-    words: the schedule in words, for the summary.
+    An object is due if it was not read since its last turn. So a missed run skips no object: the next run reads the
+    objects of both. runs: 0 if every object is due in every run. every: seconds from one run to the next. limit:
+    seconds after which a read is too late. words: the schedule in words, for the summary.
     """
 
     words: str
@@ -33,9 +32,8 @@ class Schedule:
     limit: float = math.inf
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
-        """True if the run that began at `now` reads the object.
-
-        checked: time at which the object's digest was last verified or recorded, ISO 8601, UTC; None if it is unknown.
+        """True if the run that began at `now` has to read the object. checked: when the object's digest was last
+        verified or recorded (ISO 8601 in UTC); None if unknown.
         """
         age, period = age_of(checked, now), self.runs * self.every
         if age is None or not self.runs or age >= period:
@@ -44,12 +42,14 @@ class Schedule:
         return age > since
 
     def late(self, checked: str | None, at: datetime) -> float:
-        """Return by how many seconds the object's age exceeds the limit; 0 if it does not, or if the age is unknown."""
+        """Return by how many seconds the last check, at `checked`, is older than the limit; 0 if it is not, or
+        unknown.
+        """
         return max(0.0, (age_of(checked, at) or 0.0) - self.limit)
 
 
 def due_of(max_age: float | None, percent: float | None, every: float) -> Schedule:
-    """Return the schedule that the settings max_age, percent and every describe. every: seconds between two runs."""
+    """Return the schedule of the settings --max-age, --percent and --every, which are in seconds and percent."""
     if max_age is not None:
         runs = math.floor(max_age / every)
         runs -= max(1, min(SPARE_RUNS, runs // 5))
@@ -63,7 +63,7 @@ def due_of(max_age: float | None, percent: float | None, every: float) -> Schedu
 
 
 def age_of(checked: str | None, now: datetime) -> float | None:
-    """Return the seconds since `checked`; None if `checked` is None, is no time, or lies too far ahead."""
+    """Return the seconds from `checked` to `now`; None if `checked` is None, no time, or far in the future."""
     try:
         then = datetime.fromisoformat(checked or "")
     except ValueError:  # the ledger was edited by hand
@@ -77,6 +77,6 @@ def days(seconds: float, one: str = "1 day") -> str:
 
 
 def _number(key: str, version_id: str | None) -> int:
-    """Return the object's number. SHA-256 gives the same number in every process; hash() does not."""
+    """Return a number that spreads the objects over the runs: the same in every process, unlike hash()."""
     digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
     return int.from_bytes(digest[:8])

@@ -1,4 +1,4 @@
-"""The folder of a verification: a line for each object, the summary, and the checkpoint of a hand-over."""
+"""The folder that a verification writes: a line for each object, the summary, the checkpoint of a hand-over."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ VERSION: Final = 1
 
 
 class VerifyFolder:
-    """The folder `bucket=BUCKET/verify=ID/` of a store, which a verification writes. All methods block.
-
-    hop: number of hand-overs before this invocation.
+    """Writes the folder `bucket=BUCKET/verify=ID/` of a store. All methods block. hop: how many invocations of the
+    Lambda function were before this one.
     """
 
     def __init__(self, store: Store, bucket: str, verify_id: str, hop: int = 0, part_lines: int = PART_LINES) -> None:
@@ -40,7 +39,7 @@ class VerifyFolder:
         return self._store.uri(self.path)
 
     def claim(self) -> None:
-        """Mark this hop as begun. Raises RunTaken if another invocation has begun this hop: an event can come twice."""
+        """Mark this hop as begun. Raises RunTaken if it was begun already: Lambda can deliver an event twice."""
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
             raise RunTaken(
@@ -48,7 +47,7 @@ class VerifyFolder:
             )
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines of JSON, each with its line end, to the open part."""
+        """Write lines of JSON, each with its newline, to the file that is open (the open part)."""
         for line in lines:
             if self._open is None:
                 self._open = PartFile(self._store.spool_dir(self.path) / f".{self._name}.tmp")
@@ -58,9 +57,8 @@ class VerifyFolder:
                 self.end_part()
 
     def end_part(self) -> None:
-        """Close the open part, if there is one, and move it to its final path.
-
-        Raises RunTaken if the store has no lock for the run and another process has written to that path.
+        """Close the open part, and move it to its final path; do nothing if none is open. Raises RunTaken if another
+        process has written this path, in a store without a lock for the run.
         """
         if self._open is None:
             return
@@ -77,7 +75,7 @@ class VerifyFolder:
         self._lines = 0
 
     def discard(self) -> None:
-        """Delete the open part, if there is one."""
+        """Delete the open part; do nothing if none is open."""
         if self._open is not None:
             self._open.discard()
             self._open = None
@@ -86,12 +84,12 @@ class VerifyFolder:
         self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
 
     def put_checkpoint(self, checkpoint: VerifyCheckpoint) -> None:
-        """Write the checkpoint from which the next hop continues."""
+        """Write the checkpoint, from which the next invocation of the Lambda function continues."""
         data = json.dumps({"v": VERSION, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"
         self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
 
     def load_checkpoint(self) -> VerifyCheckpoint:
-        """Return the checkpoint of the previous hop. Raises OutputError if it is missing or damaged."""
+        """Return the checkpoint of the previous invocation. Raises OutputError if it is missing or damaged."""
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
         try:

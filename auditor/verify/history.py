@@ -1,4 +1,4 @@
-"""Write outcomes into the history of object keys. A match is always written, another outcome only if it is new."""
+"""Write the outcomes of a verification into the keys' histories: each match, and other outcomes if they are new."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded", "acknowledg
 
 
 class Keeper(Protocol):
-    """The part of a ledger that writes and reads histories."""
+    """A ledger, as far as it writes and reads the histories of object keys."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None: ...
     async def history(self, bucket: str, key: str) -> list[Event]: ...
@@ -45,14 +45,13 @@ def _utc_now() -> datetime:
 
 
 def has_history(outcome: VerifyOutcome) -> bool:
-    """True if this outcome is written into the history for an object that is not read."""
+    """True if an outcome that needs no read of the object is written into the key's history."""
     return outcome in _WHAT
 
 
 class HistoryWriter:
-    """Collects events and writes them in batches; flush() writes the last batch.
-
-    A ledger that cannot be written fails no verification: the events are counted in `unnoted`.
+    """Collects events for the keys' histories, and writes them in batches. flush() writes the last batch. A ledger that
+    is read-only does not end a verification: the events are then counted in `unnoted`.
     """
 
     def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
@@ -65,8 +64,8 @@ class HistoryWriter:
         """Number of events that the ledger could not take, because it cannot be written."""
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
-        """Add the events of an outcome, if it has any. Return the outcome, or ACKNOWLEDGED for a finding that a person
-        has acknowledged. claims: the expected digests of a match; the bytes have all of them.
+        """Write the outcome into the key's history, and return it. claims: the expected digests, for a match. Other
+        outcomes are written only if they are new. A finding that a person acknowledged becomes ACKNOWLEDGED.
         """
         at = seconds_in_utc(self._now())
         if verified.outcome is VerifyOutcome.MATCH:
@@ -92,7 +91,7 @@ class HistoryWriter:
         return verified
 
     async def note(self, *events: Event) -> None:
-        """Add events that are written even if they repeat the last ones."""
+        """Write these events, even if the history has the same already."""
         self._waiting += events
         if len(self._waiting) >= TOGETHER:
             await self.flush()
@@ -117,7 +116,7 @@ class HistoryWriter:
 
 
 def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) -> list[Event]:
-    """Return an "acknowledged" event for each version whose last state in the history is a finding."""
+    """Return an "acknowledged" event for each version of a key whose last outcome in the history is a finding."""
     found: list[Event] = []
     for event in reversed(history):
         if event.what in _FINDINGS and _last(history, event) is event:
@@ -127,29 +126,27 @@ def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) ->
 
 
 def _is_of(acknowledged: Event, finding: Event) -> bool:
-    """True if the event acknowledges this finding, with each of its details."""
+    """True if the event acknowledges this finding: its details include all details of the finding."""
     said = acknowledged.detail
     return said.get("finding") == finding.what and all(said.get(name) == one for name, one in finding.detail.items())
 
 
 def _last(history: Sequence[Event], event: Event) -> Event | None:
-    """Return the last event in the history that gives the version a state; None if there is none."""
+    """Return the last outcome in the history of the version that `event` is about; None if there is none."""
     return next((past for past in reversed(history) if past.what in _STATES and _same_version(past, event)), None)
 
 
 def _same_version(one: Event, other: Event) -> bool:
-    """True if the ETags are equal, and the version IDs are equal or one is missing.
-
-    The listing may lack a version ID that the ledger has.
+    """True if two events are about one version: equal ETags, and equal version IDs or only one of them. The listing may
+    lack a version ID that the ledger has.
     """
     names = {one.version_id or NULL, other.version_id or NULL}
     return one.etag == other.etag and len(names - {NULL}) <= 1
 
 
 def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> Iterator[Event]:
-    """Yield one event for each digest of the ledger, and one for each digest that only a manifest has.
-
-    If the ledger and a manifest have a digest of one algorithm, the ledger's event names the manifest as an origin too.
+    """Yield a "verified" event for each digest of the ledger, and for each digest that only a manifest has. If both
+    have a digest of one algorithm, the ledger's event names the manifest as an origin too.
     """
     origins: dict[tuple[str, str | None, str | None], list[str]] = {}
     chains: dict[tuple[str, str | None, str | None], str] = {}

@@ -1,4 +1,4 @@
-"""Functions that verify objects from a Python program."""
+"""The functions with which Python programs verify a bucket."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def verify_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> VerifySummary:
-    """Call verify_bucket_async and wait for its end."""
+    """Read a target's objects again, compare them with the ledger, and wait for the end. See verify_bucket_async."""
     return run_blocking(
         lambda: verify_bucket_async(
             uri,
@@ -51,10 +51,10 @@ async def verify_bucket_async(
     progress: Progress = ignored,
     **settings: Any,
 ) -> VerifySummary:
-    """Read objects again and compare them with the ledger.
+    """Read a target's objects again, and compare their digests with the ledger's.
 
-    algorithms: the digests to compare; None: all that the ledger has. settings: the flags of `auditor verify`; `ledger`
-    is required. The other arguments and the errors are those of audit_bucket_async.
+    algorithms: the digests to compare; None for all that the ledger has. settings: the flags of `auditor verify` as
+    keywords; `ledger` is required. The other arguments, and the errors, are those of audit_bucket_async.
     """
     found = settings_from(settings, config, needed="ledger")
     if not found.record:

@@ -1,4 +1,4 @@
-"""Find out whether the bytes of a recorded digest are lost: replaced in a bucket that keeps no earlier versions."""
+"""Find out if the bytes of a recorded digest are lost: overwritten in a bucket that keeps no earlier versions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from auditor.verify.outcome import Verified
 
 
 class LossFinder:
-    """Finds the outcome of versions that other objects replaced. It asks S3 once whether the bucket keeps versions.
-
-    in_flight: returns True if the ledger may not know yet an object that was written at that time.
+    """Finds out if recorded bytes are lost because another object overwrote them. It asks S3 once if the bucket keeps
+    versions. in_flight: as Comparison.in_flight.
     """
 
     def __init__(
@@ -35,8 +34,7 @@ class LossFinder:
         self._asking = asyncio.Lock()
 
     async def find(self, pair: Pair) -> Verified | None:
-        """Return LOST if no version has the bytes any more and no earlier run reported the loss. Return None otherwise.
-
+        """Return LOST if the version's bytes no longer exist, and the key's history does not say so yet; else None.
         Return UNREADABLE if S3 does not tell whether the bucket keeps versions.
         """
         lost, current = pair.version, pair.replaced_by
@@ -57,7 +55,7 @@ class LossFinder:
         return _verified(pair, lost, VerifyOutcome.LOST, replaced_by=current.etag)
 
     async def _keeps_versions(self, key: str) -> bool:
-        """True if the bucket has or had versioning. In other buckets HEAD names no version."""
+        """True if the bucket has or had versioning: only then a HEAD of the key names a version."""
         async with self._asking:
             if self._keeps is None:
                 head = await self._caller.call(
@@ -72,6 +70,6 @@ def _verified(pair: Pair, lost: Version, outcome: VerifyOutcome, **detail: str) 
 
 
 def is_told_lost(version: Version, history: Sequence[Event]) -> bool:
-    """True if the history calls the version lost, and nobody recorded or read it later."""
+    """True if the history calls the version lost, and it was not recorded or verified after that."""
     seen = max(max(known.recorded_at, known.verified_at or "") for known in version.digests.values())
     return any(event.what == "lost" and event.etag == version.etag and event.at >= seen for event in history)

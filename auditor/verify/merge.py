@@ -1,4 +1,4 @@
-"""Merge the listing and the ledger by object key. Both come in key order, so memory never holds a whole one."""
+"""Merge the listing and the ledger by object key. Both come in key order, so neither has to be in memory as a whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST: Final = 1000
 
 @record()
 class Pair:
-    """One object version, as the listing and the ledger have it."""
+    """One object version as the listing has it, the ledger, or both."""
 
     key: str
     ref: ObjectRef | None
@@ -47,10 +47,10 @@ async def merged(
     target: Target,
     now: Callable[[], str] = now_in_utc,
 ) -> AsyncGenerator[list[Pair], None]:
-    """Yield the pairs in key order, about a page of the listing at a time.
+    """Yield all pairs of listing and ledger in key order, in lists of about a page of the listing.
 
-    The objects that only the ledger has come at their places in this order. Raises the errors of the listing and of the
-    ledger. now: returns the time, ISO 8601, UTC.
+    Objects that only the ledger has are at their places in this order. Raises the errors of listing and ledger. now:
+    returns the time (ISO 8601 in UTC).
     """
     async with aclosing(pages), aclosing(subjects):
         ledger = _LedgerRecords(subjects, target)
@@ -80,7 +80,7 @@ async def merged(
 
 
 class _ListedKey:
-    """The key that the listing is at, and the ledger's versions of this key that were not listed yet."""
+    """The key that the listing is at, and the versions of it in the ledger that were not listed so far."""
 
     def __init__(self, name: str, subject: KeyRecord | None) -> None:
         self.name = name
@@ -104,7 +104,10 @@ class _ListedKey:
         )
 
     def end(self, versions: bool) -> Iterator[Pair]:
-        """Yield pairs for the ledger's versions that the listing lacks. Call it after the last version of the key."""
+        """Yield pairs for the versions in the ledger that were not listed. Call it after the key's last listed version.
+
+        versions: True if the run lists all versions.
+        """
         if self._subject is None:
             return
         if not self._etags:  # the listing has delete markers only
@@ -121,9 +124,8 @@ class _ListedKey:
 
 
 def _replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Iterator[Version]:
-    """Yield the versions without a version ID whose bytes, by the ledger's digests, no listed version has.
-
-    listed: ETags of the key's listed versions. The current object may have the same bytes under another ETag.
+    """Yield the ledger's versions without a version ID whose bytes no listed version has, by the digests in the ledger.
+    listed: the ETags of the key's listed versions. `current` may have the same bytes under another ETag.
     """
     now = [one.digests for one in subject.versions if one.etag == current.etag]
     for version in subject.versions:
@@ -140,20 +142,20 @@ def _share_a_digest(one: Mapping[str, Known], other: Mapping[str, Known]) -> boo
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
-    """Yield the pairs of a key that is not listed: one for the key, or one for each version in a run over versions."""
+    """Yield the pairs of a key that is not listed: one, or if the run lists versions, one for each."""
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)
 
 
 def _real_versions(subject: KeyRecord | None) -> Iterator[Version]:
-    """Return the versions that have a version ID and digests, each once."""
+    """Yield the ledger's versions of the key that have a version ID and digests."""
     found = {} if subject is None else {one.version_id: one for one in subject.versions if one.digests}
     return (version for name, version in found.items() if name != NULL)
 
 
 class _LedgerRecords:
-    """The ledger's records in the target's key range, in key order. It reads one record ahead."""
+    """Reads the ledger's records of the target's keys in key order, always one record ahead."""
 
     def __init__(self, subjects: AsyncIterator[KeyRecord], target: Target) -> None:
         self._subjects = subjects
@@ -163,7 +165,7 @@ class _LedgerRecords:
         self._ended = False
 
     async def before(self, key: str | None) -> KeyRecord | None:
-        """Take the next record if its key comes before `key`; if not, return None. key: None: take any record."""
+        """Take and return the next record if its key comes before `key` (None: in any case); if not, return None."""
         subject = await self._peek()
         if subject is None or (key is not None and subject.key >= key):
             return None
@@ -171,7 +173,7 @@ class _LedgerRecords:
         return subject
 
     async def at(self, key: str) -> KeyRecord | None:
-        """Take the next record if it has this key; if not, return None."""
+        """Take and return the next record if it is of this key; if not, return None."""
         subject = await self._peek()
         if subject is None or subject.key != key:
             return None

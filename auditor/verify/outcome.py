@@ -1,4 +1,4 @@
-"""An object with its outcome, and its line in the reports."""
+"""An object with the outcome of its verification, and its line in the combined report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LEFT: Final = (VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST, VerifyOutcom
 
 @record(kw_only=True)
 class Verified:
-    """One object version with its outcome."""
+    """One object version with the outcome of its verification."""
 
     key: str
     outcome: VerifyOutcome
@@ -50,13 +50,15 @@ class Verified:
 
     @property
     def unread(self) -> str | None:
-        """Why a due object was not read, such as `archived`, `left_for_cost` or an error code; None if it was."""
+        """Why a due object could not be read: `archived`, `left_for_cost`, an error code ..; None if it is not so."""
         if self.outcome is VerifyOutcome.UNREADABLE:
             return self.detail["code"]
         return self.outcome.value if self.outcome in LEFT else None
 
     def line(self) -> str:
-        """Return `= key`, then a tab and the version ID if there is one. Unprintable characters are escaped."""
+        """Return the line of the combined report: `= KEY`, where `=` is the outcome's sign; a tab and a version ID may
+        follow.
+        """
         version = f"\t{visible(self.version_id)}" if self.version_id is not None else ""
         return f"{SIGNS[self.outcome]} {visible(self.key)}{version}"
 

@@ -1,4 +1,4 @@
-"""Find the outcome of every pair of listing and ledger. Many objects are read at once; outcomes come in key order."""
+"""Find the outcomes of all pairs of listing and ledger: many objects are read at once, outcomes come in key order."""
 
 from __future__ import annotations
 
@@ -39,10 +39,8 @@ Absent = Callable[[Pair], Awaitable[Verified | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """Decides which objects are read: those that are due as of `now`, if they are not archived and reading them costs
-    nothing extra.
-
-    accept_cost: True: read also objects whose storage class charges for reading.
+    """Decides which objects are read: they are due at `now`, not archived, and reading them costs nothing extra.
+    accept_cost: True to read objects even if their storage class charges for it.
     """
 
     judge: Comparison
@@ -51,11 +49,11 @@ class ReadPolicy:
     accept_cost: bool = False
 
     def late(self, request: ReadRequest) -> int:
-        """Return by how many seconds the object's age exceeds the schedule's limit now; 0 if it does not."""
+        """Return by how many seconds the object's last check is older now than the schedule allows; 0 if it is not."""
         return math.ceil(self.due.late(request.checked, datetime.now(UTC)))
 
     def look(self, pair: Pair) -> ReadResult | ReadRequest:
-        """Return the outcome of a listed object, or the request to read it."""
+        """Return the outcome of the pair's listed object, or a request to read the object."""
         if pair.ref is None:
             raise ValueError("the object is not listed")
         found = self.judge.listed(pair.ref, pair.subject)
@@ -74,9 +72,9 @@ class ReadPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of one pair. answer: None if the pair only counts delete markers.
+    """The result for one pair of listing and ledger. answer: None if the pair is only delete markers.
 
-    late: by how many seconds the object's age exceeded the schedule's limit when it was read; 0 if it did not.
+    late: by how many seconds the object was read too late, by the schedule; 0 if it was not.
     """
 
     key: str
@@ -86,10 +84,10 @@ class Done:
 
 
 class Walk:
-    """Finds the outcomes of all pairs, once. sink: takes the results in key order, none after the first paused object.
+    """Finds the outcomes of all pairs of listing and ledger. sink: takes them in key order, until a paused object.
 
-    weight: returns the bytes of `permits` that an object of this size takes while it is read. limit: returns True if
-    the limit of calls is reached. whole_keys: stop only after the last version of a key. window: as WINDOW.
+    weight: returns how many bytes of `permits` an object of a size takes while it is read. limit: True once --max-calls
+    is reached. whole_keys: stop only after the last version of a key. window: as WINDOW.
     """
 
     def __init__(
@@ -124,7 +122,7 @@ class Walk:
         """Find the outcomes of all pairs. Return True if the listing and the ledger came to their ends.
 
         A stop takes effect between two keys. The first error that ends the run cancels the other reads and is raised
-        unwrapped. The outcomes so far are written to the history even then.
+        itself; even then, the outcomes so far are written to the history.
         """
         try:
             ended = await in_order(
@@ -174,7 +172,7 @@ class Walk:
         return Done(pair.key, after, pair.delete_markers, self._policy.late(request))
 
     async def _cross_checked(self, pair: Pair, answer: ReadResult) -> ReadResult:
-        """Before a mismatch is reported, compare the ledger's row with the key's history."""
+        """Check a mismatch against the key's history before it is reported: the ledger's row may be what is wrong."""
         if pair.subject is None or pair.ref is None:
             return answer
         found = answer.verified

@@ -1,4 +1,4 @@
-"""Read an object again, exactly the version that was listed, and return its outcome."""
+"""Read the listed version of an object again, and find its outcome."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The outcome of one object. bytes_read: None if the object was not read to its end.
-
-    recorded: True if new digests were written to the ledger.
+    """The outcome of one object. bytes_read: None if the object was not read to its end. recorded: True if the ledger
+    got new digests of the object.
     """
 
     verified: Verified
@@ -36,9 +35,8 @@ class ReadResult:
 
 
 class VerifyReader:
-    """Carries out read requests. A failure of one object becomes its outcome.
-
-    wanted: algorithms of the digests that it records in the ledger.
+    """Carries out read requests. A failure of one object becomes its outcome, not an exception. hash_one: reads and
+    hashes an object. wanted: algorithms of the digests to record for new objects.
     """
 
     def __init__(
@@ -52,9 +50,8 @@ class VerifyReader:
         self._wanted = tuple(wanted)
 
     async def answer(self, question: ReadRequest) -> ReadResult | Paused:
-        """Read the object and return its outcome, or Paused if the run was stopped in the middle of the object.
-
-        Raises only for a failure that concerns every object.
+        """Read the object, and return its outcome, or Paused if a stop came in the middle of the object. Raises only
+        errors that every object would meet.
         """
         ref = question.ref
         names = dict.fromkeys([claim.algorithm for claim in question.claims])
@@ -88,9 +85,8 @@ class VerifyReader:
             return ReadResult(question.verified(VerifyOutcome.MISMATCH, code="DigestConflict"), size)
 
     async def _superseded(self, question: ReadRequest, code: str) -> Verified:
-        """Return IN_FLIGHT if the object was overwritten or deleted after the listing.
-
-        Return UNREADABLE if a new listing still has the object unchanged, or if the new listing fails.
+        """Return IN_FLIGHT if the object was overwritten or deleted after it was listed. Return UNREADABLE if a new
+        listing still has the object unchanged, or if the new listing fails.
         """
         try:
             if not await listed_still(self._engine, self._caller, question.ref):
@@ -101,7 +97,7 @@ class VerifyReader:
 
 
 def _failed(question: ReadRequest, code: str) -> Verified:
-    """Return MISMATCH if the length of the same version is not the recorded length; UNREADABLE for other failures."""
+    """Return MISMATCH if the object's size is not the recorded one (code SizeDiffers), else UNREADABLE."""
     if code == "SizeDiffers" and question.claims:
         return question.verified(VerifyOutcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
     return question.verified(VerifyOutcome.UNREADABLE, code=code)

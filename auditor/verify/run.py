@@ -1,4 +1,4 @@
-"""One verification of one target: open the bucket and the ledger, read, count, and write the folder."""
+"""Verify one target: open the bucket and the ledger, read, count, and write the folder."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """One of the invocations of a function that make up a verification. number: 0 for the first.
+    """One invocation of the Lambda function, of those that make up a verification. number: 0 for the first.
 
-    verify_id: None in the first one, which takes first_id. window: as in Walk. It is small, because the next hop reads
-    all objects after an unfinished one again.
+    verify_id: the verification's ID; None in the first, which takes first_id. window: as in Walk. It is small, because
+    the next hop reads all objects after an unfinished one again.
     """
 
     number: int = 0
@@ -69,10 +69,10 @@ class Hop:
 
 
 class Verification:
-    """A verification of one target. Construct it, then `await run()` once.
+    """Verifies one target. Call run() once.
 
-    compared: the algorithms to compare; None: all that the ledger has. combined: takes a line for each object. hop:
-    only in a Lambda function that hands over: a stop then takes effect in the middle of an object.
+    compared: the algorithms to compare; None for all that the ledger has. combined: takes a line for each object. hop:
+    only in a Lambda function that hands over; then a stop takes effect even in the middle of an object.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Verification:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
 
     async def run(self) -> VerifySummary:
-        """Verify, write the summary to the folder, return it. After a RunError the ledger has the outcomes so far."""
+        """Verify the target, write the summary, and return it. After a RunError, the ledger has the outcomes so far."""
         try:
             await self._io(self._begin)
             ended = await self._verify()
@@ -130,7 +130,7 @@ class Verification:
         return summary
 
     async def _io(self, work: Callable[..., Any], *args: Any) -> None:
-        """Do the work in the folder's thread. Raise RunStopped if the stop's grace ends first."""
+        """Run a blocking function in the folder's thread. Raises RunStopped if the stop's grace is over first."""
         async with self._stop.saving() as limit:
             await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
         if limit.expired():
@@ -241,7 +241,7 @@ class Verification:
             await self._io(self._folder.write, self._drained())
 
     async def _note_losses(self) -> None:
-        """Write into the history that these losses are reported, so that the next run does not report them again."""
+        """Write the losses that were reported into the histories, so that the next run does not report them again."""
         losses, self._lost = self._lost, []
         for verified in losses:
             await self._notes.add(verified)
@@ -292,7 +292,7 @@ class Verification:
 
 
 async def _pause(seconds: float) -> None:
-    """Sleep, but never longer than _LONGEST_PAUSE: the pauses of a retry grow."""
+    """Sleep for so many seconds, but at most _LONGEST_PAUSE, because the pauses of a retry grow."""
     await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
 
 

@@ -1,4 +1,4 @@
-"""The summary of a verification, its exit code, and its lines for a terminal."""
+"""Make the summary of a verification, its exit code, and its lines for a terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOTHING_COMPARED: Final = ("Verify", "NothingCompared")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCount:
-    """The number of objects that are unreadable with this error code."""
+    """The number of objects that could not be read because of this error code."""
 
     code: str
     count: int
@@ -53,7 +53,7 @@ class UnreadableCount:
 
 @dataclass(frozen=True, slots=True)
 class LateReads:
-    """The number of objects that were read too late. seconds: the largest delay."""
+    """The number of objects that were read later than the schedule allows. seconds: the largest delay."""
 
     objects: int
     seconds: int
@@ -61,7 +61,7 @@ class LateReads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySummary:
-    """All counts of a verification."""
+    """The whole content of a verification's summary.json."""
 
     run: str
     """ID of the verification."""
@@ -99,7 +99,7 @@ class VerifySummary:
     """None if the verification is complete."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value of summary.json, in which the ID is called `verify`."""
+        """Return the JSON object of summary.json, in which the run's ID is called `verify`."""
         value = plain(self)
         resume = self.resume and {"reason": self.resume.reason, "start_after": self.resume.start_after}
         return {"verify": value.pop("run"), **value, "resume": resume}
@@ -118,9 +118,10 @@ def summarize(
     empty_accepted: bool = False,
     unnoted: int = 0,
 ) -> VerifySummary:
-    """Make the summary from the present counts; later counts do not change it. resume: None if it is complete.
+    """Make the summary of a verification from its present counts; later counts do not change it.
 
-    empty_accepted: True if the configuration accepts that nothing is compared.
+    resume: where to continue; None if the verification is complete. empty_accepted: True if auditor.toml accepts that
+    no object could be compared.
     """
     return VerifySummary(
         run=run,
@@ -169,14 +170,16 @@ def _why_nothing(tally: VerifyTally) -> str:
 
 
 def exit_code(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> int:
-    """Return 4 if there is a hole that nobody accepted. If not, return 3 if an outcome of `fail_on` occurred, or 0."""
+    """Return the exit code: 4 if there is a hole that auditor.toml does not accept; if not, 3 if an outcome in
+    `fail_on` occurred, else 0.
+    """
     if summary.holes:
         return 4
     return 3 if any(summary.outcomes[outcome] for outcome in fail_on) else 0
 
 
 def lines_of(summary: VerifySummary) -> Iterator[str]:
-    """Yield the summary as lines for a person, with only the outcomes that occurred."""
+    """Yield the summary as lines for a person. Outcomes that did not occur are left out."""
     outcomes, read = summary.outcomes, summary.read
     uri = visible(f"s3://{summary.target.bucket}/{summary.target.prefix}")
     yield f"{uri}: {counted(summary.listed, 'object')} listed, {summary.ledger_only:,} in the ledger alone"
@@ -211,7 +214,7 @@ def _of_ledger(summary: VerifySummary) -> Iterator[str]:
 
 
 def printed(summary: VerifySummary, output: str) -> str:
-    """Return the summary as a table or as JSON, with its line end."""
+    """Return the summary as text to print. output: "json", or "table" for lines."""
     if output == "json":
         return json.dumps(summary.to_dict()) + "\n"
     return "".join(f"{line}\n" for line in lines_of(summary))
@@ -221,13 +224,16 @@ _MOST: Final = 10
 
 
 class LineSink(Protocol):
-    """Takes the lines of the combined report."""
+    """A stream that takes the lines of the combined report."""
 
     def write(self, text: str, /) -> object: ...
 
 
 class WorstObjects:
-    """Keeps the first lines of objects that fail the run. lines: takes every line; None: nobody does."""
+    """Passes the lines of the combined report on, and keeps the first ones on objects that make the run fail.
+
+    lines: takes every line; None: there is no report.
+    """
 
     def __init__(self, lines: LineSink | None, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> None:
         self._lines = lines
@@ -242,7 +248,7 @@ class WorstObjects:
             self._lines.write(text)
 
     def table(self, summary: VerifySummary) -> Iterator[str]:
-        """Yield the kept lines with their line ends, mismatches first; nothing if no object fails the run."""
+        """Yield the kept lines with their newlines, mismatches first, and the number of lines not kept."""
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"

@@ -1,4 +1,4 @@
-"""The counts of a verification, for its summary and its checkpoint."""
+"""Count the outcomes of a verification, for its summary and its checkpoint."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ class VerifyTally(Counters):
 
     @property
     def unread(self) -> Counter[str]:
-        """Number of objects that were due and not read, by Verified.unread."""
+        """Number of objects that were due and not read, by reason (Verified.unread)."""
         return self.unreadable + Counter({name.value: self.outcomes[name.value] for name in LEFT})
 
     def add(self, answer: ReadResult, late: int = 0, *, accepted: bool = False) -> None:
-        """Count the outcome of one object. late: as in Done. accepted: True if the configuration accepts the hole."""
+        """Count the result of one object. late: seconds by which it was read too late. accepted: True if auditor.toml
+        accepts that it was not read.
+        """
         verified = answer.verified
         if accepted and verified.unread is not None:
             self.accepted[verified.unread] += 1
@@ -69,6 +71,6 @@ class VerifyTally(Counters):
         self.late_seconds = max(self.late_seconds, late)
 
     def check(self) -> None:
-        """Raise ValueError if a name in `outcomes` is not the name of an outcome."""
+        """Raise ValueError if `outcomes` has a name that is no outcome, as a damaged checkpoint may."""
         for name in self.outcomes:
             VerifyOutcome(name)
