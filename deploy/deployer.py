@@ -17,6 +17,8 @@ _STACK: Final = (
     " GetTemplate ListStackResources UpdateStack"
 )
 _PACKAGES: Final = "DeleteObject DeleteObjectVersion GetObject ListBucket ListBucketVersions PutObject"
+_KEY: Final = "CreateGrant Decrypt DescribeKey Encrypt GenerateDataKey"
+"""Actions of Lambda and DynamoDB, with the deployer's rights, on the key: a grant for each function and table."""
 ACTIONS: Final = {
     "AWS::CloudFormation::Stack": ("cloudformation", "stack/{name}/*", _STACK),
     "AWS::CloudWatch::Alarm": (
@@ -70,8 +72,8 @@ ACTIONS: Final = {
     "AWS::Logs::LogGroup": (
         "logs",
         "log-group:/aws/lambda/{name}-*",
-        "CreateLogGroup DeleteLogGroup DescribeLogGroups ListTagsForResource PutRetentionPolicy TagResource"
-        " UntagResource",
+        "AssociateKmsKey CreateLogGroup DeleteLogGroup DescribeLogGroups DisassociateKmsKey ListTagsForResource"
+        " PutRetentionPolicy TagResource UntagResource",
     ),
     "AWS::S3::Bucket": (
         "s3",
@@ -107,10 +109,10 @@ ACTIONS: Final = {
 The ledger has no action that deletes it: it is kept when the stack is removed."""
 
 
-def policy(types: Iterable[str], stack: str) -> dict[str, Any]:
+def policy(types: Iterable[str], stack: str, key: str = "") -> dict[str, Any]:
     """Return the policy for a stack of these types of resources. The partition is `aws`.
 
-    Raises KeyError for a type that has no actions.
+    key: the ARN of the stack's KMS key; empty if it has none. Raises KeyError for a type that has no actions.
     """
     by_resource: dict[str, set[str]] = {"*": {"cloudformation:ValidateTemplate"}}
     for kind in sorted({*types, "AWS::CloudFormation::Stack"}):
@@ -121,6 +123,8 @@ def policy(types: Iterable[str], stack: str) -> dict[str, Any]:
         {"Effect": "Allow", "Action": sorted(actions), "Resource": resource}
         for resource, actions in sorted(by_resource.items())
     ]
+    if key:
+        statements.append({"Effect": "Allow", "Action": [f"kms:{name}" for name in _KEY.split()], "Resource": key})
     return {"Version": "2012-10-17", "Statement": statements}
 
 
@@ -138,8 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stage", default="prod")
     parser.add_argument("--made", type=Path, default=MADE, help="osls' template (default: %(default)s)")
     given = parser.parse_args(arguments)
-    resources = json.loads(given.made.read_text(encoding="utf-8"))["Resources"].values()
-    made = policy((one["Type"] for one in resources), f"{SERVICE}-{given.stage}")
+    template = json.loads(given.made.read_text(encoding="utf-8"))
+    types = {one["Type"] for one in template["Resources"].values()}
+    made = policy(types, f"{SERVICE}-{given.stage}", template["Parameters"]["KmsKeyArn"]["Default"])
     sys.stdout.write(json.dumps(made, indent=2) + "\n")
     return 0
 

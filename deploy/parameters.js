@@ -38,6 +38,7 @@ const NUMBERS = {
 const TABLE = /^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table\/)?[A-Za-z0-9_.-]{3,255}$/;
 const TAG = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 const ROLE = /^arn:[a-z-]+:iam::[0-9]{12}:role\/.+$/;
+const KEY = /^arn:[a-z-]+:kms:([a-z0-9-]+):[0-9]{12}:key\/[A-Za-z0-9-]+$/;
 const TIME = /^[0-9]{1,9}(\.[0-9]{1,9})?[mhdw]$/;
 const PERCENT = /^[0-9]{1,3}(\.[0-9]{1,9})?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
@@ -64,6 +65,13 @@ function number(name, value) {
 function choice(name, value, choices) {
   if (!choices.includes(value)) fail(`the parameter ${name} is '${value}': give ${choices.join(' or ')}`);
   return value;
+}
+
+/* The region of a key. IAM and DynamoDB know keys by their ARN, not by an alias. */
+function keyRegion(name, arn) {
+  const found = KEY.exec(arn);
+  if (!found) fail(`the parameter ${name} has '${arn}': give the ARN of a KMS key, arn:aws:kms:REGION:ACCOUNT:key/ID, and no alias`);
+  return found[1];
 }
 
 function listed(buckets) {
@@ -236,6 +244,11 @@ module.exports = async ({ options, resolveVariable }) => {
   checked.layersOfFunctions = Object.keys(checked.layers).length ? [{ Ref: 'DependenciesLambdaLayer' }] : [];
   if (values.ledger && !TABLE.test(values.ledger)) {
     fail(`the parameter ledger is '${values.ledger}': give the name or the ARN of a DynamoDB table`);
+  }
+  for (const key of values.auditedKeys.split(',').filter(Boolean)) keyRegion('auditedKeys', key.trim());
+  const region = await resolveVariable('self:provider.region');
+  if (values.kmsKey && keyRegion('kmsKey', values.kmsKey) !== region) {
+    fail(`the parameter kmsKey is '${values.kmsKey}': give a key of the stack's region, ${region}`);
   }
   // Where the function finds the file: the builder puts it at the root of its package, whatever its own name is.
   checked.configFile = values.config ? 'auditor.toml' : '';

@@ -121,7 +121,11 @@ def _roles(parser: Group) -> None:
         metavar="ARN,..",
         help="KMS keys of the audited objects: with --hash or --role hashing, objects under SSE-KMS need them",
     )
-    parser.add_argument("--reports-key", metavar="ARN", help="KMS key of the bucket that --out names")
+    parser.add_argument(
+        "--reports-key",
+        metavar="ARN",
+        help="KMS key of the bucket that --out names; with --role, of all that the stack makes",
+    )
     deployed = parser.add_argument_group(
         "the role of a deployed function",
         "It allows all that an event may ask for: rules and --versions do not matter.",

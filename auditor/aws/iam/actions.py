@@ -69,7 +69,8 @@ NETWORK: Final = (
 REPORTS_KEY_WRITES: Final = ("kms:GenerateDataKey",)
 REPORTS_KEY_READS: Final = ("kms:Decrypt",)
 REPORTS_KEY: Final = (*REPORTS_KEY_WRITES, *REPORTS_KEY_READS)
-"""Actions of S3, with our role, on the KMS key of the reports bucket. At level exposure the role may only write."""
+"""Actions of S3, SQS, SNS and DynamoDB, with our role, on the KMS key of the reports bucket and all else that a stack
+makes. At level exposure the role may only encrypt."""
 
 AUDITED_KEYS: Final = ("kms:Decrypt",)
 """Actions of S3, with our role, on the KMS keys of the audited objects, if they are to be hashed."""

@@ -45,7 +45,7 @@ class Deployment:
     audited_keys: Sequence[str] = ()
     """ARNs of the KMS keys of the audited objects."""
     reports_key: str | None = None
-    """ARN of the KMS key of the reports bucket."""
+    """ARN of the KMS key of the reports bucket, the queues, the topic, the ledger and the logs."""
     in_vpc: bool = False
     """True if the functions run in a VPC."""
 
@@ -93,6 +93,7 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
         statement("Bucket", [actions.BUCKET_CALLS["HeadBucket"]], bucket_arns(targets, arns)),
         statement("Objects", actions.READ_CALLS.values(), object_arns(targets, arns)),
         *key_statements("Keys", actions.AUDITED_KEYS, deployment.audited_keys),
+        *key_statements("StackKey", actions.REPORTS_KEY, [deployment.reports_key]),
         statement("Received", received, [queues["hash"], queues["notifications"]]),
         statement("Sent", [actions.QUEUE_CALLS["SendMessageBatch"]], [queues["hash"], queues["dead-letters"]]),
         _ledger(deployment, [*actions.LEDGER_READS, *actions.LEDGER_WRITES], arns),
@@ -169,7 +170,7 @@ def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[S
     on_key = actions.REPORTS_KEY if {*actions.STORE_READS} <= {*calls} else actions.REPORTS_KEY_WRITES
     return [
         *store_statements("Reports", calls, deployment.out, arns),
-        *key_statements("ReportsKey", on_key, [deployment.reports_key]),
+        *key_statements("StackKey", on_key, [deployment.reports_key]),
     ]
 
 

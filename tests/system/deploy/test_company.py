@@ -114,7 +114,7 @@ def mappings() -> list[str]:
 
 def test_the_deployers_actions_exist() -> None:
     session = botocore.session.Session()
-    for one in policy(ACTIONS, "s3-auditor-prod")["Statement"]:
+    for one in policy(ACTIONS, "s3-auditor-prod", "arn:aws:kms:eu-west-1:123456789012:key/1")["Statement"]:
         for action in set(one["Action"]) - OTHERWISE_NAMED:
             service, _, name = action.partition(":")
             assert name in session.get_service_model(service).operation_names, action

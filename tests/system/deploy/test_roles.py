@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.aws.client import ThreadedClient
-from auditor.aws.iam.actions import QUEUE_CALLS, STORE_READS
+from auditor.aws.iam.actions import QUEUE_CALLS, REPORTS_KEY, STORE_READS
 from auditor.aws.sqs import Outgoing, SqsQueue
 from tests.system.deploy.checks.packaged import needs_osls, of_level
 from tests.system.deploy.checks.roles import allowed
@@ -52,7 +52,7 @@ def test_each_schedule_starts_its_own_function_alone() -> None:
 
 
 def test_the_schedule_starts_one_function_and_puts_away_what_did_not_start() -> None:
-    assert actions(roles("exposure")["ScheduleRole"]) == {"lambda:InvokeFunction", "sqs:SendMessage"}
+    assert actions(roles("exposure")["ScheduleRole"]) == {"lambda:InvokeFunction", "sqs:SendMessage", *REPORTS_KEY}
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -269,7 +269,7 @@ def test_without_a_key_of_its_own_exposure_decrypts_nothing_at_all() -> None:
 @needs_osls
 def test_with_a_key_of_its_own_exposure_may_be_let_decrypt_reports_alone() -> None:
     resources = Stack(of_level("exposure"), parameters=GIVEN).resources()
-    (key,) = [one for one in allowed(resources, "AuditRole") if one["Sid"] == "ReportsKey"]
+    (key,) = [one for one in allowed(resources, "AuditRole") if one["Sid"] == "StackKey"]
     assert (key["Action"], key["Resource"]) == ("kms:GenerateDataKey", GIVEN["KmsKeyArn"])
     assert denied(resources)["NoDecryption"]["NotResource"] == GIVEN["KmsKeyArn"]
     assert "Resource" not in denied(resources)["NoDecryption"]
