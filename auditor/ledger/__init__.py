@@ -1,4 +1,4 @@
-"""The kinds of ledgers by name. The scheme of `--ledger` chooses one."""
+"""The kinds of ledgers, by the scheme of a `--ledger` URI."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ def open_ledger(
     profile: str | None = None,
     clock: Callable[[], float] = time.time,
 ) -> AbstractAsyncContextManager[Ledger]:
-    """Return the ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`, for an `async with`. Raise UsageError for a bad
-    URI.
+    """Return an async context manager that opens the ledger of a URI, `sqlite:PATH` or `dynamodb:TABLE`.
 
-    clock: returns the seconds since the epoch, for leases.
+    clock: returns seconds since the epoch, by which leases expire. Raises UsageError for a wrong URI.
     """
     scheme, _, name = uri.partition(":")
     if scheme not in LEDGERS or not name.strip() or "\0" in name:
@@ -41,7 +40,7 @@ def open_ledger(
 
 
 def ledger_file(uri: str) -> str | None:
-    """Return the path of a SQLite ledger's file; None for a ledger that has no file."""
+    """Return the path of the file of a SQLite ledger; None for a ledger without a file."""
     scheme, _, name = uri.partition(":")
     if scheme != "sqlite":
         return None

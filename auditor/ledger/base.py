@@ -1,7 +1,6 @@
-"""A ledger: it records the digests of object versions, their sources and times, and deletes nothing.
+"""The interface of a ledger, which records the digests of object versions, with source and time, and deletes nothing.
 
-Every kind of ledger implements three protocols: digests of object versions, leases of long work, the history of each
-key.
+Every kind of ledger implements three protocols: digests of object versions, leases of work, histories of object keys.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ S3: Final[Source] = "s3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Digests of one object version, to be recorded."""
+    """Digests of one object version, to be recorded in the ledger."""
 
     bucket: str
     key: str
@@ -41,7 +40,7 @@ class Entry:
 
 
 class DigestStore(Protocol):
-    """The digests of object versions. Every write is conditional and idempotent.
+    """The part of a ledger that keeps digests of object versions. Every write is conditional and idempotent.
 
     Raises errors.LedgerError if the store cannot be used.
     """
@@ -49,24 +48,25 @@ class DigestStore(Protocol):
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
     ) -> list[Mapping[str, str]]:
-        """Return the digests of each ref by `algorithms`, in the order of `refs`; {} for a ref without digests.
+        """Return the recorded digests, by algorithm, of each object version in `refs`, in order; {} if there are none.
 
-        A row matches by key, etag and size, and by version if both sides know one ("null" means that it is unknown).
+        A row of the ledger belongs to an object version if key, ETag and size are equal, and also the version ID if
+        both have one ("null" means that it is unknown).
         """
         ...
 
     async def record(self, entry: Entry) -> bool:
-        """Add the entry's digests to its identity (bucket, key, version_id or "null", etag).
+        """Record the entry's digests for its object version (bucket, key, version ID or "null", ETag).
 
         Return True if something new was written, False if the ledger had it already. If the ledger has another digest
         by the same algorithm, keep the ledger's digest and raise errors.DigestConflict. The same step adds a "recorded"
-        or a "conflict" line to the key's history. If the ledger has S3's digest and we read the same one, its source
-        becomes the auditor.
+        or a "conflict" event to the key's history. If the ledger has the same digest from S3 and the auditor has
+        computed it now, the auditor becomes its source.
         """
         ...
 
     async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
-        """Record many entries at once, much cheaper than one by one. Return record()'s answer or the conflict for each.
+        """Record many entries at once, much cheaper than one by one. Return for each what record() returns or raises.
 
         A conflict of one entry does not affect the others.
         """
@@ -75,7 +75,7 @@ class DigestStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The work that a lease is for: the hashing of one object version by some algorithms."""
+    """A piece of work that a lease protects: hashing one object version by certain algorithms."""
 
     bucket: str
     key: str
@@ -86,7 +86,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right of one owner to do one work until a time."""
+    """The exclusive right of one owner to do a piece of work, until a time."""
 
     work: Work
     owner: str
@@ -103,34 +103,32 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The answer to a claim if another owner has the lease. until: seconds since the epoch."""
+    """The answer to a claim of work that another owner holds. until: end of that lease, in seconds since the epoch."""
 
     owner: str
     until: float
 
 
 class Leases(Protocol):
-    """The leases of works, with object checkpoints. Raises errors.LedgerError, and LeaseLostError."""
+    """The part of a ledger that keeps leases and the checkpoints of work. Raises LedgerError, and LeaseLostError."""
 
     async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
-        """Take a work that has no holder or an expired lease; the lease has the work's last checkpoint. If several
-        owners claim the work at once, one wins. Return Held if another owner has the lease.
+        """Take the lease of a piece of work, for `seconds`, if no one holds it or it has expired. Return Held if
+        another owner has it. Of several claims at once, one wins. The lease has the work's last checkpoint.
 
-        A lease that lasts longer than `seconds` from now belongs to a holder whose clock runs ahead: it ends after
-        `seconds`, unless that holder renews it. An owner may claim the work again that it holds.
+        A lease that ends more than `seconds` from now comes from a clock that is ahead: it is shortened to `seconds`,
+        unless its owner renews it. An owner may claim work again that it holds itself.
         """
         ...
 
     async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
-        """Extend the lease, and write the checkpoint if there is one. Raise LeaseLostError if another owner has the
-        lease.
-        """
+        """Extend the lease, and write the checkpoint; None keeps the present one. Raises LeaseLostError."""
         ...
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        """End the lease: others may claim the work at once. done: delete the checkpoint.
+        """End the lease, so that others may claim the work at once. done: True to delete the checkpoint too.
 
-        If another owner took the lease over, change nothing; that is no error.
+        Do nothing if another owner has taken the lease over.
         """
         ...
 
@@ -155,9 +153,9 @@ What = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of a key's history.
+    """One event in the history of an object key, for example that a digest was recorded or verified.
 
-    The ledger cuts a text after 1,000 characters, and keeps equal events once.
+    The ledger cuts a text after 1,000 characters, and keeps equal events only once.
     """
 
     key: str
@@ -175,7 +173,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """One digest in the ledger, with its evidence."""
+    """A digest that the ledger has, with its source and its dates."""
 
     digest: str
     source: Source
@@ -193,7 +191,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One identity of a key in the ledger: a version and its ETag."""
+    """An object version as the ledger has it: a version ID with an ETag, and the digests."""
 
     version_id: str
     """"null" if it is unknown."""
@@ -214,7 +212,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """An expected digest, imported from a checksum manifest. It belongs to a key, whatever its version."""
+    """A digest that a key should have, imported from a checksum manifest. It is of the key, not of one version."""
 
     key: str
     algorithm: str
@@ -227,7 +225,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """The present state of one key that has a digest, an expectation or a notification."""
+    """The present state of one object key in the ledger: its versions, expected digests, deletion and retirement."""
 
     key: str
     versions: tuple[Version, ...]
@@ -250,7 +248,7 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A notification of a key."""
+    """A notification of S3 on one object key: an object was created or deleted."""
 
     key: str
     sequencer: str
@@ -267,46 +265,45 @@ class Notice:
 
 
 class KeyHistory(Protocol):
-    """The history of keys. Lines are only added. Raises errors.LedgerError."""
+    """The part of a ledger that keeps the histories of object keys, which only grow. Raises LedgerError."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        """Append events to the history. Some events also change the key's record, unless the record has a later time.
+        """Append events to the histories. Some also change the key's record, unless it has a later time.
 
-        "verified" sets verified_at of the digest that its detail's algorithm names. Such an event has the version_id
-        and the etag of the ledger's Version. "deleted" with a version_id: this version or delete marker was deleted for
-        good. "listed": the key had a current object, whatever earlier notifications said. "retired": a person does not
-        expect the version any more; without a version_id, the key and its expected digests.
+        "verified" sets verified_at of the digest whose algorithm the detail names; the event has the version ID and the
+        ETag of the ledger's Version. "deleted" with a version ID: this version or delete marker was deleted for good.
+        "listed": the key had a current object, whatever notifications said before. "retired": a person no longer
+        expects the version to exist, or without a version ID, the key and its expected digests.
         """
         ...
 
     async def history(self, bucket: str, key: str) -> list[Event]:
-        """Return all lines of a key, in the order of writing."""
+        """Return all events of a key, in the order in which they were written."""
         ...
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
-        """Record a notification and add it to the history. Return False if a newer notification of the key came before;
-        the newer one stays.
+        """Record a notification, also in the history. Return False, and keep the newer one, if a newer notification of
+        the key came before.
 
-        If the same notification comes again, return True and write nothing. If one has no sequencer, the times decide.
+        Return True, and write nothing, if the same one comes again. Sequencers decide, or the times if one lacks it.
         """
         ...
 
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
-        """Record expected digests. A digest replaces that of the same key, algorithm and origin; the history keeps
-        both.
+        """Record expected digests, and return how many of them are new or changed.
 
-        Return the number of digests that are new or changed.
+        A digest replaces an earlier one of the same key, algorithm and manifest; the history keeps both.
         """
         ...
 
     async def subject(self, bucket: str, key: str) -> KeyRecord | None:
-        """Return the record of one key; None if the ledger has nothing about it."""
+        """Return the ledger's record of one key; None if the ledger does not know the key."""
         ...
 
     def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
-        """Yield the record of every key below a prefix, in the order of S3's listing (UTF-8 bytes), in bounded memory.
+        """Yield the records of all keys that begin with `prefix`, in the order of S3's listing (UTF-8 bytes).
 
-        Close the generator if you leave it early: it may hold a file.
+        Memory is bounded. Close the generator if you leave it early: it may hold a file.
         """
         ...
 
@@ -320,7 +317,7 @@ UNSEALED: Final[Soundness] = "unsealed"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of the check of one row, or of one line of the history."""
+    """The result of checking one row, or one line of a history, for damage."""
 
     bucket: str
     key: str
@@ -332,26 +329,26 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A line of the history, and the state of its seal."""
+    """One event of a history, and whether its stored line is sound, damaged or without a seal."""
 
     event: Event
     seal: Soundness
 
 
 class Ledger(DigestStore, Leases, KeyHistory, Protocol):
-    """A ledger: all three protocols in one store."""
+    """A whole ledger: digests, leases and histories in one store."""
 
     def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
-        """Yield all lines of every key below a prefix in parts, in bounded memory.
+        """Yield all events of all keys that begin with `prefix`, in lists, in bounded memory.
 
-        Keys come in the order of S3's listing, the lines of a key in the order of writing. Close the generator if you
-        leave it early.
+        Keys come in the order of S3's listing, the events of a key in the order in which they were written. Close the
+        generator if you leave it early.
         """
         ...
 
     def checked(self) -> AsyncGenerator[list[Checked], None]:
-        """Check the seals of all rows and lines, and compare the rows with the lines, in bounded memory.
+        """Check all rows and history lines of the ledger for damage: their seals, and if they agree with each other.
 
-        Yield the results in parts. Close the generator if you leave it early.
+        Yield the results in lists, in bounded memory. Close the generator if you leave it early.
         """
         ...

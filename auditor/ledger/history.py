@@ -1,4 +1,4 @@
-"""Lines of a key's history: the events that a ledger itself writes, and the fingerprint of a line."""
+"""Make the events that a ledger itself writes into a key's history, and the fingerprint of an event."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LONGEST: Final = 1000
 
 
 def recorded(entry: Entry, algorithm: str) -> Event:
-    """Return the "recorded" event of one digest."""
+    """Return the "recorded" event of one of the entry's digests."""
     detail = {"algorithm": algorithm, "digest": entry.digests[algorithm], "source": entry.source}
     return _of_entry(entry, "recorded", detail | {"bytes_read": str(entry.bytes_read)})
 
 
 def conflicted(entry: Entry, what: str, stands: str) -> Event:
-    """Return the "conflict" event of a refused entry.
+    """Return the "conflict" event of an entry that the ledger refused.
 
-    what: the algorithm of the refused digest, or "size". stands: the digest or size that the ledger keeps.
+    what: the algorithm whose digest differs, or "size". stands: the digest or size that the ledger keeps.
     """
     refused = str(entry.size) if what == "size" else entry.digests[what]
     named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
@@ -46,9 +46,9 @@ def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
 
 
 def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
-    """Return the "mismatch" event of two digests of a version, with the present time.
+    """Return a "mismatch" event, of now: two digests of the object version differ.
 
-    detail: the algorithm, both digests and their source.
+    detail: the algorithm, both digests, and the source of one of them.
     """
     return Event(
         key=version.key,
@@ -62,7 +62,7 @@ def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
 
 
 def noticed(notice: Notice) -> Event:
-    """Return the event of a notification."""
+    """Return the "created" or "deleted" event of a notification."""
     return Event(
         key=notice.key,
         at=notice.at,
@@ -90,14 +90,14 @@ def imported(expectation: Expectation) -> Event:
 
 
 def bounded(event: Event) -> Event:
-    """Return the event with its texts cut to LONGEST."""
+    """Return the event with the texts of its detail cut to LONGEST characters."""
     if all(len(text) <= LONGEST for text in event.detail.values()):
         return event
     return replace(event, detail={name: text[:LONGEST] for name, text in event.detail.items()})
 
 
 def fingerprint(event: Event) -> bytes:
-    """Return 16 bytes that are equal for lines with equal fields. A history holds equal lines once."""
+    """Return 16 bytes that are equal for equal events, so that a history can keep equal events only once."""
     fields = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
     return hashlib.sha256(_canonical(fields)).digest()[:16]
 
@@ -107,9 +107,7 @@ def write_detail(detail: Mapping[str, str]) -> str:
 
 
 def read_detail(text: str) -> dict[str, str]:
-    """Return the argument of write_detail(). Return a text of any other form under the name `damaged`, so that users
-    see it.
-    """
+    """Parse the text of write_detail(). Any other text becomes {"damaged": text}, so that users see it."""
     try:
         return {str(name): str(value) for name, value in parse_object(text).items()}
     except JsonError:

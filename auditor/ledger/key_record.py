@@ -1,4 +1,4 @@
-"""Make a key's record from the ledger's rows, by the same rule for every kind of ledger."""
+"""Make the record of an object key from its rows in the ledger, by the same rule for every kind of ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_SLACK: Final = timedelta(0)
 
 
 class Mark(StrEnum):
-    """A word that stands for the ETag in a row of the ledger that is about a whole version or a whole key."""
+    """A word in place of the ETag, in a row of the ledger that says something of a whole version or a whole key."""
 
     MARKER = "-marker"
     """The version is a delete marker."""
@@ -38,8 +38,9 @@ MARKS: Final = frozenset(Mark)
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
-    """The newest notification of a version, or a Mark. place: grows with each write of the ledger; 0 if the
-    notification came too late. at: time of the Mark; "" in other rows.
+    """The newest notification, or the Mark, of a version.
+
+    place: grows with each write of the ledger; 0 if a newer notification came before. at: time of a Mark, else "".
     """
 
     sequencer: str
@@ -47,7 +48,7 @@ class NoticedVersion:
     at: str = ""
 
     def replaced_by(self, sequencer: str, place: int) -> bool:
-        """True if a notification with this sequencer is newer. If either has no sequencer, the places decide."""
+        """True if a notification with this sequencer and place is newer. Without both sequencers, the places decide."""
         if self.sequencer and sequencer:
             return newer(sequencer, self.sequencer)
         return place > self.place
@@ -55,7 +56,7 @@ class NoticedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The newest notification of a key."""
+    """The newest notification of an object key."""
 
     sequencer: str
     deleted: bool
@@ -65,8 +66,9 @@ class Latest:
 
 @dataclass(slots=True)
 class KeyRows:
-    """The ledger's rows of one key. versions: with their places, as in NoticedVersion. noticed: by version_id and ETag
-    or Mark.
+    """All rows of one object key in the ledger.
+
+    versions: each with its place, as in NoticedVersion. noticed: by version ID, and ETag or Mark.
     """
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
@@ -77,7 +79,7 @@ class KeyRows:
 
 
 def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
-    """Return the key's record."""
+    """Make the record of an object key from its rows."""
     state = _State(rows)
     return KeyRecord(
         key=key,
@@ -92,7 +94,7 @@ def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
 
 
 def mark_of(event: Event) -> tuple[str, Mark] | None:
-    """Return the version_id and the Mark of the row that an event of the history sets; None if it sets none."""
+    """Return (version ID, Mark) of the row that this event writes besides its history line; None if it writes none."""
     if event.what == "deleted" and event.version_id:
         return event.version_id, Mark.REMOVED
     if event.what == "retired":
@@ -105,7 +107,7 @@ _Name = tuple[str, str]
 
 
 class _State:
-    """The state of a key that its rows prove."""
+    """The state of an object key, as far as its rows in the ledger prove it."""
 
     def __init__(self, rows: KeyRows) -> None:
         self._rows = rows
@@ -114,7 +116,7 @@ class _State:
         self._order = self._ranks()
 
     def _removals(self) -> dict[str, NoticedVersion]:
-        """Return the versions and delete markers that were deleted for good and not read much later."""
+        """Return the versions and delete markers that were deleted for good, and not read long after that."""
         latest = self._rows.latest
         found = {name: notice for (name, etag), notice in self._rows.noticed.items() if etag == Mark.REMOVED}
         if latest is not None and latest.version_id is not None and self._deletes_version(latest):
@@ -126,14 +128,14 @@ class _State:
         return found
 
     def _deletes_version(self, latest: Latest) -> bool:
-        """True if the version_id of the deletion is that of a recorded version, not of a delete marker."""
+        """True if the deletion names a recorded version, not a delete marker."""
         return latest.deleted and latest.version_id in self._recorded
 
     def _ranks(self) -> dict[_Name, tuple[int, str]]:
-        """Return the rank of each version that is recorded, or whose creation a notification reported.
+        """Return a rank for each version that is recorded or was notified: a newer version has a higher one.
 
-        Sequencers decide between two versions that notifications named, because the places of one key may come from
-        clocks that differ. The place of a version without a notification decides.
+        Between two notified versions the sequencers decide, because the places of a key may come from clocks that
+        differ. A version without a notification is ranked by its place.
         """
         ranks = {(version.version_id, version.etag): (place, "") for version, place in self._rows.versions}
         created = [(name, notice) for name, notice in self._rows.noticed.items() if name[1] not in MARKS]
@@ -148,16 +150,15 @@ class _State:
         return notice.sequencer if notice else ""
 
     def _is_removed(self, name: _Name) -> bool:
-        """True if the version was deleted for good."""
         return self._was_removed(name[0], self._sequencer(name))
 
     def _was_removed(self, version_id: str | None, sequencer: str) -> bool:
-        """True if the version with this sequencer was deleted for good. Only NULL can be written again later."""
+        """True if this version was deleted for good. Only NULL can be created again: then `sequencer` is newer."""
         notice = None if version_id is None else self._removed.get(version_id)
         return notice is not None and (version_id != NULL or not newer(sequencer, notice.sequencer))
 
     def versions(self) -> Iterator[Version]:
-        """Yield the recorded versions, the newest last."""
+        """Yield the recorded versions, the newest last, with the times of their deletion and retirement."""
         placed = []
         for version, _ in self._rows.versions:
             name = version.version_id, version.etag
@@ -168,7 +169,7 @@ class _State:
         return (version for _, version in sorted(placed, key=lambda one: one[0]))
 
     def expectations(self) -> list[Expectation]:
-        """Return the expected digests that were imported after the key was retired."""
+        """Return the expected digests, except those that were imported before the key was retired."""
         retired = self._mark(NULL, Mark.RETIRED)
         left = [one for one in self._rows.expectations if retired is None or one.imported_at > retired]
         return sorted(left, key=lambda one: (one.algorithm, one.origin))
@@ -178,7 +179,7 @@ class _State:
         return notice.at if notice else None
 
     def _version_retired_at(self, version: Version) -> str | None:
-        """Return when the version or its key was retired; None if neither was, or it was seen later."""
+        """Return when the version or its key was retired; None if neither was, or if it was read later."""
         at = max(self._mark(name, Mark.RETIRED) or "" for name in (version.version_id, NULL))
         return at if at and not is_seen_after(version, at, NO_SLACK) else None
 
@@ -197,7 +198,7 @@ class _State:
         return at
 
     def is_unrecorded(self) -> bool:
-        """True if the ledger has no digests of the newest version that is left, with its version_id or without."""
+        """True if the ledger has no digest of the newest version that was not deleted for good."""
         left = [name for name in self._order if not self._is_removed(name)]
         if not left:
             return False
@@ -206,7 +207,7 @@ class _State:
         return not recorded & {(version_id, etag), (NULL, etag)}
 
     def deleted_at(self) -> str | None:
-        """Return the time of the key's deletion; None if the key exists.
+        """Return when the key was deleted; None if it exists.
 
         If the current object was listed or read long after the deletion, a notification was lost, and the key exists.
         """
@@ -219,10 +220,10 @@ class _State:
         return None if any(is_seen_after(version, at) for version in unversioned) else at
 
     def _told_at(self) -> str | None:
-        """Return the time of the key's deletion as the notifications report it; None if they report none.
+        """Return when the key was deleted, by the notifications alone; None if they report no deletion.
 
-        The newest version or delete marker that is left decides. If none is left, the key is deleted when each of its
-        recorded versions was deleted for good.
+        The newest version or delete marker that still exists decides. If none exists, the key is deleted once each of
+        its recorded versions was deleted for good.
         """
         latest = self._rows.latest
         if latest is not None and self._stands(latest):
@@ -244,21 +245,21 @@ class _State:
         return not self._deletes_version(latest) and not self._was_removed(latest.version_id, latest.sequencer)
 
     def _creates(self, name: _Name) -> bool:
-        """True if the row is about the creation of a version or of a delete marker."""
+        """True if a row with this name says that a version or a delete marker was created."""
         if name[1] == Mark.MARKER:
             return name[0] not in self._recorded
         return name[1] not in MARKS
 
 
 def is_seen_after(version: Version, at: str, slack: timedelta = SLACK) -> bool:
-    """True if the version was read more than `slack` after the time `at`."""
+    """True if the version was recorded or verified more than `slack` after the time `at`."""
     return any(
         is_after(max(known.recorded_at, known.verified_at or ""), at, slack) for known in version.digests.values()
     )
 
 
 def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:
-    """True if the first time is more than `slack` after the second one."""
+    """True if the time `one` is more than `slack` after the time `other`; False also if either is no time."""
     try:
         return datetime.fromisoformat(one) - datetime.fromisoformat(other) > slack
     except (ValueError, TypeError):  # no auditor writes such a time, so it proves nothing
@@ -266,7 +267,7 @@ def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:
 
 
 def is_older(notice: Notice, latest: Latest | None) -> bool:
-    """True if the notice is older than `latest`: by sequencer, or by time if either has no sequencer."""
+    """True if the notification is older than `latest`: by its sequencer, or by its time if a sequencer is missing."""
     if latest is None:
         return False
     if latest.sequencer and notice.sequencer:
@@ -275,7 +276,7 @@ def is_older(notice: Notice, latest: Latest | None) -> bool:
 
 
 def is_same(notice: Notice, latest: Latest | None) -> bool:
-    """True if the notice equals `latest`: the same notification came twice."""
+    """True if the notification is `latest` itself, which arrived a second time."""
     if latest is None or latest.deleted != notice.deleted:
         return False
     if latest.sequencer and notice.sequencer:
@@ -290,8 +291,6 @@ def source_of(text: str | None) -> Source:
 def version_of(
     version_id: str, etag: str, size: int, digests: Mapping[str, Known], first_seen: str | None = None
 ) -> Version:
-    """Return a version. first_seen: None: an earlier version of this program wrote the row, and the oldest digest gives
-    the time.
-    """
+    """Make a Version. first_seen: None in a row of an earlier release: then its oldest digest gives the time."""
     seen = first_seen or min((one.recorded_at for one in digests.values()), default="")
     return Version(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)

@@ -1,4 +1,4 @@
-"""The name of a lease's work, and its checkpoint as text: the same in every kind of ledger."""
+"""Leases, as far as they are alike in every kind of ledger: the name of their work, and the checkpoint as text."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ LARGEST_CHECKPOINT: Final = 300 * 1024
 
 
 def work_name(work: Work) -> str:
-    """Return 64 hexadecimal digits that name the work. The order of the algorithms does not matter; "null" is the same
-    as None.
-    """
+    """Return a name of 64 hex digits for a piece of work. The algorithms' order does not matter."""
     named = [work.bucket, work.key, work.version_id or NULL, work.etag, sorted(set(work.algorithms))]
     return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
-    """Return the checkpoint as JSON. Raise LedgerError if it is too large."""
+    """Return a checkpoint as JSON text. Raises LedgerError if it is too large."""
     text = json.dumps(checkpoint, separators=(",", ":"))
     if len(text) > LARGEST_CHECKPOINT:  # ASCII: a character is a byte
         raise LedgerError(
@@ -35,9 +33,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
 
 
 def read_checkpoint(text: str | None) -> dict[str, Any] | None:
-    """Return the checkpoint; None if there is none. Return {} for text that is no JSON object: readers of checkpoints
-    refuse {}.
-    """
+    """Return the checkpoint in a JSON text; None for None. Any other text gives {}, which no reader accepts."""
     if text is None:
         return None
     try:
@@ -47,7 +43,7 @@ def read_checkpoint(text: str | None) -> dict[str, Any] | None:
 
 
 def lost(lease: Lease) -> LeaseLostError:
-    """Return the error of a lease that another owner has."""
+    """Return the error for a lease that another owner has taken over."""
     return LeaseLostError(
         f"the lease on {lease.work.key[:100]!r} in bucket {lease.work.bucket!r} is no longer {lease.owner[:100]!r}'s:"
         " another worker goes on with it; nothing was written"

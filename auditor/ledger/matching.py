@@ -1,4 +1,4 @@
-"""Match a ledger's rows with a listed object, by the same rule for every kind of ledger."""
+"""Find the rows of a ledger that belong to a listed object, by the same rule for every kind of ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NULL: Final = "null"
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """The ledger's digests of one identity (version and ETag) of a bucket and key that the caller knows."""
+    """The digests in the ledger of one object version (version ID and ETag). The caller knows its bucket and key."""
 
     version_id: str
     etag: str
@@ -25,11 +25,10 @@ class LedgerRow:
 
 
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
-    """Return the wanted digests among the key's rows; {} if no row has them. A row fits by ETag and size, and by
-    version if row and ref have one.
+    """Return the wanted digests of an object version among the rows of its key; {} if there are none.
 
-    The rows of the ref's own version decide first, then the rows without a version, then, if the ref has no version,
-    all rows. Rows of one of these groups that disagree give no digest.
+    A row fits if ETag and size are equal. The rows with the version ID of `ref` decide first, then those without a
+    version ID, and then, if `ref` has none, all rows. If the rows that decide disagree, there is no digest.
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
@@ -48,7 +47,8 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
 
 
 def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the first difference between the entry and the ledger: an algorithm or "size", and the ledger's value;
+    """Return the first difference between an entry and the ledger: (algorithm or "size", value in the ledger).
+
     None if they agree.
     """
     if size != entry.size:
@@ -60,7 +60,7 @@ def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[
 
 
 def conflict(entry: Entry, what: str) -> DigestConflict:
-    """Return the error of an entry that contradicts the ledger. what: an algorithm, or `size`."""
+    """Return the error for an entry that contradicts the ledger. what: the algorithm, or "size"."""
     return DigestConflict(
         f"the ledger holds another {what} for the same version of {entry.key[:100]!r} in bucket {entry.bucket!r}:"
         " the object or its record was changed; nothing was overwritten"

@@ -1,6 +1,6 @@
-"""Seals: hashes over the fields of rows and lines, which show damage and careless edits.
+"""Seals of the ledger: hashes over the fields of a row or a history line, which show damage and careless edits.
 
-A seal is not keyed. Whoever can write the ledger and knows this module can forge one.
+A seal has no secret key: who can write the ledger and knows this module can forge one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ small."""
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A stored line of a key's history. after: the `link` of the line before. seal: None in an old line."""
+    """A stored line of a key's history. after: the `link` of the line before it. seal: None in old lines."""
 
     event: Event
     after: str
@@ -31,7 +31,7 @@ class Line:
 
     @property
     def link(self) -> str:
-        """The `after` of the next line: this line's seal, or the fingerprint of a line without a seal."""
+        """The text that ties the next line to this one: its seal, or the fingerprint of a line without one."""
         return self.seal if self.seal is not None else fingerprint(self.event).hex()
 
     def soundness(self, bucket: str) -> Soundness:
@@ -41,18 +41,18 @@ class Line:
 
 
 def entries(bucket: str, lines: Iterable[Line]) -> list[HistoryEntry]:
-    """Return the lines with the states of their seals."""
+    """Return the events of these lines, each with the state of its seal."""
     return [HistoryEntry(line.event, line.soundness(bucket)) for line in lines]
 
 
 def line_seal(bucket: str, event: Event, after: str) -> str:
-    """Return a line's seal. after: the `link` of the line before, which the seal covers; "" for the first line."""
+    """Return the seal of a history line. after: `link` of the line before, which it covers too; "" for the first."""
     size, detail = event.size, dict(sorted(event.detail.items()))
     return _seal("line", after, bucket, event.key, event.at, event.what, event.version_id, event.etag, size, detail)
 
 
 def row_seal(bucket: str, key: str, *fields: str | int | None) -> str:
-    """Return the seal of a digest's row. fields: all fields of the row, in an order that the kind of ledger chooses."""
+    """Return the seal of a digest's row. fields: all its other fields, in an order that each kind of ledger chooses."""
     return _seal("row", bucket, key, *fields)
 
 
@@ -62,7 +62,7 @@ def _seal(*fields: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Digest:
-    """One digest of a key. version: the version with this digest alone. place: as in KeyRows."""
+    """One digest of a key, with its version (which has no other digest here) and its place, as in KeyRows."""
 
     version: Version
     algorithm: str
@@ -78,10 +78,10 @@ class _Digest:
 
 
 def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
-    """Replace the damaged digests of a key by digests of its history, and name the damage in `rows.damage`.
+    """Replace the damaged digests in `rows` by those in the key's history, and list the damage in `rows.damage`.
 
-    lines: the events of the lines that are not damaged. If a row's name is damaged, a line that fits no row replaces
-    its digest. A digest without a line stays, marked as damaged.
+    lines: the events whose lines are not damaged. If a damaged row lost its name, an event that fits no row replaces
+    its digest. A digest without an event stays, marked as damaged.
     """
     found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
     rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
@@ -101,7 +101,10 @@ def _only(version: Version, algorithm: str) -> Version:
 
 
 def _mended(damaged: _Digest, proven: _Proven, spare: _Proven) -> _Digest:
-    """Return the history's digest for a damaged one; the damaged one if the history has none."""
+    """Return the digest in the history for a damaged one; the damaged one itself if the history has none.
+
+    spare: the events that fit no row.
+    """
     own = proven.get(damaged.name)
     alike = (name for name in spare if name[2] == damaged.algorithm)
     name = next(alike, None) or next(iter(spare), None)
@@ -115,7 +118,7 @@ _Proven = dict[tuple[str, str, str], Event]
 
 
 def _proven(lines: Iterable[Event]) -> _Proven:
-    """Return the "recorded" lines by version_id, ETag and algorithm. Lines that disagree prove nothing."""
+    """Return the "recorded" events by version ID, ETag and algorithm, without those that contradict each other."""
     found: _Proven = {}
     refuted = set()
     for line in lines:
@@ -130,7 +133,7 @@ def _proven(lines: Iterable[Event]) -> _Proven:
 
 
 def version_of_line(line: Event) -> Version:
-    """Return the version of a "recorded" line, with its digest."""
+    """Return the version, with its digest, that a "recorded" event is about."""
     read = line.detail.get("bytes_read", "")
     known = Known(
         digest=line.detail["digest"],
@@ -149,7 +152,7 @@ def version_of_line(line: Event) -> Version:
 
 
 def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> str | None:
-    """Return the digest that the history has of this version; None if it has none, or the row's own."""
+    """Return the digest in the history, if it differs from the row's digest of this version; None if it does not."""
     told = _proven(lines).get((version.version_id, version.etag, algorithm))
     if told is None or (told.detail["digest"], told.size) == (version.digests[algorithm].digest, version.size):
         return None
@@ -159,8 +162,9 @@ def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> st
 def check_key(
     bucket: str, key: str, rows: Iterable[tuple[Version, str, Soundness]], lines: Sequence[Line]
 ) -> list[Checked]:
-    """Check the rows and lines of one key, by their seals and with each other. rows: version, algorithm and the seal's
-    state.
+    """Check the rows and history lines of one key for damage: their seals, and if they agree with each other.
+
+    rows: version, algorithm and state of the seal of each row.
     """
     events = [line.event for line in lines if line.soundness(bucket) != DAMAGED]
     places = {"", *(line.link for line in lines)}

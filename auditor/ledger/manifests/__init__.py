@@ -1,4 +1,4 @@
-"""The forms of checksum manifests by name, and the detection of a file's form."""
+"""The forms of checksum manifests (sha256sum, BagIt, CSV) by name, and the detection of a file's form."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ AUTO: Final = "auto"
 
 
 def form_of(source: ManifestFile) -> Form:
-    """Return the form of a file, by its name (BagIt's names, .csv) or, for other names, by its first line with content.
-    Raise ManifestError if the line has no known form.
+    """Return the form of a manifest file: by its name (BagIt's names, .csv), or else by its first line with content.
+
+    Raises ManifestError if that line is of no known form.
     """
     if is_bagit(source.shown):
         return BAGIT

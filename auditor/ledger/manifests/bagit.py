@@ -1,5 +1,6 @@
-"""Payload manifests of BagIt (RFC 8493). A line has a digest, spaces, and a path below data/ with %, CR and LF
-escaped.
+"""Read and write payload manifests of BagIt (RFC 8493).
+
+A line has a digest, spaces, and a path that begins with data/, in which %, CR and LF are escaped.
 """
 
 from __future__ import annotations
@@ -20,20 +21,18 @@ _CHARACTERS: Final = {"0A": "\n", "0D": "\r", "25": "%"}
 
 
 def is_bagit(path: str) -> bool:
-    """True if the RFC gives this name to a manifest."""
+    """True if the file has a name that RFC 8493 gives to manifests, such as manifest-sha256.txt."""
     return _FILE.fullmatch(Path(path).name) is not None
 
 
 def is_tag_manifest(path: str) -> bool:
-    """True if the file is a tag manifest, which names the bag's own files, not objects."""
+    """True if the file's name is that of a tag manifest, which lists the bag's own files, not the payload."""
     match = _FILE.fullmatch(Path(path).name)
     return match is not None and match[1] is not None
 
 
 def nameable(name: str) -> bool:
-    """True if a line can hold the name. RFC 8493 cannot write a NUL, and readers refuse a whole bag for one path with
-    `..`.
-    """
+    """True if a line can hold the name: RFC 8493 cannot write a NUL, and readers refuse a bag for `..` in a path."""
     return bool(name) and "\0" not in name and ".." not in name.split("/")
 
 

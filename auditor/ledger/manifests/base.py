@@ -1,4 +1,4 @@
-"""A checksum manifest: a list of file names and their digests. It is read line by line and written key by key."""
+"""The parts of a checksum manifest, which is a list of file names with digests. It is read and written line by line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_TOOLS: Final = ("sha256", "sha512", "sha1", "md5")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One digest of a manifest."""
+    """One line of a checksum manifest: the digest of one file."""
 
     line: int
     """Number of the line, from 1."""
@@ -34,7 +34,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One way to write a manifest."""
+    """A form of checksum manifests, such as sha256sum's: its properties, its reader and its writer."""
 
     name: str
     algorithms: tuple[str, ...]
@@ -53,7 +53,7 @@ class Form:
 
 
 def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
-    """Return the algorithm in OF_TOOLS whose digests have this length. Raise ManifestError if there is none."""
+    """Return the algorithm whose digests have this length. Raises ManifestError if there is none. line: its number."""
     for name in OF_TOOLS:
         if len(digest) == HEX_DIGITS[name]:
             return name
@@ -64,7 +64,7 @@ def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
 
 
 def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str:
-    """Return the digest in lower case. Raise ManifestError if it is not a digest of the algorithm."""
+    """Return the digest in lower case. Raises ManifestError if the algorithm has no such digests. line: its number."""
     found = of_hex(digest, algorithm)
     if found is None:
         raise source.error(
@@ -74,8 +74,9 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
 
 
 def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
-    """Return the digest of the last recorded version that was not deleted for good; None if that version has none. An
-    earlier version's digest is not the key's.
+    """Return the digest of the key's last recorded version that was not deleted for good.
+
+    None if that version has no digest by the algorithm: an earlier version's digest is not the key's.
     """
     left = [version for version in subject.versions if version.removed_at is None]
     if not left:

@@ -1,6 +1,4 @@
-"""Manifests in CSV: our own, with all evidence of every version, and plain tables with a key and a digest in each
-row.
-"""
+"""Manifests in CSV: the auditor's own, with all digests of all versions, and plain tables of keys and digests."""
 
 from __future__ import annotations
 
@@ -40,12 +38,12 @@ def neutral(cell: str) -> str:
 
 
 def original(cell: str) -> str:
-    """Undo neutral()."""
+    """Remove the apostrophe that neutral() put before a cell."""
     return cell.removeprefix("'")
 
 
 def nameable(name: str) -> bool:
-    """True for every name."""
+    """True, because a CSV cell can hold any name."""
     return True
 
 
@@ -73,7 +71,7 @@ def _cells(name: str, version: Version, algorithm: str) -> tuple[str, ...]:
 
 
 def csv_row(cells: Iterable[str]) -> bytes:
-    """Return a row in which each cell is neutral()."""
+    """Return a row of CSV, each cell made harmless by neutral()."""
     text = io.StringIO()
     # With this line end the writer quotes a cell that has a CR or an LF, as RFC 4180 wants.
     csv.writer(text, lineterminator="\r\n").writerow(map(neutral, cells))
@@ -98,7 +96,7 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 def _table(source: ManifestFile) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the number of its first line."""
+    """Yield each row with the number of its first line. Raises ManifestError."""
     began = 0
 
     def texts() -> Iterator[str]:
@@ -122,7 +120,7 @@ def _accepted(head: Sequence[str]) -> bool:
 
 
 def is_header(text: str) -> bool:
-    """True if the line is a header that read() accepts."""
+    """True if the line is the header of a table that read() can read."""
     return _accepted(text.split(","))
 
 

@@ -1,4 +1,4 @@
-"""Write the ledger's digests as a checksum manifest."""
+"""Export the ledger's digests as a checksum manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.model.target import Target
 
 @dataclass(slots=True)
 class Exported:
-    """The counts of an export."""
+    """The counts of an export: the keys in the manifest, and those left out, by reason."""
 
     keys: int = 0
     """Number of keys in the manifest."""
@@ -32,7 +32,7 @@ class Exported:
 
     @property
     def whole(self) -> bool:
-        """True if each existing key that the ledger knows is in the manifest with its present digest."""
+        """True if the manifest has each existing key that the ledger knows, with its present digest."""
         return self.complete and not (self.stale or self.without or self.unnameable)
 
 
@@ -46,10 +46,10 @@ async def export(
     relative: bool = False,
     go_on: Callable[[int], bool] = lambda keys: True,
 ) -> Exported:
-    """Write the manifest, with the keys in the order of S3's listing. Raise LedgerError.
+    """Write the manifest of all keys below the target, in the order of S3's listing. Raises LedgerError.
 
-    relative: write names without the prefix. go_on: called before each key with the number of keys written; False stops
-    the export.
+    relative: True to write names without the target's prefix. go_on: called before each key with the number of keys
+    written; False stops the export.
     """
     counts = Exported()
     if form.head:

@@ -1,4 +1,4 @@
-"""Write the history of all keys as a table, with the event types of PREMIS."""
+"""Export the histories of all keys as a table, with the event types of the standard PREMIS."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ COLUMNS: Final = (
 
 @dataclass(slots=True)
 class HistoryCounts:
-    """The number of lines written. complete: True if the export reached the end of the ledger."""
+    """The number of exported history lines. complete: True if the export reached the end of the ledger."""
 
     lines: int = 0
     complete: bool = False
 
 
 def premis_type(entry: HistoryEntry) -> str:
-    """Return the PREMIS event type of a line; "" if the line has none, as for a digest that S3 calculated."""
+    """Return the PREMIS event type of a history line; "" if it has none, as for a digest that S3 computed."""
     if entry.event.what == "recorded" and entry.event.detail.get("source", AUDITOR) != AUDITOR:
         return ""
     return _PREMIS.get(entry.event.what, "")
 
 
 def _fields(entry: HistoryEntry) -> dict[str, object]:
-    """Return the fields in the order of COLUMNS."""
+    """Return the values of an exported line by column, in the order of COLUMNS."""
     event = entry.event
     named = (event.detail.get("algorithm"), event.detail.get("digest"))
     values = (event.key, event.at, event.what, premis_type(entry) or None, event.version_id, event.etag, event.size)
@@ -81,9 +81,9 @@ async def export_history(
     write: Callable[[bytes], object],
     go_on: Callable[[int], bool] = lambda lines: True,
 ) -> HistoryCounts:
-    """Write all lines below the target, the keys in the order of S3's listing. Raise LedgerError.
+    """Write the histories of all keys below the target, in the order of S3's listing. Raises LedgerError.
 
-    name: a name in FORMATS. go_on: called before each part with the number of lines written; False stops the export.
+    name: of a format in FORMATS. go_on: called now and then with the number of lines written; False stops the export.
     """
     counts, (head, line_of) = HistoryCounts(), FORMATS[name]
     write(head)

@@ -1,4 +1,4 @@
-"""Import manifests as expected digests. Every file is read to its end before anything is written to the ledger."""
+"""Import checksum manifests as expected digests. All files are read before anything is written to the ledger."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAX_KEY: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The result of reading one file.
+    """The result of reading one manifest file.
 
-    form: "" for a tag manifest, which is left out. digests: number of digests to import. other: number of digests by
-    algorithms that are not wanted.
+    form: "" for a tag manifest of BagIt, which is not imported. digests: number of digests to import. other: number of
+    digests left out because their algorithm is not wanted.
     """
 
     file: str
@@ -33,10 +33,9 @@ class Read:
 def read_all(
     sources: Sequence[ManifestFile], spool: Spool, prefix: str, form: str = AUTO, algorithms: Sequence[str] = ()
 ) -> list[Read]:
-    """Put every digest of every file into the spool. An object key is the prefix followed by the name, without a
-    separator.
+    """Read all manifest files into the spool, each file name as the object key `prefix` + name, without a separator.
 
-    algorithms: the wanted ones; empty: all. Raise UsageError, or ManifestError, which names the file and the line.
+    algorithms: the wanted ones; empty for all. Raises UsageError, or ManifestError, which names the file and the line.
     """
     return [_read(source, index, spool, prefix, form, algorithms) for index, source in enumerate(sources)]
 
@@ -63,8 +62,8 @@ def _read(source: ManifestFile, index: int, spool: Spool, prefix: str, form: str
 class Imported:
     """The result of an import.
 
-    new: number of expected digests added or changed. known: number of expected digests that the ledger had already.
-    complete: True if the import wrote the whole spool.
+    new: number of expected digests that were added or changed. known: number of those that the ledger had already.
+    complete: True if all digests of the spool were written.
     """
 
     new: int
@@ -75,7 +74,7 @@ class Imported:
 async def import_all(
     spool: Spool, ledger: KeyHistory, target: Target, imported_at: str, go_on: Callable[[int], bool]
 ) -> Imported:
-    """Write the spool's digests into the ledger. A repetition is harmless. Raise LedgerError.
+    """Write the spool's digests into the ledger as expected digests; a repetition is harmless. Raises LedgerError.
 
     go_on: called before each batch with the number of digests written; False stops the import.
     """

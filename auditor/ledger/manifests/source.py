@@ -1,4 +1,4 @@
-"""A user's manifest file: its lines, one at a time, of bounded length and in UTF-8."""
+"""Read a manifest file of the user line by line: lines of limited length, in UTF-8."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class ManifestFile:
-    """One file or pipe. The first reading copies a pipe into a temporary file, which close() removes.
+    """A manifest that is a file or a pipe. A pipe is first copied to a temporary file, which close() removes.
 
-    shown: the path as the user wrote it. origin: the file's name, as the ledger records it.
+    shown: the path as the user wrote it, for messages. origin: the file's name, as the ledger records it.
     """
 
     def __init__(self, path: str) -> None:
@@ -29,10 +29,9 @@ class ManifestFile:
         self._piped: BinaryIO | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield the number of each line, from 1, and the line with its line end. Raise ManifestError, or UsageError if
-        there is no file.
+        """Yield each line with its number, from 1, and with its line end. Only a line feed ends a line.
 
-        Only a line feed ends a line: a name may hold any other character.
+        Raises ManifestError for a wrong line, UsageError for a file that cannot be read.
         """
         with _opening(self.shown), self._open() as file:
             number = 0
@@ -67,7 +66,7 @@ class ManifestFile:
 
 
 def _copy(pipe: BinaryIO) -> BinaryIO:
-    """Copy a pipe into a temporary file, up to the first line that is too long: every reader stops there."""
+    """Copy a pipe to a temporary file, up to the first line that is too long, at which every reader stops anyway."""
     spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - ManifestFile closes it
     while line := pipe.readline(LONGEST + 1):
         try:

@@ -1,4 +1,4 @@
-"""A temporary store on disk for the digests of manifests of any length, until every file is read."""
+"""Keep the digests of manifests of any length in a temporary file, until all manifests are read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ CREATE TABLE digest (
 
 
 class Spool:
-    """A temporary database of digests: one for each name of a manifest, object key and algorithm.
+    """A temporary database of digests, one for each manifest name, object key and algorithm.
 
-    Texts are stored as bytes, because SQLite's text ends at a NUL.
+    Texts are stored as bytes, because SQLite's texts end at a NUL.
     """
 
     def __init__(self, sources: Sequence[ManifestFile]) -> None:
@@ -38,9 +38,9 @@ class Spool:
         self._db.execute("BEGIN")
 
     def add(self, index: int, key: str, record: Record) -> None:
-        """Add a digest, unless the spool has it already. If a key has several versions, only the last one stays.
+        """Add a digest of an object key, if it is not there yet. Of several versions of a key, only the last one stays.
 
-        index: of the manifest in `sources`. Raise ManifestError, which names both lines, if another digest is there.
+        index: of the manifest in `sources`. Raises ManifestError, which names both lines, if there is another digest.
         """
         source = self._sources[index]
         place = (source.origin.encode(), key.encode())
@@ -67,13 +67,13 @@ class Spool:
             )
 
     def count(self, index: int) -> int:
-        """Return the number of digests that a source added. Digests that an earlier source added do not count."""
+        """Return how many digests the manifest at this index of `sources` added, beyond those of earlier ones."""
         with _disk():
             (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (index,)).fetchone()
         return int(number)
 
     def batches(self, imported_at: str) -> Iterator[list[Expectation]]:
-        """Yield all digests, in the order of manifests and keys."""
+        """Yield all digests in lists, as expected digests, sorted by manifest and key."""
         with _disk():
             cursor = self._db.execute(
                 "SELECT origin, key, algorithm, digest, size FROM digest ORDER BY origin, key, algorithm"
@@ -103,7 +103,7 @@ class Spool:
 
 @contextmanager
 def _disk() -> Iterator[None]:
-    """Turn SQLite's error into an OutputError."""
+    """Convert SQLite's errors in this `with` block to an OutputError."""
     try:
         yield
     except sqlite3.Error as error:

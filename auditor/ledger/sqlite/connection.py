@@ -1,4 +1,4 @@
-"""Open the file of an embedded ledger, and turn SQLite's errors into clear sentences."""
+"""Open the file of a SQLite ledger, and turn SQLite's errors into sentences for the user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def file_of(name: str) -> str:
-    """Return the path that a ledger's URI names."""
+    """Return the path in a SQLite ledger's URI, with `~` expanded. Raises UsageError."""
     if name == MEMORY:
         return name
     try:
@@ -39,9 +39,9 @@ def text(key: bytes) -> str:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open the file, or make it. Upgrade its tables to this version.
+    """Open the ledger's file; create it if it is missing, and upgrade tables of an earlier release.
 
-    Of a file in a directory that cannot be written return a connection that only reads.
+    In a directory that cannot be written, an existing file is opened for reading only. Raises LedgerError.
     """
     parent = Path(path).parent
     if path != MEMORY and not parent.is_dir():
@@ -57,7 +57,7 @@ def connect(path: str) -> sqlite3.Connection:
 def _opened(
     path: str, connection: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], object]
 ) -> sqlite3.Connection:
-    """Prepare the connection, and set up its tables; close it if that fails."""
+    """Return the connection after `prepare` and the set-up of its tables; close it if that fails."""
     try:
         prepare(connection)
         set_up(connection, path)
@@ -68,20 +68,20 @@ def _opened(
 
 
 def _is_sealed_off(file: Path) -> bool:
-    """True if the file exists, and SQLite cannot make its -wal and -shm beside it."""
+    """True if the file exists, and SQLite cannot create its -wal and -shm files beside it."""
     effective = os.access in os.supports_effective_ids
     return file.is_file() and not os.access(file.resolve().parent, os.W_OK, effective_ids=effective)
 
 
 class UnlockedConnection(sqlite3.Connection):
-    """Reads a file without locks, because a WAL's locks are in a file beside it that cannot be made."""
+    """Reads a file without locks, where the file for the locks (-shm) cannot be created."""
 
     def watch(self, file: Path) -> None:
-        """Keep the state of the file before the first read."""
+        """Note the state of the file, before it is first read."""
         self.file, self.seen = file, _state(file)
 
     def check(self) -> None:
-        """Raise LedgerError if the file was written since: what was read may be half of the old and half of the new."""
+        """Raise LedgerError if the file was written since watch(): the results may be half old and half new."""
         if _state(self.file) != self.seen:
             raise LedgerError(f"the ledger sqlite:{self.file} was written while it was read: run again")
 
@@ -97,8 +97,8 @@ def _state(file: Path) -> tuple[int, ...]:
 def _connect_unlocked(path: str) -> sqlite3.Connection:
     """Open a file that this process can only read.
 
-    `immutable` does without -wal and -shm, so it would miss what a left -wal holds. `unix-none` in exclusive mode reads
-    the -wal, and keeps its index in memory (https://www.sqlite.org/wal.html#noshm).
+    SQLite's `immutable` would not read what is left in the -wal file. `unix-none` in exclusive mode reads it, and keeps
+    its index in memory (https://www.sqlite.org/wal.html#noshm).
     """
     file = Path(path).resolve()
     if _has_bytes(f"{file}-journal"):
@@ -116,7 +116,7 @@ def _has_bytes(path: str) -> bool:
 
 
 def unchanged(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    """Do the work. Raise LedgerError if a file that is read without locks was written meanwhile."""
+    """Run `work`. Raises LedgerError if the file is read without locks, and was written meanwhile."""
     try:
         return work()
     finally:
@@ -126,16 +126,16 @@ def unchanged(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
 
 @contextmanager
 def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run the `with` block as one transaction: at its end all changes are on the disk, or none."""
+    """Run the `with` block as one transaction: at its end either all changes are on the disk, or none."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL, in which readers and the writer do not wait for each other.
+    """Switch the file to WAL mode, in which readers and a writer do not wait for each other.
 
-    The switch ignores the busy timeout, so retry it.
+    SQLite does not wait for locks in this switch, so it is retried here.
     """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -161,12 +161,12 @@ _REASONS: Final = {
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return the primary code, without the extended one's detail."""
+    """Return SQLite's primary error code, without the details of the extended one."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def guarded(path: str, work: Callable[[], T]) -> T:
-    """Do the work and return its result. Turn SQLite's errors into LedgerError with a clear sentence."""
+    """Run `work`, and turn SQLite's errors into a LedgerError for the user. path: the file, for the message."""
     try:
         return work()
     except sqlite3.Error as error:

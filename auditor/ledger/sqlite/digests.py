@@ -1,4 +1,4 @@
-"""Digests in the embedded ledger: look them up and add them."""
+"""Look up and record digests in a SQLite ledger."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Found = dict[tuple[bytes, str], list[LedgerRow]]
 
 
 class DigestRow(NamedTuple):
-    """A row of the table `digests`."""
+    """A row of the table `digests`: one digest of one object version."""
 
     bucket: str
     key: bytes
@@ -57,7 +57,7 @@ class DigestRow(NamedTuple):
 
     @property
     def true_seal(self) -> str:
-        """The seal that the row must have."""
+        """The seal that fits the row's other fields; if `seal` differs, the row is damaged."""
         return row_seal(self.bucket, text(self.key), *self[2:-1])
 
     @property
@@ -67,12 +67,12 @@ class DigestRow(NamedTuple):
         return SOUND if self.seal == self.true_seal else DAMAGED
 
     def version(self) -> Version:
-        """Return the row's version, with the row's digest alone."""
+        """Return the object version of this row, with this digest only."""
         return version_of(self.version_id, self.etag, self.size, {self.algorithm: self.known})
 
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
-    """Return all rows of the wanted keys and etags, except damaged ones."""
+    """Return all rows of these pairs of key and ETag, without damaged ones."""
     digests: dict[tuple[bytes, str, str, int], dict[str, str]] = defaultdict(dict)
     for start in range(0, len(identities), _PER_QUERY):
         part = identities[start : start + _PER_QUERY]
@@ -88,7 +88,7 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
 
 
 def look_up_query(pairs: int) -> str:
-    """Return the query for this number of pairs of key and etag. Its variables are the pairs, then the bucket."""
+    """Return the SQL query for so many pairs of key and ETag. Its variables are the pairs, then the bucket."""
     values = ",".join(["(?,?)"] * pairs)
     # CROSS JOIN fixes the order: SQLite searches the primary key once for each wanted pair.
     return (
@@ -99,7 +99,7 @@ def look_up_query(pairs: int) -> str:
 
 
 def record(connection: sqlite3.Connection, entries: Iterable[Entry]) -> list[bool | DigestConflict]:
-    """Record all entries in one transaction. Return the result or the conflict of each, in order."""
+    """Record all entries in one transaction. Return for each what record_many() returns, in order."""
     with writing(connection):
         return [_record(connection, entry) for entry in entries]
 
@@ -137,7 +137,7 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
 def rows_of(
     connection: sqlite3.Connection, bucket: str, key: bytes, etag: str | None, version_id: str
 ) -> list[DigestRow]:
-    """Return the rows of one version."""
+    """Return the rows of one object version."""
     found = connection.execute(
         f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",  # noqa: S608
         (bucket, key, etag, version_id),
@@ -146,7 +146,7 @@ def rows_of(
 
 
 def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:
-    """Write a row with its seal. If the row exists, its digest stays."""
+    """Write a row with its seal. In a row that exists, all but the digest and the size is replaced."""
     connection.execute(
         "INSERT INTO digests (bucket, key, etag, version_id, size, algorithm, digest, hashed_at, source, bytes_read, "
         "verified_at, seal) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET hashed_at = excluded.hashed_at, "
@@ -157,7 +157,7 @@ def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:
 
 
 def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Line]:
-    """Return the history of a key, in the order of writing. Each line's seal covers the line before it."""
+    """Return the history lines of a key, in the order in which they were written."""
     rows = connection.execute(
         "SELECT at, what, version_id, etag, size, detail, seal FROM history "
         "WHERE bucket = ? AND key = ? ORDER BY place",
@@ -174,7 +174,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
 
 
 def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append new lines to the history, each sealed. Return the place of the last line in the history."""
+    """Append the events that are new to the histories, each line with its seal. Return the place of the newest line."""
     for event in map(bounded, events):
         key, line = blob(event.key), fingerprint(event)
         variables = (bucket, key)

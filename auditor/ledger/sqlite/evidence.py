@@ -1,4 +1,4 @@
-"""The history and the records of keys in the embedded ledger."""
+"""Read and write the histories and the records of object keys in a SQLite ledger."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -
 
 
 def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None:
-    """Set verified_at of the event's digest, and write a new seal.
+    """Set verified_at of the digest that the event is about, and renew the row's seal.
 
-    A damaged row, and an old row that the history contradicts, stay as they are: a new seal would hide the damage.
+    A damaged row, or an old one that the history contradicts, is not touched: a new seal would hide the damage.
     """
     for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
         if row.algorithm != event.detail.get("algorithm") or (row.verified_at or "") >= event.at:
@@ -65,8 +65,9 @@ def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event
 def checked(
     connection: sqlite3.Connection, after: tuple[str, bytes] | None
 ) -> tuple[list[Checked], tuple[str, bytes]] | None:
-    """Check the keys that follow `after`, a bucket and key; None: the first keys. Return the results and the last
-    bucket and key; None after the last one.
+    """Check the next keys for damage. Return the results and the last (bucket, key); None if there are no more keys.
+
+    after: the last (bucket, key) of the call before; None to begin.
     """
     where, variables = ("", ()) if after is None else ("WHERE (bucket, key) > (?, ?)", after)
     branch = f"SELECT * FROM (SELECT DISTINCT bucket, key FROM {{}} {where} ORDER BY bucket, key LIMIT {PAGE})"  # noqa: S608
@@ -86,7 +87,10 @@ def checked(
 def histories(
     connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None
 ) -> tuple[list[HistoryEntry], str] | None:
-    """Return all lines of the next keys below a prefix, and the last key; None at the end."""
+    """Return all events of the next keys that begin with `prefix`, and the last key; None if there are no more keys.
+
+    after: the last key of the call before; None to begin.
+    """
     first = blob(prefix) if after is None else blob(after) + b"\0"
     keys = connection.execute(
         "SELECT DISTINCT key FROM history WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?",
@@ -129,7 +133,7 @@ def _mark(
     sequencer: str,
     place: int,
 ) -> None:
-    """Write a version's mark, if no newer mark is there."""
+    """Write the row of a Mark, unless the row has a newer time."""
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, told_place, sequencer) VALUES (?,?,?,?,?,?,?)"
         " ON CONFLICT DO UPDATE SET first_seen = excluded.first_seen, told_place = excluded.told_place,"
@@ -139,7 +143,7 @@ def _mark(
 
 
 def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
-    """Keep the notification with its version, if no newer notification is there."""
+    """Write the notification into the row of its version, unless the row has a newer one."""
     if notice.deleted or notice.etag is None:
         return
     identity = (bucket, blob(notice.key), notice.etag, notice.version_id or NULL)
@@ -185,7 +189,7 @@ def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord 
 
 
 def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
-    """Return the records of the keys below a prefix that follow `after`, in order."""
+    """Return the records of the next keys that begin with `prefix`, in order. after: the last key so far."""
     first = blob(prefix) if after is None else blob(after) + b"\0"
     end = blob(prefix) + _AFTER_ALL
     branch = (
@@ -202,7 +206,7 @@ def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | 
 
 
 def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, KeyRows]:
-    """Return the rows of the keys from `first` to `last`."""
+    """Return the rows of all keys from `first` to `last`, both included."""
     found: dict[bytes, KeyRows] = defaultdict(KeyRows)
     wanted = (bucket, first, last)
     known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)

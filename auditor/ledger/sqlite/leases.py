@@ -1,4 +1,4 @@
-"""Leases in the embedded ledger. Each claim is one transaction, so if several owners claim a work at once, one wins."""
+"""Leases in a SQLite ledger. Each claim is one transaction, so that of several claims at once one wins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def renew(connection: sqlite3.Connection, lease: Lease, until: float, checkpoint
 
 
 def release(connection: sqlite3.Connection, lease: Lease, *, done: bool) -> None:
-    """Clear the owner. The row stays for its fence, which refuses every later write of the old holder."""
+    """End the lease. Its row stays, because the fence in it refuses later writes of the old owner."""
     forget = ", checkpoint = NULL, hops = 0" if done else ""
     with writing(connection):
         connection.execute(

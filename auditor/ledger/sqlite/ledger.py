@@ -1,4 +1,4 @@
-"""The embedded ledger: one SQLite file. Any number of processes share it, and each of them uses it in one thread."""
+"""The SQLite ledger: one file, which any number of processes share. Each of them uses it in one thread."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Clock = Callable[[], float]
 
 
 class SqliteLedger:
-    """A ledger in one file. Every write is one transaction, and is on the disk before its method returns."""
+    """A ledger in one SQLite file. Every write is a transaction that is on the disk before its method returns."""
 
     def __init__(
         self, path: str, connection: sqlite3.Connection, executor: ThreadPoolExecutor, clock: Clock = time.time
@@ -128,10 +128,9 @@ async def open_sqlite(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """Open the ledger in the file `name`. The file is made if it does not exist; its directory must exist. AWS settings
-    do nothing.
+    """Open the SQLite ledger in the file `name`. A missing file is created, a missing directory is not.
 
-    clock: as in open_ledger.
+    region, endpoint_url, profile: not used here. clock: as in open_ledger().
     """
     path = file_of(name)
     executor = ThreadPoolExecutor(1, thread_name_prefix="ledger")

@@ -1,4 +1,4 @@
-"""The tables of the embedded ledger, and their upgrade from versions 1 and 2."""
+"""The tables of a SQLite ledger, and their upgrade from schema versions 1 and 2."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ _Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, s
 
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
-    """Make the tables in an empty file, or upgrade earlier tables. If several processes try, one does the work."""
+    """Create the tables in an empty file, or upgrade earlier ones. Of several processes at once, one does it."""
     version = _version(connection)
     if version == SCHEMA_VERSION:
         return
@@ -161,7 +161,7 @@ def _upgrade(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _add_history_of_1(connection: sqlite3.Connection) -> None:
-    """Write the history and the order of the digests of version 1, which had read the whole object for each digest."""
+    """Write the histories and the order of versions for a ledger of schema 1, whose digests were all of bytes read."""
     connection.execute("UPDATE digests SET bytes_read = size")
     connection.executemany(ADD_LINE, _lines(connection))
     connection.execute(
