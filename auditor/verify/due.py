@@ -36,7 +36,7 @@ class Schedule:
         verified or recorded (ISO 8601 in UTC); None if unknown.
         """
         age, period = age_of(checked, now), self.runs * self.every
-        if age is None or not self.runs or age >= period:
+        if age is None or not self.runs:
             return True
         since = (now.timestamp() - _number(key, version_id) % self.runs * self.every) % period
         return age > since

@@ -54,9 +54,8 @@ class VerifyReader:
         errors that every object would meet.
         """
         ref = question.ref
-        names = dict.fromkeys([claim.algorithm for claim in question.claims])
-        algorithms = (*names, *(name for name in self._wanted if question.keep and name not in names))
-        result = await self._hash(HashTask(ref.key, ref.version_id, ref.etag, ref.size), algorithms)
+        names = [claim.algorithm for claim in question.claims] + [*(self._wanted if question.keep else ())]
+        result = await self._hash(HashTask(ref.key, ref.version_id, ref.etag, ref.size), tuple(dict.fromkeys(names)))
         match result:
             case Hashed():
                 return await self._hashed(question, result)

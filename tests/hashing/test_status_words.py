@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from auditor.errors import DigestConflict
 from auditor.hashing.limits import MIB
 from auditor.hashing.status import HashStatus, HashStatusFinder, Routing
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry, Ledger
 from auditor.model.object import DigestSources, Evidence, Head, ObjectRef, Skipped, Unread
 from tests.support.audit_runs import audit
+from tests.support.fakes.ledger import Hooked
 from tests.support.servers.clients import BUCKET
 from tests.support.servers.stub import StubServer
 
@@ -91,6 +93,22 @@ async def test_only_a_digest_of_the_whole_object_is_recorded(
     if subject is not None:
         (version,) = subject.versions
         assert [(name, one.source, one.bytes_read) for name, one in version.digests.items()] == [("sha256", "s3", 0)]
+
+
+async def test_digest_that_another_process_records_meanwhile_stands(ledger: Ledger) -> None:
+    evidence = evidence_of(checksum_sha256=told(OTHER.digest()))
+
+    class Overtaken(Hooked):
+        async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
+            await remember(ledger, evidence, sha256=SHA256.hexdigest())
+            return await super().record_many(entries)
+
+    (status,) = await fixity_of(Overtaken(ledger)).find([evidence])
+    assert status is not None
+    assert status.digests == DigestSources(
+        stored={"sha256": OTHER.hexdigest()}, recorded={"sha256": SHA256.hexdigest()}
+    )
+    assert [event.what for event in await ledger.history("bucket", "k")] == ["recorded", "conflict", "mismatch"]
 
 
 async def test_s3_digest_is_recorded_once_over_several_runs(ledger: Ledger) -> None:

@@ -128,7 +128,7 @@ class ResumableDigest:
 
     def state(self) -> str:
         """Return the state in hex, in the digest's byte order. Raises ValueError between multiples of BLOCK bytes."""
-        if self._context.held or self.count % BLOCK:
+        if self.count % BLOCK:
             raise ValueError(f"a digest has a state at multiples of {BLOCK} bytes only")
         return struct.pack(self._layout, *self._context.words).hex()
 

@@ -120,6 +120,9 @@ async def versions_that_disagree_say_nothing_of_a_listing_without_versions(ledge
     await ledger.record(replace(ENTRY, version_id="v2", digests={"sha256": OTHER}))
     assert await known(ledger, REF) == {}
     assert await known(ledger, replace(REF, version_id="v2")) == {"sha256": OTHER}
+    await ledger.record(replace(ENTRY, digests={"sha256": MD5 * 2}))
+    for version, digest in (("v2", OTHER), ("v3", MD5 * 2), (None, MD5 * 2)):
+        assert await known(ledger, replace(REF, version_id=version)) == {"sha256": digest}, version
 
 
 @opened

@@ -35,6 +35,7 @@ _OTHER_VERIFIED: Final[list[dict[str, Any]]] = [
     {"etag": None},
     {"detail": {}},
     {"key": "k"},
+    {"what": "mismatch"},
 ]
 _ASCII: Final = ["a", "a/", "a/b", "a/b\0", "a/b/c", "a0", "A/b", "%", "a%"]
 _KEYS: Final = [*_ASCII, "é", "é\U0010ffff", "e\u0301", "\U0001f4a9x"]
@@ -145,7 +146,7 @@ async def verified_of_another_object_or_algorithm_is_history_and_no_more(ledger:
         await ledger.note("bucket", [replace(event, **other)])
         (version,) = (await subject(ledger)).versions
         assert version.digests["sha256"].verified_at is None, other
-        assert (await lines(ledger, other.get("key", KEY)))[-1][0] == "verified"
+        assert (await lines(ledger, other.get("key", KEY)))[-1][0] == other.get("what", "verified")
 
 
 @opened

@@ -84,7 +84,10 @@ def test_any_field_that_was_changed_is_refused(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("bytes", 63_999), ("bytes", 10**13), ("states", {"sha256": "ab" * 32}), ("stored", {"crc64nvme": "x"})],
+    [
+        *(("bytes", 63_999), ("bytes", 10**13), ("bytes_read", 63_999)),
+        *(("states", {"sha256": "ab" * 32}), ("stored", {"crc64nvme": "x"}), ("stored", {})),
+    ],
 )
 def test_impossible_value_is_refused_though_its_seal_fits(name: str, value: Any) -> None:
     document = made() | {name: value}

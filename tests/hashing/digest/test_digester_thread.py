@@ -80,6 +80,52 @@ async def test_abandoned_digest_frees_its_thread_for_the_next() -> None:
             feed.abandon()
 
 
+async def test_error_of_a_view_is_raised_by_the_next_put() -> None:
+    class Broken(Digester):
+        def update(self, data: memoryview) -> None:
+            raise MemoryError("no room")
+
+    with ThreadPoolExecutor(1) as threads:
+        feed, freed = DigestThread(Broken({}), threads), threading.Event()
+        feed.put(memoryview(b"x"), freed.set)
+        await asyncio.to_thread(freed.wait, 30)
+        with pytest.raises(MemoryError):
+            feed.put(memoryview(b"y"), nothing)
+        feed.abandon()
+
+
+async def test_buffer_that_came_back_is_lent_again_and_no_other_is_made() -> None:
+    buffers = Buffers(10, 4)
+    buffer = await buffers.take()
+    buffers.give(buffer)
+    assert await buffers.take() is buffer
+
+
+async def test_who_waits_for_a_buffer_goes_on_when_half_of_them_are_free() -> None:
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    buffers = Buffers(10, 4)
+    taken = [await buffers.take() for _ in range(4)]
+    waiting, free = asyncio.create_task(buffers.take()), []
+    for _ in range(3):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        free.append(waiting.done())
+        buffers.give(taken.pop())
+    assert free == [False, False, True]
+    await asyncio.sleep(0)
+    assert not faults
+
+
+async def test_memory_that_grows_serves_the_blocks_that_wait() -> None:
+    room = BlockMemory()
+    room.change(10, 10)
+    first, second = room.ask(10), room.ask(10)
+    assert (first.done(), second.done()) == (True, False)
+    room.change(20, 10)
+    assert second.done()
+
+
 async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -> None:
     room = BlockMemory()
     room.change(100, 10)

@@ -109,17 +109,18 @@ async def test_pinned_version_resumes_with_if_match_as_well() -> None:
     assert engine.calls == [(None, None), ("bytes=500-999", "etag")]
 
 
+@pytest.mark.parametrize("refusal", [None, CallFailed("GetObject", "InternalError", 500)])
 @pytest.mark.parametrize("streams", [1, 4])
-async def test_read_that_brings_no_byte_is_given_up(streams: int) -> None:
+async def test_read_that_brings_no_byte_is_given_up(streams: int, refusal: CallFailed | None) -> None:
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
         await asyncio.sleep(0)
 
-    engine = Generated(16 * MIB, answers=[Cut(100_000), *[Cut(0)] * 99])
+    engine = Generated(16 * MIB, answers=[Cut(100_000), *[refusal or Cut(0)] * 99])
     result = await hash_object(engine, engine.task, ["md5"], HashOptions(sleep=pause, streams=streams))
-    assert result == Failed(engine.task, "ConnectionError", retryable=False)
+    assert result == Failed(engine.task, refusal.code if refusal else "ConnectionError", retryable=False)
     assert engine.now == 0
     if streams == 1:
         assert len(engine.calls) == 6
@@ -492,6 +493,18 @@ async def test_without_awscrt_crc64nvme_is_not_compared_and_a_request_for_it_is_
             await hash_object(engine, engine.task, [CRC])
     finally:
         digesting._crc64nvme.cache_clear()
+
+
+async def test_checksum_that_the_checkpoint_does_not_carry_is_not_compared(
+    monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor
+) -> None:
+    engine = Generated(BIG, stored={CRC: await crc_of(Generated(BIG))})
+    monkeypatch.setattr(onepass, "has_crc64nvme", lambda: False)  # the first machine lacks awscrt
+    first = await paused(engine, threads)
+    monkeypatch.undo()
+    options = HashOptions(bucket="bucket", executor=threads, stop=lambda: False)
+    result = await hash_object(engine, engine.task, ["sha256"], options, checkpoint=first.checkpoint)
+    hashed(result, engine, "sha256")
 
 
 # Several streams.

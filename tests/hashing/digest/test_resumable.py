@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -101,6 +103,24 @@ def test_no_library_is_a_reason_not_an_error(monkeypatch: pytest.MonkeyPatch) ->
         assert (refusal() or "").endswith("there is no libcrypto")
     finally:
         refusal.cache_clear()
+
+
+def test_candidates_without_the_functions_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = SimpleNamespace(SHA256_Init=1, SHA512_Init=1, SHA1_Init=1, MD5_Init=1)
+    found = {"half": SimpleNamespace(SHA256_Init=1), "whole": whole}
+
+    def load(name: str) -> SimpleNamespace:
+        if name not in found:
+            raise OSError("no such file")
+        return found[name]
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.setattr(resumable, "_candidates", lambda: iter(["absent", "half", "whole"]))
+    found_one: object = resumable._library.__wrapped__()
+    assert found_one is whole
+    monkeypatch.setattr(resumable, "_candidates", lambda: iter(["absent", "half"]))
+    with pytest.raises(OSError, match="no libcrypto"):
+        resumable._library.__wrapped__()
 
 
 def interpreter(name: str) -> str:

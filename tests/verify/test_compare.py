@@ -1,0 +1,207 @@
+"""The comparison of a listing entry with a ledger's record, on values alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.ledger.base import Event, Expectation, KeyRecord, Known, Version
+from auditor.model.object import ObjectRef
+from auditor.model.outcome import VerifyOutcome
+from auditor.verify.compare import (
+    Comparison,
+    ReadRequest,
+    cross_checked,
+    in_question,
+    is_in_history,
+    is_settled,
+    listed_again,
+    verified,
+)
+from auditor.verify.merge import Pair
+
+SHA = "aa" * 32
+OLD = "2026-01-01T00:00:00Z"
+REF = ObjectRef("key", "e", 5, OLD)
+KNOWN = Known(digest=SHA, source="auditor", recorded_at=OLD, verified_at=None, bytes_read=5)
+VERSION = Version(version_id="null", etag="e", size=5, digests={"sha256": KNOWN}, first_seen=OLD)
+EXPECTED = Expectation(key="key", algorithm="sha256", digest=SHA, origin="sums", imported_at="2026-02-01T00:00:00Z")
+COMPARISON = Comparison(in_flight_from="2026-03-01", in_flight_to=lambda: "2026-03-02")
+RECORDING = replace(COMPARISON, record=True)
+
+
+def subject(*versions: Version, **fields: Any) -> KeyRecord:
+    return KeyRecord(key="key", versions=versions, **fields)
+
+
+def asked(judge: Comparison, ref: ObjectRef, *versions: Version, **fields: Any) -> ReadRequest:
+    found = judge.listed(ref, subject(*versions, **fields))
+    assert isinstance(found, ReadRequest), found
+    return found
+
+
+def outcome(judge: Comparison, ref: ObjectRef, *versions: Version, **fields: Any) -> VerifyOutcome:
+    found = judge.listed(ref, subject(*versions, **fields))
+    assert not isinstance(found, ReadRequest), found
+    return found.outcome
+
+
+def version(version_id: str, etag: str = "e") -> Version:
+    return replace(VERSION, version_id=version_id, etag=etag)
+
+
+@pytest.mark.parametrize(
+    ("written", "young"), [("2026-02-28", False), ("2026-03-01", True), ("2026-03-02", True), ("2026-03-03", False)]
+)
+def test_object_is_in_flight_from_the_first_time_to_the_last_one(written: str, young: bool) -> None:
+    assert COMPARISON.in_flight(written) is young
+
+
+@pytest.mark.parametrize(
+    ("judge", "etag", "standing", "keep", "unread"),
+    [
+        (COMPARISON, "other", VerifyOutcome.CHANGED, False, VerifyOutcome.CHANGED),
+        (RECORDING, "other", VerifyOutcome.CHANGED, True, VerifyOutcome.CHANGED),
+        (COMPARISON, "e", VerifyOutcome.MATCH, False, VerifyOutcome.NOT_DUE),
+        (RECORDING, "e", VerifyOutcome.MATCH, False, VerifyOutcome.NOT_DUE),
+    ],
+)
+def test_digests_are_recorded_only_of_objects_that_the_ledger_lacks_and_when_asked(
+    judge: Comparison, etag: str, standing: VerifyOutcome, keep: bool, unread: VerifyOutcome
+) -> None:
+    request = asked(judge, replace(REF, etag=etag), VERSION, expectations=(EXPECTED,))
+    assert (request.standing, request.keep, request.unread) == (standing, keep, unread)
+
+
+@pytest.mark.parametrize(("judge", "keep"), [(COMPARISON, True), (RECORDING, True)])
+def test_new_object_that_a_manifest_proves_is_a_match_and_recorded(judge: Comparison, keep: bool) -> None:
+    request = asked(judge, REF, expectations=(EXPECTED,))
+    assert (request.standing, request.keep, request.unread) == (VerifyOutcome.MATCH, keep, VerifyOutcome.NOT_DUE)
+    assert request.checked == EXPECTED.imported_at
+
+
+def test_age_is_that_of_the_digest_that_was_looked_at_longest_ago() -> None:
+    fresh = replace(KNOWN, verified_at="2026-02-02")
+    both = replace(VERSION, digests={"sha256": fresh, "md5": replace(KNOWN, recorded_at="2026-01-15")})
+    assert asked(COMPARISON, REF, both).checked == "2026-01-15"
+    assert asked(COMPARISON, REF, replace(VERSION, digests={"sha256": fresh})).checked == "2026-02-02"
+
+
+def test_old_version_is_neither_changed_nor_compared_with_a_manifest() -> None:
+    old = replace(REF, version_id="v0", is_latest=False)
+    assert outcome(COMPARISON, old, version("v1"), expectations=(EXPECTED,)) is VerifyOutcome.NEW
+    assert outcome(COMPARISON, replace(old, is_latest=True), version("v1")) is VerifyOutcome.CHANGED
+
+
+def test_record_without_digests_makes_nothing_changed() -> None:
+    assert outcome(COMPARISON, REF, replace(VERSION, etag="other", digests={})) is VerifyOutcome.NEW
+
+
+@pytest.mark.parametrize("size", [5, None])
+def test_expected_size_that_fits_or_is_unknown_is_no_mismatch(size: int | None) -> None:
+    asked(COMPARISON, REF, expectations=(replace(EXPECTED, size=size),))
+    assert outcome(COMPARISON, REF, expectations=(replace(EXPECTED, size=6),)) is VerifyOutcome.MISMATCH
+
+
+def test_digests_by_algorithms_that_nobody_computes_are_a_hole() -> None:
+    strange = replace(VERSION, digests={"sha3": KNOWN})
+    assert outcome(COMPARISON, REF, strange) is VerifyOutcome.UNREADABLE
+    assert outcome(COMPARISON, REF, strange, expectations=(EXPECTED,)) is VerifyOutcome.UNREADABLE
+    assert outcome(COMPARISON, REF, expectations=(replace(EXPECTED, algorithm="sha3"),)) is VerifyOutcome.UNREADABLE
+    assert len(asked(COMPARISON, REF, VERSION, expectations=(replace(EXPECTED, algorithm="sha3"),)).claims) == 1
+
+
+@pytest.mark.parametrize(
+    ("listed", "recorded", "chosen"),
+    [
+        ("v1", [version("v1", "other"), version("null")], ["v1"]),
+        ("v1", [version("v2"), version("null")], ["null"]),
+        ("v1", [version("v2")], []),
+        (None, [version("v2"), version("null")], ["null"]),
+        (None, [version("v1"), version("v2"), version("v3", "other")], ["v1", "v2"]),
+        ("null", [version("null", "other"), version("v1")], ["v1"]),
+        ("v1", [replace(version("v1"), digests={}), version("null")], ["null"]),
+    ],
+)
+def test_versions_that_an_object_is_compared_with(
+    listed: str | None, recorded: list[Version], chosen: list[str]
+) -> None:
+    found = Comparison.versions(replace(REF, version_id=listed), subject(*recorded))
+    assert [one.version_id for one in found] == chosen
+
+
+@pytest.mark.parametrize(
+    ("fields", "listed_at", "what"),
+    [
+        ({"deleted_at": OLD}, "2026-01-01T00:15:00Z", None),
+        ({"deleted_at": OLD}, "2026-01-01T00:15:01Z", {"deleted": OLD}),
+        ({"retired_at": OLD}, "2026-01-01T00:00:00Z", None),
+        ({"retired_at": OLD}, "2026-01-01T00:00:01Z", {"retired": OLD}),
+        ({}, "2026-02-01T00:00:00Z", None),
+    ],
+)
+def test_listing_belies_a_deletion_after_the_slack_and_a_retirement_at_once(
+    fields: dict[str, Any], listed_at: str, what: dict[str, str] | None
+) -> None:
+    pair = Pair("key", REF, subject(VERSION, **fields), listed_at=listed_at)
+    event = listed_again(pair)
+    assert (None if event is None else event.detail) == what
+    assert listed_again(replace(pair, ref=replace(REF, is_latest=False))) is None
+    assert listed_again(replace(pair, ref=None)) is None
+    assert listed_again(replace(pair, subject=None)) is None
+
+
+def test_record_says_that_an_object_is_settled() -> None:
+    told, open_ = subject(VERSION, deleted_at=OLD), subject(VERSION)
+    gone = replace(VERSION, removed_at=OLD)
+    pair = Pair("key", None, open_, absent=True)
+    assert not is_settled(pair)
+    assert not is_settled(replace(pair, subject=told, version=VERSION)), "the version itself is not"
+    assert is_settled(replace(pair, subject=told))
+    assert is_settled(replace(pair, version=gone))
+    assert is_settled(replace(pair, version=replace(VERSION, retired_at=OLD)))
+    assert is_settled(replace(pair, subject=subject(VERSION, retired_at=OLD)))
+    assert not is_settled(replace(pair, subject=subject(VERSION, retired_at=OLD), version=VERSION))
+
+
+def test_versions_whose_deletion_only_the_history_may_tell() -> None:
+    gone, empty = replace(version("v1"), removed_at=OLD), replace(version("v2"), digests={})
+    pair = Pair("key", None, subject(gone, empty, version("v3")), absent=True)
+    assert [one.version_id for one in in_question(pair)] == ["v3"]
+    assert in_question(replace(pair, version=gone)) == [gone]
+    assert in_question(replace(pair, subject=None)) == []
+    assert in_question(replace(pair, subject=subject(version("v3"), unrecorded=True))) == []
+
+
+def test_history_tells_of_a_deletion_for_each_version_and_after_its_last_read() -> None:
+    lines = [Event(key="key", at=OLD, what="deleted", version_id=name) for name in ("v1", "null")]
+    assert is_in_history([version("v1")], lines)
+    assert not is_in_history([version("v1"), version("v2")], lines)
+    assert not is_in_history([version("null")], lines), "it can be written again"
+    assert not is_in_history([version("v1")], [replace(lines[0], what="changed")])
+    read = replace(version("v1"), digests={"sha256": replace(KNOWN, verified_at="2026-01-02T00:00:00Z")})
+    assert not is_in_history([read], lines)
+
+
+@pytest.mark.parametrize(
+    ("digest", "names", "algorithm", "expected"),
+    [
+        ("bb" * 32, ["sha256"], "sha256", VerifyOutcome.MATCH),
+        ("cc" * 32, ["sha256"], "sha256", VerifyOutcome.LEDGER_FAULT),
+        ("bb" * 32, ["sha256", "md5"], "sha256", VerifyOutcome.LEDGER_FAULT),
+        ("bb" * 32, ["sha256"], "md5", VerifyOutcome.MISMATCH),
+        (SHA, ["sha256"], "sha256", VerifyOutcome.MISMATCH),
+        ("cc" * 32, ["sha256"], "size", VerifyOutcome.LEDGER_FAULT),
+    ],
+    ids=["history is right", "neither", "another digest left", "other algorithm", "history agrees", "size"],
+)
+def test_mismatch_is_the_ledgers_fault_when_its_history_has_another_digest(
+    digest: str, names: list[str], algorithm: str, expected: VerifyOutcome
+) -> None:
+    found = verified(REF, VerifyOutcome.MISMATCH, algorithm=algorithm, found="bb" * 32)
+    row = replace(VERSION, digests=dict.fromkeys(names, KNOWN))
+    detail = {"algorithm": "sha256", "digest": digest}
+    line = Event(key="key", at=OLD, what="recorded", version_id="null", etag="e", size=5, detail=detail)
+    assert cross_checked(found, [row], [line]).outcome is expected
