@@ -1,4 +1,4 @@
-"""Alerts: one short message to an SNS topic when a run fails or has holes, with counts and prefixes, never keys."""
+"""Alert an SNS topic when a run fails or has holes: a short message with counts and prefixes, never keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Topic(Protocol):
 
 
 class SnsTopic:
-    """A topic of SNS (SNS API: Publish). Only the SDK repeats failed calls."""
+    """A topic of SNS (SNS API: Publish). The SDK alone retries failed calls."""
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
@@ -39,7 +39,7 @@ class SnsTopic:
 
 
 def hole_message(summary: Summary) -> str | None:
-    """Return the alert of a finished run that has holes, or that lists nothing below its prefix; None for others."""
+    """Return the alert for a finished run with holes, or with nothing listed below its prefix; None for any other."""
     missing = holes(summary)
     target, coverage = summary.target, summary.coverage
     if not missing:
@@ -58,11 +58,11 @@ def hole_message(summary: Summary) -> str | None:
 
 
 def failure_message(noun: str, sentence: str) -> str:
-    """Return the alert of a failed invocation. noun: "audit" or "verification"."""
+    """Return the alert for a failed invocation. noun: "audit" or "verification". sentence: the error's text."""
     return f"The {noun} failed: {visible(sentence)[:_LONGEST]}"
 
 
 async def alert(topic: Topic | None, message: str | None) -> None:
-    """Publish the message, if there are a topic and a message."""
+    """Publish the message, unless the topic or the message is None."""
     if topic is not None and message is not None:
         await topic.publish(_SUBJECT, message)

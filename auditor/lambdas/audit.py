@@ -1,4 +1,4 @@
-"""The audit as a Lambda function: the event of a schedule or a person in, summaries out."""
+"""The audit as a Lambda function. The event comes from a schedule or a person; the result has the runs' summaries."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ may be silent for half an hour."""
 
 
 class AuditFunction:
-    """The audit function; one instance serves all events of a process.
+    """The audit function. One instance handles all events of a process.
 
-    engines: opens an engine for each run, or lends an engine that stays open between events. kept: connections to the
-    store of run folders, which stay open too.
+    engines: opens an engine for each run, or lends one that stays open between events. kept: connections to the store
+    of run folders, which also stay open.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class AuditFunction:
         )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
-        """Audit the event's targets; return `{"runs": [SUMMARY, ..]}` as each_target does.
+        """Audit the event's targets, and return `{"runs": [SUMMARY, ..]}`, as each_target() does.
 
-        Near the deadline a run finishes the objects in flight, saves its parts and is handed over.
+        Near the deadline a run finishes the objects in flight, saves its state, and goes on in the next invocation.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -96,7 +96,7 @@ class AuditFunction:
 
 
 class _Turn:
-    """The turn of one target: claim its bucket, audit it, give it back."""
+    """Works on one target: claims its bucket, audits it, and gives the bucket back."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _Turn:
             raise
 
     async def _claimed(self) -> Claim | None:
-        """Claim the bucket, after the end of a run that has it. Return None if the stop comes first."""
+        """Claim the bucket, and wait for that if another run has it. Return None if the stop comes first."""
         told = False
         found: list[Claim] = []
         seconds = self._context.seconds_left
@@ -160,7 +160,7 @@ class _Turn:
                     return None
 
     async def _guarded(self, claim: Claim) -> Worked:
-        """Audit the target, and give its bucket back, whatever happens."""
+        """Audit the target, and give the bucket back at the end, also after an error."""
         try:
             worked = await self._resumed(claim)
         except RunComplete:
@@ -180,7 +180,7 @@ class _Turn:
         return replace(worked, refused=self._give_back)
 
     async def _give_back(self, **end: Any) -> None:
-        """End the claim. If the store does not answer, the claim ends with the time of this invocation."""
+        """End the claim on the bucket. If the store does not answer, the claim expires after the deadline."""
         try:
             async with self._stop.saving() if end else self._stop.telling():
                 await asyncio.to_thread(self._claims.give_back, self._run, **end)
@@ -188,7 +188,7 @@ class _Turn:
             log.warning("the claim on the bucket stays until the deadline: %s", error)
 
     async def _resumed(self, claim: Claim) -> Worked:
-        """Work on the claimed run, or on a new run if nobody can resume it, as after an upgrade with other rules."""
+        """Go on with the claimed run, or begin a new one if it cannot be resumed, as after a change of rules."""
         asked_for = self._invocation.run is not None and self._invocation.hop == 0  # a person named the run
         try:
             return await self._one(resume=claim.begun)
@@ -218,7 +218,7 @@ class _Turn:
         return await self._one(resume=False)
 
     async def _tell_end(self) -> None:
-        """Report the end of a complete run whose last invocation ended before it reported that."""
+        """Report the end (metrics, alert) of a complete run whose last invocation may have died before it did so."""
         run = RunReader(self._resources.store, self._target.bucket, self._run)
         summary = await asyncio.to_thread(lambda: run.summary)
         if summary is not None:
@@ -269,12 +269,12 @@ class _Turn:
         self._begun = True
 
     def _may_go_on(self, audit: Audit) -> bool:
-        """True if the run made progress lately: a run without progress would be handed on for ever."""
+        """True unless the last invocations made no progress: such a run would be continued for ever."""
         self._fruitless = 0 if audit.saved is not None else self._fruitless + 1
         return self._fruitless <= MOST_FRUITLESS
 
     def _name(self, error: AuditorError) -> None:
-        """Add the target, the run and the event that continues it to the error's sentence, which becomes the alert."""
+        """Add the target, the run and the event that continues it to the error's text, which becomes the alert."""
         run = self._run if self._begun or self._invocation.run is not None else None
         again = restart_event(self._invocation.given, self._target, run)
         if run is None:
@@ -286,7 +286,7 @@ class _Turn:
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:
-    """Return the counts in a sentence. stop: why the run is handed over; None if it is not."""
+    """Return the run's counts in a sentence. stop: why the run goes on in the next invocation; None if it does not."""
     coverage, findings = summary.coverage, sum(summary.findings.values())
     end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
     return (

@@ -1,5 +1,6 @@
-"""The claim on a bucket, in the store of run folders: one invocation at a time audits a bucket, and an event that comes
-twice finds its run.
+"""Claim a bucket for one run, in the store of run folders, so that only one invocation at a time audits the bucket.
+
+An event that is delivered twice finds its run by the claim.
 """
 
 from __future__ import annotations
@@ -26,14 +27,13 @@ OLDEST: Final = 3 * 86_400.0
 
 
 class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
-    """Another run of the bucket is under way."""
+    """Another run has the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claimed run. begun: True if an earlier invocation began it. untold: True if its end may not be reported yet.
-
-    fruitless: number of hops without progress in a row just before this hop.
+    """A claimed bucket, and the run to work on. begun: True if an earlier invocation began the run. untold: True if the
+    run's end may not be reported yet. fruitless: how many invocations just before this one made no progress.
     """
 
     run: str
@@ -43,10 +43,11 @@ class Claim:
 
 
 class Claims:
-    """The file `bucket=BUCKET/running.json` of a store. All methods block.
+    """Reads and writes the file `bucket=BUCKET/running.json` of a store. All methods block.
 
-    It has the run that is under way, its hop, the request that works on it and the end of the claim. It also has each
-    target's newest run, with a mark if its end is reported. Every write is conditional: of two, one succeeds.
+    The file names the run that has the bucket, its hop (number of hand-overs), the invocation that works on it, and
+    when the claim expires. It also names each target's newest run, and tells if its end is reported. Every write is
+    conditional: of two at once, one succeeds.
     """
 
     def __init__(self, store: Store, target: Target, hop: int, clock: Callable[[], float] = time.time) -> None:
@@ -58,11 +59,11 @@ class Claims:
         self._clock = clock
 
     def take(self, wanted: str, *, follows: bool, seconds: float) -> Claim:
-        """Claim the bucket, and return the run to work on: the newest run of the target or, if that is finished or too
-        old, `wanted`.
+        """Claim the bucket, and return the run to work on: the target's newest one, or `wanted` if it is finished or
+        old.
 
-        follows: the event names its run, which is `wanted`. seconds: until the invocation's deadline. Raises RunTaken
-        or RunComplete for an event that came before, BucketBusy if another run is under way.
+        follows: True if the event names its run, which is `wanted`. seconds: until the invocation's deadline. Raises
+        RunTaken or RunComplete for an event that was delivered before, BucketBusy if another run has the bucket.
         """
         parse_run_id(wanted)
         found: Claim | Exception = Claim(wanted, follows)
@@ -91,8 +92,9 @@ class Claims:
     def give_back(
         self, run: str, *, ended: bool = False, dropped: bool = False, passed_on: bool = False, fruitless: int = 0
     ) -> None:
-        """End the claim. ended: the run's end is reported. dropped: it cannot be continued. passed_on: its next hop
-        comes.
+        """End the claim on the bucket. ended: the run's end is reported. dropped: the run cannot be continued.
+
+        passed_on: the next invocation continues the run, so that the bucket is kept for it. fruitless: as in Claim.
         """
 
         def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -143,5 +145,5 @@ class Claims:
 
 
 def _same_start(run: str, other: str) -> bool:
-    """True if both runs were begun by one event: it decides the last part of the ID (Invocation.run_id)."""
+    """True if one event began both runs: the last part of their IDs is made from the event (Invocation.run_id)."""
     return run.rpartition("-")[2] == other.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""The context of a function: its deadline, its next invocation, its alert topic, its metrics."""
+"""The surroundings of one invocation: its deadline, the next invocation, the alert topic, the metrics."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, 
 
 
 def print_line(line: str) -> None:
-    """Write the line to the log unchanged, because CloudWatch finds metrics only in lines that are entirely JSON."""
+    """Write the line to stdout unchanged: CloudWatch finds metrics only in lines that are JSON from end to end."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionContext:
-    """The context of one invocation. seconds_left: seconds until the deadline. successor: takes the work that is left
-    at the deadline; None: the work stays undone.
+    """The surroundings of one invocation. seconds_left: until the deadline. successor: takes over the work that is left
+    then; None: it is not done.
 
-    topic: takes alerts; None: there are no alerts. emit: takes a line of metrics. request: the invocation's ID, for the
-    logs. stopping: makes the stop for a number of seconds left.
+    topic: takes alerts; None: there are none. emit: takes a line of metrics. request: the invocation's ID, for the
+    logs. stopping: makes the stop for so many seconds left.
     """
 
     seconds_left: float
@@ -37,9 +37,9 @@ class FunctionContext:
 
     @classmethod
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:
-        """Make the context from Lambda's context object and two variables.
+        """Make the context from Lambda's context object and two environment variables.
 
-        AUDITOR_HANDS_ON: the function may invoke itself. AUDITOR_TOPIC: ARN of the topic for alerts.
+        AUDITOR_HANDS_ON: "true" if the function may invoke itself. AUDITOR_TOPIC: ARN of the topic for alerts.
         """
         hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
         topic = environ.get("AUDITOR_TOPIC")

@@ -1,4 +1,4 @@
-"""Read the event of the audit and of the verify function: its targets, its settings, and the run to continue."""
+"""Read the event of the audit or the verify function: its targets, its settings, and the run to continue."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SCHEDULES: Final = ("aws.events", "aws.scheduler")
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The content of an event. given: the event's own settings. run: ID of the run to continue; None: a new run.
+    """The content of an event. given: the settings in the event. run: ID of the run to continue; None for a new run.
 
-    hop: number of hand-overs before this invocation. origin: equal for all deliveries of one event. moment: when the
+    hop: number of invocations before this one. origin: a text that all deliveries of one event share. moment: when the
     schedule sent the event, or now.
     """
 
@@ -40,8 +40,8 @@ class Invocation:
     moment: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def run_id(self, target: Target) -> str:
-        """Return the ID of the target's run. It is the same for each delivery of a schedule's event. For another event
-        that comes twice, only the last part of the ID is the same.
+        """Return the ID of the target's run: the same for each delivery of a schedule's event. Of another event that is
+        delivered twice, only the last part of the IDs is the same.
         """
         if self.run is not None:
             return self.run
@@ -56,10 +56,9 @@ def read_event(
     needed: Sequence[str] = (),
     request: str | None = None,
 ) -> Invocation:
-    """Read an event. `{}` or a schedule's envelope: every configured bucket. `{"bucket": ..}`: one bucket.
+    """Read an event. `{}` or a schedule's event: every configured bucket. `{"bucket": ..}`: this bucket.
 
-    function: "audit" or "verify". needed: settings that must have a value. request: the invocation's ID. Raises
-    UsageError.
+    function: "audit" or "verify". needed: settings that must have a value. request: its ID. Raises UsageError.
     """
     allowed = event_settings(function)
     if not isinstance(event, Mapping):
@@ -86,7 +85,7 @@ def read_event(
 
 
 def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return {}, the event for which a schedule's envelope stands. Raises UsageError for other envelopes."""
+    """Return {}, which an event of a schedule means. Raises UsageError for any other event of EventBridge."""
     if event["source"] not in _SCHEDULES or event["detail-type"] != "Scheduled Event":
         name = f"{event['detail-type']!s:.100} of {event['source']!s:.100}"
         raise UsageError(
@@ -97,7 +96,7 @@ def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _time_of(envelope: Mapping[str, Any]) -> datetime | None:
-    """Return the time for which a schedule sent the envelope; None if it has none."""
+    """Return the time for which a schedule sent the event; None if the event has none."""
     try:
         return iso_date(envelope["time"]).astimezone(UTC)
     except (KeyError, TypeError, ValueError, OverflowError):

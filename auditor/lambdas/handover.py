@@ -1,4 +1,4 @@
-"""Stop before the function's deadline and hand the rest over to the function's next invocation."""
+"""Stop before the function's deadline, and leave the rest of the work to the function's next invocation."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ MOST_HOPS: Final = 200
 
 
 class NextInvocation(Protocol):
-    """The next invocation of a function, which continues the work that was left at the deadline."""
+    """The next invocation of a function, which takes over the work that is left at the deadline."""
 
     async def invoke(self, event: Mapping[str, Any]) -> None:
-        """Start the next invocation with this event, and do not wait for it. Raises RunError if it is not taken."""
+        """Start the next invocation with this event, without waiting for its end. Raises RunError if this fails."""
         ...
 
     async def close(self) -> None: ...
 
 
 class OwnFunction:
-    """The function itself, invoked asynchronously (Lambda API: Invoke with InvocationType Event)."""
+    """Invokes the function itself asynchronously (Lambda API: Invoke with InvocationType Event)."""
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
@@ -52,10 +52,9 @@ class OwnFunction:
 
 
 def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
-    """Make the event that continues with `target`. event: the settings of the present event, to keep.
+    """Make the event for the next invocation, to go on with `target`. event: the settings of the present event.
 
-    resume: where the run continues; None if the target has no run yet. Raises RunError after MOST_HOPS hops: such a run
-    makes no progress.
+    resume: where the run continues; None if it is not begun. Raises RunError after MOST_HOPS invocations.
     """
     if hop >= MOST_HOPS:
         raise RunError(f"the work on {target.uri} was handed on {hop} times and is still not complete: it stops here")
@@ -72,7 +71,7 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
 
 
 def restart_event(event: Mapping[str, Any], target: Target, run: str | None) -> str:
-    """Return the event that a person or a script sends to go on, as text without object keys. run: None: begin anew."""
+    """Return the event to send by hand to go on with the run, as text without object keys. run: None: a new one."""
     following = dict(event) | {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions}
     return json.dumps(following | ({} if run is None else {"run": run}))
 
@@ -88,7 +87,7 @@ LEAST_MARGIN: Final = 12.0
 class FunctionStop(Stop):
     """A stop that is set `margin` seconds before the function's deadline.
 
-    Each step after the stop has a share of the margin, so that a silent server takes no time of later steps.
+    Each step after the stop has its share of these seconds, so that a silent server takes no time from later steps.
     """
 
     def __init__(self, margin: float) -> None:
@@ -105,7 +104,7 @@ class FunctionStop(Stop):
 
 @contextmanager
 def stop_before_deadline(seconds_left: float | None) -> Iterator[FunctionStop]:
-    """Yield a stop that is set shortly before the deadline. seconds_left: None if there is no deadline."""
+    """Yield a stop that is set shortly before the deadline; never, if seconds_left is None."""
     left = max(0.0, seconds_left or 0.0)
     margin = max(min(MARGIN_SECONDS, left * MARGIN_SHARE), min(LEAST_MARGIN, left / 2))
     stop = FunctionStop(margin)

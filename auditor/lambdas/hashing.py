@@ -1,4 +1,4 @@
-"""The hashing worker as a Lambda function: SQS batches in, the IDs of failed messages out."""
+"""The hashing worker as a Lambda function: it gets batches of SQS messages, and returns the IDs of failed ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class HashingFunction:
-    """The hashing function; one instance serves all events of a process. The first event opens its clients."""
+    """The hashing function. One instance handles all events of a process; the first event opens its clients."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -32,10 +32,10 @@ class HashingFunction:
     async def handle(
         self, event: object, request: str | None = None, seconds_left: float | None = None
     ) -> dict[str, Any]:
-        """Process an SQS event; return `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`.
+        """Process the messages of an SQS event. Return `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`.
 
-        request: the invocation's ID, for the logs. seconds_left: seconds until the deadline; None if there is none.
-        Raises AuditorError for a wrong event or wrong settings.
+        request: the invocation's ID, for the logs. seconds_left: until the deadline; None if there is none. Raises
+        AuditorError for a wrong event or wrong settings.
         """
         with bound(requestId=request), stop_before_deadline(seconds_left) as stop:
             try:
@@ -65,7 +65,7 @@ class HashingFunction:
 
 
 def _message_id(record: Any) -> str:
-    """Return the message's ID. Without an ID no failure could be reported, and SQS would delete the message."""
+    """Return the message's ID. Raises UsageError if there is none: SQS would delete the message even if it failed."""
     name = record.get("messageId") if isinstance(record, Mapping) else None
     if not isinstance(name, str) or not name:
         raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
@@ -73,7 +73,7 @@ def _message_id(record: Any) -> str:
 
 
 def _received(name: str, record: Mapping[str, Any]) -> Received | None:
-    """Read a record of the event (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None if malformed."""
+    """Read a record of an SQS event (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None if malformed."""
     receipt, body, attributes = record.get("receiptHandle"), record.get("body"), record.get("attributes")
     if not isinstance(receipt, str) or not isinstance(body, str):
         return None
@@ -82,7 +82,7 @@ def _received(name: str, record: Mapping[str, Any]) -> Received | None:
 
 
 async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
-    """Process one message. Return its ID if it failed, so that SQS delivers it again after its backoff; None if not."""
+    """Process one message. Return its ID if it failed, so that SQS delivers it again later; None if it did not."""
     received = _received(name := _message_id(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)

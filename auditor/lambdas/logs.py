@@ -1,6 +1,4 @@
-"""Logs of a function: one JSON object a line on stderr, labelled with run, bucket, request and hop (the number of
-hand-overs before).
-"""
+"""Write the logs of a Lambda function: a JSON object on each line of stderr, with run, bucket, request and hop."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class JsonLines(logging.Formatter):
-    """Formats a log record as a JSON object: timestamp (ISO 8601, UTC), level, logger, message, labels, stack."""
+    """Formats a log record as a JSON object: timestamp (ISO 8601 in UTC), level, logger, message, labels, stack."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -46,7 +44,7 @@ def _iso(seconds: float) -> str:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the record's message, without its arguments if they do not fit the message."""
+    """Return the record's message; if its arguments do not fit it, the message without them."""
     try:
         return record.getMessage()
     except Exception:
@@ -62,13 +60,13 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> list[str]:
-    """Return the lines of the stack, the innermost frame last. A long stack loses its outermost frames."""
+    """Return the lines of the error's stack, the innermost frame last. A long stack loses its first lines."""
     lines = [line for entry in traceback.format_exception(error) for line in entry.rstrip("\n").split("\n")]
     return [clean(line)[:LONGEST_LABEL] for line in lines[-STACK_LINES:]]
 
 
 class _Stderr(logging.StreamHandler[Any]):
-    """A handler that always writes to the present sys.stderr, because Lambda's runtime client replaces it."""
+    """A log handler that writes to the present sys.stderr at any time, because Lambda's runtime replaces it."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -79,9 +77,9 @@ class _Stderr(logging.StreamHandler[Any]):
 
 
 def set_up(environ: Mapping[str, str]) -> None:
-    """Log JSON lines from now on, in libraries and for warnings too. A second call does nothing.
+    """Start to log as JSON lines, also the logs of libraries and Python's warnings. A second call does nothing.
 
-    The auditor's own loggers have the level AUDITOR_LOG_LEVEL (INFO). Libraries log only warnings, because at DEBUG
+    The auditor's own loggers have the level AUDITOR_LOG_LEVEL, or INFO. Libraries log warnings only, because at DEBUG
     they log headers, which hold metadata values and signatures.
     """
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""Metrics of a run as one line of CloudWatch's embedded metric format: counts, never names of objects.
+"""Write the metrics of a run as one line in CloudWatch's embedded metric format: counts, never names of objects.
 
 CloudWatch reads these lines from Lambda's log (CloudWatch User Guide, "Specification: Embedded metric format").
 """
@@ -64,7 +64,7 @@ UNITS: Final = {
 
 
 def of_run(summary: Summary) -> dict[str, float]:
-    """Return the metrics for a run's end. If it is handed over, objects and calls are still counted only once."""
+    """Return the metrics for the end of an audit. Only the last invocation's summary counts all objects."""
     findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}
     return {
         "Objects": summary.coverage.listed,
@@ -79,7 +79,7 @@ def of_run(summary: Summary) -> dict[str, float]:
 
 
 def target_value(target: Target) -> str:
-    """Return the target as a dimension's value: its bucket, or its bucket and prefix in percent-encoding."""
+    """Return the target as a metric dimension's value: its bucket, and its prefix if it has one, percent-encoded."""
     # These characters stay, as in JavaScript's encodeURIComponent, and the slash: deploy/parameters.js writes the same.
     prefix = quote(target.prefix, safe="/!~*'()")
     return (f"{target.bucket}/{prefix}" if prefix else target.bucket)[:_LONGEST]
@@ -88,9 +88,9 @@ def target_value(target: Target) -> str:
 def emf(
     values: Mapping[str, float], *, service: str, milliseconds: int, target: Target | None = None, **properties: Any
 ) -> str:
-    """Return one line. milliseconds: since 1970. properties: values to search in the log, such as the run ID.
+    """Return a line of metrics. milliseconds: the time since 1970. properties: values to search for, such as the run.
 
-    target: the run's target; None for a failed invocation. A run over a part of a target has no metrics of the target.
+    target: the run's target; None for a failed invocation. A run over a key range has no metrics of its target.
     CloudWatch charges nothing for properties.
     """
     directives = [_directive(values, DIMENSION)]

@@ -1,4 +1,4 @@
-"""Run the targets of an event one after the other, hand over the rest at the deadline, and report failures."""
+"""Work on the targets of an event one after the other, leave the rest to next invocations, and report failures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class TargetSummary(Protocol):
-    """The summary of an audit or a verification. run: its ID."""
+    """The summary of an audit or of a verification. run: its ID."""
 
     @property
     def run(self) -> str: ...
@@ -47,10 +47,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """The end of the work on one target in this invocation. summary: None: there is none.
+    """How the work on one target ended in this invocation. summary: None if there is none.
 
-    follows: where the next invocation continues; None if the work is at its end. counts: False if it was not begun.
-    refused: is called if the next invocation is not started.
+    follows: where the next invocation continues; None if the work is done. counts: False if the work was not begun.
+    refused: called if the next invocation cannot be started.
     """
 
     summary: TargetSummary | None
@@ -61,11 +61,12 @@ class Worked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetWork(Generic[R]):
-    """The work of a function on each target. function: "audit" or "verify"; it selects the settings of the event.
+    """The work of a Lambda function on a target. function: "audit" or "verify", by which events may have settings.
 
-    noun: "audit" or "verification", for people. failed, handed_on: the metrics of a failed invocation and of a run that
-    is handed over. needed: settings that must have a value. opening: opens the resources that the targets share. run:
-    works on one target until its end or the stop. names_runs: True if an event may name a run that nobody began yet.
+    noun: "audit" or "verification", for messages. failed, handed_on: names of the metrics for a failed invocation, and
+    for a run that goes on in the next. needed: settings that must have a value. opening: opens the resources that the
+    targets share. run: works on one target, until its end or the stop. names_runs: True if an event may name a run that
+    is not begun yet.
     """
 
     function: str
@@ -81,16 +82,16 @@ class TargetWork(Generic[R]):
 async def each_target(
     work: TargetWork[R], event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
 ) -> dict[str, Any]:
-    """Work on each target of the event; return `{"runs": [SUMMARY, ..]}`, a summary for each target.
+    """Work on each target of the event; return `{"runs": [SUMMARY, ..]}` with a summary for each target.
 
-    Raises AuditorError; the failure of a target is raised only after the last target.
+    Raises AuditorError; the failure of one target only after the last target. The error is first logged, counted as a
+    metric and sent as an alert.
 
-    Shortly before the deadline the targets that were not begun are handed over to next invocations. Then the present
-    target stops, and is handed over too. If there is no next invocation, the summary says how to resume the run, and a
-    target that was not begun is a failure.
+    Shortly before the deadline, targets that were not begun are left to next invocations. Then the present target stops
+    and is left to one too. If the function may not invoke itself, the summary says how to resume the run, and a target
+    that was not begun is a failure.
 
-    If another invocation writes a run or has ended it, leave the run alone and name it in `left`: an event can come
-    twice. An error is logged, counted as a metric and sent as an alert before it is raised.
+    A run that another invocation writes or has ended is only named in `left`: an event can be delivered twice.
     """
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
         try:
@@ -118,7 +119,7 @@ def _unopened(noun: str, invocation: Invocation) -> RunStopped:
 
 
 async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
-    """Send the alert of a failure. If the topic fails too, the log says so."""
+    """Send the alert for a failed invocation. If the topic fails too, only the log says so."""
     try:
         async with stop.telling() as limit:
             await alert(context.topic, failure_message(noun, str(error)))
@@ -129,7 +130,7 @@ async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, cont
 
 
 class Turns(Generic[R]):
-    """The targets of one invocation, one after the other."""
+    """Works on the targets of one invocation, one after the other."""
 
     def __init__(
         self,
@@ -170,8 +171,8 @@ class Turns(Generic[R]):
         return {"runs": [summary.to_dict() for summary in self._summaries], **left}
 
     async def _hand_on_waiting(self) -> None:
-        """At the stop, hand on the targets that were not begun. Do not first save the present target: that may never
-        end.
+        """Wait for the stop, then leave the targets that were not begun to next invocations. This does not wait for the
+        present target, whose saving may never end.
         """
         await self._stop.wait()
         waiting, self._waiting = self._waiting, []
@@ -222,7 +223,7 @@ class Turns(Generic[R]):
         await self._hand_on(target, None if run is None else Resume(run, None, DEADLINE))
 
     async def _hand_on(self, target: Target, follows: Resume | None) -> None:
-        """Start the next invocation. Raises RunError, which names the target, its run and the next event."""
+        """Start the next invocation for a target. Raises RunError, which names target, run and the event to send."""
         invocation, successor = self._invocation, self._context.successor
         run = follows.run if follows is not None else None
         with bound(run=run):
@@ -247,7 +248,7 @@ class Turns(Generic[R]):
 def measure(
     environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
 ) -> None:
-    """Emit one line of metrics. Its properties are the labels of the present log lines.
+    """Emit one line of metrics. The labels of the present log lines become its properties.
 
     target: the target of the run; None for an invocation that failed.
     """

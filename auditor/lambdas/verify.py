@@ -1,4 +1,4 @@
-"""Verifying as a Lambda function: the event of a schedule or a person in, summaries out."""
+"""The verification as a Lambda function. The event comes from a schedule or a person; the result has the summaries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class VerifyFunction:
-    """The verify function; one instance serves all events of a process."""
+    """The verify function. One instance handles all events of a process."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
@@ -41,10 +41,10 @@ class VerifyFunction:
         )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
-        """Verify the event's targets; return `{"runs": [SUMMARY, ..]}` as each_target does.
+        """Verify the event's targets, and return `{"runs": [SUMMARY, ..]}`, as each_target() does.
 
-        Near the deadline a verification stops, even in the middle of an object, and is handed over with the state of
-        the digests.
+        Near the deadline a verification stops, even in the middle of an object, whose running digests are saved, and
+        goes on in the next invocation.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -70,9 +70,9 @@ class VerifyFunction:
 
 
 def message(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> str | None:
-    """Return the alert of a verification, with counts and the prefix, never object keys; None if nothing is wrong.
+    """Return the alert for a verification, with counts and the prefix, never keys; None if nothing is wrong.
 
-    fail_on: the outcomes that are wrong.
+    fail_on: the outcomes that count as wrong.
     """
     outcomes, target = summary.outcomes, summary.target
     named = (*fail_on, VerifyOutcome.UNREADABLE, VerifyOutcome.LEDGER_FAULT)
@@ -94,7 +94,7 @@ def _sentence(summary: VerifySummary) -> str:
 
 
 def _metrics(summary: VerifySummary) -> dict[str, float]:
-    """Return the metrics for a verification's end. If it is handed over, objects are still counted only once."""
+    """Return the metrics for the end of a verification. Only the last invocation's summary counts all objects."""
     outcomes = summary.outcomes
     return {
         "Verified": outcomes["match"] + outcomes["mismatch"],
