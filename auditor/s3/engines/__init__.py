@@ -1,4 +1,4 @@
-"""The engines by name. A new one is a module with `open_engine` and a name in ENGINES; conformance tests cover it."""
+"""The engines (S3 clients) by name. A new one is a module with `open_engine`, and a name in ENGINES."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ def _module(name: str) -> ModuleType:
 
 
 def load(name: str | None) -> None:
-    """Import an engine's module now, so that opening the engine is fast. None: the default engine's module.
-
-    Lambda functions call it while they start: then they have a whole CPU, whatever their memory size. A name that is
-    not in ENGINES is ignored here; the settings refuse it later.
+    """Import an engine's module ahead of its first use, so that opening it is fast. None: the default engine. Lambda
+    functions do so while they start, when they have a whole CPU. A wrong name is ignored here; the settings refuse it.
     """
     if (name or DEFAULT_ENGINE) in ENGINES:
         _module(name or DEFAULT_ENGINE)
@@ -41,6 +39,6 @@ ASKING: Final = frozenset({"direct"})
 
 
 def open_engine(choice: EngineChoice) -> AbstractAsyncContextManager[Engine]:
-    """Open the chosen engine, for one run."""
+    """Return a context manager that opens an engine. choice: its name, and the connection to its bucket."""
     name, connection = choice
     return ENGINES[name](connection)

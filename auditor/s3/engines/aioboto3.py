@@ -1,4 +1,4 @@
-"""Engine `aioboto3`: the asynchronous SDK on one event loop, with one connection for each call in flight."""
+"""The engine `aioboto3`: the asynchronous SDK on one event loop, with a connection for each call in flight."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOST: Final = (aiohttp.ClientError,)
 
 
 class _OneHop:
-    """An aiohttp session that follows no redirect and verifies the server's certificate."""
+    """An aiohttp session that follows no redirect and always verifies the server's certificate."""
 
     def __init__(self, session: Any, tls: ssl.SSLContext) -> None:
         self._session = session
@@ -41,10 +41,8 @@ class _OneHop:
 
 
 class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
-    """An SDK session that makes _OneHop sessions, for safety.
-
-    The SDK's own session follows a redirect to any host, sends the session token there, and accepts the answer. Behind
-    a proxy it verifies no certificate.
+    """Makes the SDK use a _OneHop session, for safety. The SDK's own session follows a redirect to any host, with the
+    session token, and verifies no certificate behind a proxy.
     """
 
     def __init__(self, *arguments: Any, tls: ssl.SSLContext, **options: Any) -> None:
@@ -56,7 +54,7 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
 
 
 class Aioboto3Body:
-    """A Body on aiobotocore's StreamingBody. Raises CallFailed (code Malformed) for a reply without length or ETag."""
+    """The bytes of an object (a Body) from aiobotocore. Raises CallFailed (Malformed) without length or ETag."""
 
     def __init__(self, reply: Any, span: Span | None) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
@@ -80,7 +78,7 @@ class Aioboto3Body:
 
 
 class Aioboto3Engine:
-    """An engine with one SDK client for the run."""
+    """An engine on one client of aioboto3, which serves the whole run."""
 
     def __init__(self, connection: Connection, client: Any) -> None:
         self._requests = Requests(connection)
@@ -125,7 +123,7 @@ class Aioboto3Engine:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """Open an engine whose connection pool has the size of the concurrency."""
+    """Open an engine whose connection pool is as large as the concurrency."""
     try:
         session = aioboto3.Session(
             botocore_session=aws.with_shared_models(AioSession(profile=connection.profile)),

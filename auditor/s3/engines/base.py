@@ -1,4 +1,4 @@
-"""The interface of an engine. An engine makes the S3 calls for one bucket, with one attempt for each call."""
+"""The interface of an engine: a client that makes the S3 calls on one bucket, with one attempt for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The start of the next page: ListObjectsV2's continuation token, or ListObjectVersions' two markers."""
+    """The beginning of the next page of a listing: ListObjectsV2's token, or ListObjectVersions' two markers."""
 
     token: str | None = None
     key_marker: str | None = None
@@ -24,8 +24,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """A listing. start_after: the object key after which it starts. versions: True for ListObjectVersions, else
-    ListObjectsV2.
+    """The parameters of a listing. start_after: list only keys after this one. versions: True for
+    ListObjectVersions.
     """
 
     prefix: str = ""
@@ -36,9 +36,8 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a listing; object keys are decoded. next: the position of the next page, None on the last one.
-
-    delete_markers: object keys of the delete markers on the page. Only a listing of versions has some.
+    """One page of a listing, with decoded keys. next: where the next page begins; None on the last page.
+    delete_markers: the keys of the delete markers on the page; only a listing of versions has any.
     """
 
     refs: tuple[ObjectRef, ...]
@@ -48,10 +47,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A byte range of an object (`Range` of GetObject). first, last: offsets from 0, both included.
-
-    last: None for the end of the object.
-    """
+    """A byte range of an object. first, last: offsets from 0, both included; last is None for the object's end."""
 
     first: int
     last: int | None = None
@@ -62,10 +58,10 @@ class Span:
 
 
 class Body(Protocol):
-    """The bytes of an object, or of a span of it, while they arrive. length: Content-Length. etag: without quotes.
+    """The bytes of an object, or of a range of it, while they arrive. length: Content-Length. etag: without quotes.
 
-    stored: the checksums of the whole object that S3 stores, by algorithm ("sha256", "crc64nvme"), in lower-case hex,
-    without composite ones. For a span it is empty.
+    stored: S3's checksums of the whole object, by algorithm ("sha256", "crc64nvme"), in lower-case hex, without
+    composite ones; empty for a range.
     """
 
     @property
@@ -77,29 +73,25 @@ class Body(Protocol):
     async def readinto(self, buffer: memoryview) -> int:
         """Fill the buffer from its start with the next bytes, and return their number.
 
-        The number is less than the buffer's length only at the end of the body, and 0 after the end. Raises CallFailed
-        if the connection breaks; its `read` is the number of bytes in the buffer then.
+        It is less than the buffer's length only at the end of the body, and 0 after that. Raises CallFailed if the
+        connection breaks; the error's `read` is the number of bytes in the buffer then.
         """
         ...
 
 
 class Engine(Protocol):
-    """A client for the calls on one bucket. Each method makes exactly one attempt; it raises CallFailed if that fails.
+    """A client for the S3 calls on one bucket. Each method makes one attempt, and raises CallFailed if it fails.
 
-    AWS calls: ListObjectsV2 and ListObjectVersions (with FetchOwner and EncodingType=url), GetObjectAcl, HeadObject,
-    GetObject.
+    AWS calls: ListObjectsV2, ListObjectVersions (FetchOwner, EncodingType=url), GetObjectAcl, HeadObject, GetObject.
     """
 
     @property
     def open_connections(self) -> int:
-        """Return the number of open connections for ACLs and HEADs; 0 if the engine cannot count them.
-
-        A call on an open connection needs no handshake.
-        """
+        """The number of open connections for ACLs and HEADs, which need no handshake; 0 if it is unknown."""
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Close idle connections until at most `connections` stay open for the next run, if the engine can."""
+        """Close idle connections until at most `connections` are left for the next run. It may do nothing."""
         ...
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page: ...
@@ -107,38 +99,40 @@ class Engine(Protocol):
     async def get_acl(self, key: str, version_id: str | None) -> Acl: ...
 
     async def head(self, key: str, version_id: str | None, *, checksum: bool) -> Head:
-        """Read HeadObject. checksum: send ChecksumMode=ENABLED; for an SSE-KMS object this needs kms:Decrypt."""
+        """Call HeadObject. checksum: True to ask for S3's checksums, which needs kms:Decrypt for an SSE-KMS object."""
         ...
 
     def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AbstractAsyncContextManager[Body]:
-        """Open the object, or a span of it. etag: sent as If-Match; S3 answers 412 if the object was overwritten.
+        """Open the body of an object, or of a range of it. etag: S3 answers 412 if the object has another.
 
-        Raises CallFailed with the code InvalidRange for a span beyond the end, Malformed for an unasked span.
+        Raises CallFailed, with the code InvalidRange for a range beyond the end, Malformed if another range is sent.
         """
         ...
 
 
 class Questions(Protocol):
-    """The questions about one bucket. Each method makes one attempt; it raises CallFailed if that fails."""
+    """A client for the calls that read a bucket's settings. Each makes one attempt; it raises CallFailed."""
 
     async def head_bucket(self) -> Mapping[str, str]:
         """Return the headers of HeadBucket's answer, by lower-case name."""
         ...
 
     async def ask(self, action: str) -> Mapping[str, Any]:
-        """Return botocore's reply to a question about the bucket, to ListBuckets or to GetCallerIdentity."""
+        """Return the reply, in botocore's form, to a call on the bucket's settings, ListBuckets or
+        GetCallerIdentity.
+        """
         ...
 
     async def account_block(self, account: str) -> Mapping[str, Any]:
-        """Return botocore's reply to S3 Control's GetPublicAccessBlock."""
+        """Return the reply, in botocore's form, to S3 Control's GetPublicAccessBlock for this account."""
         ...
 
 
 @runtime_checkable
 class AskingEngine(Engine, Questions, Protocol):
-    """An engine that can ask the questions about its bucket too, if `asks` is true."""
+    """An engine that can also read the bucket's settings, if `asks` is True."""
 
     @property
     def asks(self) -> bool: ...

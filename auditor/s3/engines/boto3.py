@@ -1,4 +1,4 @@
-"""Engine `boto3`: the blocking SDK in a thread pool. The concurrency is the number of threads and of connections."""
+"""The engine `boto3`: the blocking SDK in a thread pool, with as many threads and connections as the concurrency."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ PIECE: Final = 64 * 1024
 
 
 class Boto3Body:
-    """A Body on botocore's StreamingBody, which is read in the engine's threads.
-
-    Raises CallFailed with the code Malformed for a reply without a length or an ETag.
+    """The bytes of an object (a Body) from botocore, read in the engine's threads. Raises CallFailed with the code
+    Malformed for a reply without a length or an ETag.
     """
 
     def __init__(self, reply: Any, span: Span | None, run: Callable[..., Any]) -> None:
@@ -51,7 +50,7 @@ class Boto3Body:
 
 
 class Boto3Engine:
-    """An engine with one SDK client for the run. boto3 clients are thread-safe (boto3 guide, "Multithreading")."""
+    """An engine on one client of boto3, which is thread-safe (boto3 guide, "Multithreading")."""
 
     def __init__(self, connection: Connection, client: Any, pool: ThreadPoolExecutor) -> None:
         self._requests = Requests(connection)
@@ -101,7 +100,7 @@ class Boto3Engine:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """Open an engine with its own threads and connections. The number of each is the concurrency."""
+    """Open an engine with threads and connections of its own, of each as many as the concurrency."""
     pool = ThreadPoolExecutor(max(1, connection.concurrency), thread_name_prefix="auditor-boto3")
     try:
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Engine `direct`: plain HTTPS requests that we sign ourselves, without an SDK."""
+"""The engine `direct`: HTTPS requests that the auditor signs itself, without an SDK."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LARGEST_ERROR: Final = 64 * 1024
 
 
 class DirectBody:
-    """The Body of a GetObject. An answer without length or ETag raises CallFailed with the code Malformed."""
+    """The bytes of an object (a Body) from a GET. Raises CallFailed (Malformed) without length or ETag."""
 
     def __init__(self, stream: Stream, span: Span | None) -> None:
         content_range = stream.headers.get(b"content-range")
@@ -56,10 +56,10 @@ _ACCOUNT_BLOCK: Final = "v20180820/configuration/publicAccessBlock"
 
 
 class DirectEngine:
-    """An engine that signs each request itself, with the current credentials.
+    """An engine that signs and sends each request itself.
 
-    It has three transports: `small` for ACLs, HEADs and questions about the bucket, `pages` for listings, `large` for
-    object bodies. server, services: for questions that other servers answer; None: the engine asks no questions.
+    It has three transports: `small` for ACLs, HEADs and the bucket's settings, `pages` for listings, `large` for bodies
+    of objects. server, services: for calls on other servers (STS ..); None: settings are left to the SDK.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class DirectEngine:
         return settings.setting("GetPublicAccessBlock", answer.body)
 
     def _to(self, origin: Origin) -> SignedRequests:
-        """Return the requests to another server. If it is the bucket's server, they use the bucket's connections."""
+        """Return the sender of requests to another server. If it is the bucket's, they share connections."""
         found = self._others.get(origin)
         if found is None:
             assert self._server is not None
@@ -180,13 +180,12 @@ class DirectEngine:
         return found
 
     async def close(self) -> None:
-        """Close every connection."""
         for transport in {self._small, self._pages, *(other.transport for other in self._others.values())}:
             await transport.close()
         await self._large.close()
 
     async def _refused(self, stream: Stream, added: float) -> CallFailed:
-        """Read the error document of a GetObject, and return the failure. added: the second result of signed()."""
+        """Read the error document of a refused GetObject, and return the failure. added: as signed() returned it."""
         buffer = memoryview(bytearray(_LARGEST_ERROR))
         with transport_errors("GetObject"):
             count = await stream.readinto(buffer)
@@ -200,7 +199,7 @@ def _version(action: str, version_id: str | None) -> str:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """Open an engine. Its limit of connections is the concurrency for ACLs and HEADs, and again for bodies."""
+    """Open an engine. It has as many connections as the concurrency for ACLs and HEADs, and again for bodies."""
     origin, server, services = await asyncio.to_thread(_find_server, connection, _environment())
     credentials = CredentialSource(connection.profile)
     small: Transport
@@ -229,10 +228,10 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 def _find_server(
     connection: Connection, environment: frozenset[tuple[str, str]]
 ) -> tuple[Origin, Server, Services | None]:
-    """Find the server of a connection. The result is cached for all runs: it takes the CPU of hundreds of calls.
+    """Find the server of a connection. The result is cached: finding it takes the CPU of hundreds of calls.
 
     environment: the variables on which the result depends, as a part of the cache key. Raises UsageError or
-    CredentialsError for unusable settings.
+    CredentialsError for settings that cannot be used.
     """
     origin = resolve_endpoint(connection)
     server = Server(

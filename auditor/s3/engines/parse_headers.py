@@ -1,4 +1,4 @@
-"""Parse the headers of an answer into a Head, in one loop. The functions are pure."""
+"""Parse the headers of an answer of HeadObject or GetObject. The functions are pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _META: Final = b"x-amz-meta-"
 
 
 def text(value: bytes) -> str:
-    """Decode a header's value as UTF-8, or as Latin-1 if it is not valid UTF-8 (RFC 9110)."""
+    """Decode a header's value as UTF-8, or as Latin-1 if it is no UTF-8 (RFC 9110)."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -33,7 +33,7 @@ def _unquoted(value: str) -> str:
 
 
 def _number(value: str) -> int:
-    """Parse a number in ASCII digits. int() alone would accept the digits of every script."""
+    """Parse a number of ASCII digits. int() alone would accept the digits of every script."""
     return int(value.encode("ascii"))
 
 
@@ -92,7 +92,7 @@ _CONVERTED_AT: Final[Mapping[bytes, tuple[int, Callable[[str], Any]]]] = {
 
 
 def head(headers: Headers) -> Head:
-    """Parse HeadObject. Without ETag or length, or with a bad number or date, raise CallFailed (code Malformed)."""
+    """Make a Head of the headers. Raises CallFailed (Malformed) without ETag or length, or for a bad value."""
     try:
         values = _values(headers, bytes.decode)
     except UnicodeDecodeError:
@@ -102,7 +102,7 @@ def head(headers: Headers) -> Head:
 
 
 def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
-    """Return the values of Head's fields, in order. Positional arguments take half the time of named ones."""
+    """Return the values of Head's fields, in order: positional arguments take half the time of named ones."""
     metadata: dict[str, str] = {}
     values: list[Any] = [None] * len(_PLACES)
     values[_METADATA] = metadata

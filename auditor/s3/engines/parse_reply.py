@@ -1,4 +1,4 @@
-"""Parse botocore's replies into facts by pure functions. A missing element raises CallFailed (code Malformed)."""
+"""Parse botocore's replies into facts. Without a needed element they raise CallFailed with the code Malformed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PERMISSIONS: Final = frozenset({"READ", "WRITE", "READ_ACP", "WRITE_ACP", "FULL_
 
 
 def iso(moment: Any) -> str:
-    """Return a date as ISO 8601 text, in UTC, to the second. moment: a datetime, or text that stays as it is."""
+    """Return a date as ISO 8601 text in UTC, to the second. moment: a datetime; a text is returned as it is."""
     return seconds_in_utc(moment) if isinstance(moment, datetime) else str(moment)
 
 
@@ -32,7 +32,7 @@ def unquoted(etag: str) -> str:
 
 
 def required(action: str, reply: Reply, name: str) -> Any:
-    """Return a required element of the reply. Raises CallFailed with the code Malformed if the element is absent."""
+    """Return an element of the reply. Raises CallFailed with the code Malformed if the reply lacks it."""
     value = reply.get(name)
     if value is None:
         raise CallFailed(action, "Malformed", 200, f"{name} is missing")
@@ -40,9 +40,9 @@ def required(action: str, reply: Reply, name: str) -> Any:
 
 
 def acl(action: str, reply: Reply) -> Acl:
-    """Parse GetObjectAcl or GetBucketAcl: `Owner.ID` and `Grants`, each with a grantee and a permission.
+    """Parse GetObjectAcl or GetBucketAcl: `Owner.ID`, and `Grants`, each with a grantee and a permission.
 
-    Blanks around a value are removed: some servers indent their XML, and the URI of AllUsers must be recognised.
+    Blanks around a value are removed: some servers indent their XML, and the URI of AllUsers has to be recognised.
     """
     owner = required(action, required(action, reply, "Owner"), "ID")
     return Acl(str(owner).strip(), tuple(_grant(action, grant) for grant in required(action, reply, "Grants")))
@@ -93,12 +93,12 @@ _HEAD_MEMBERS = {
 
 
 def as_sent(text: str) -> str:
-    """Return a header without the blanks around it. They have no meaning (RFC 9110)."""
+    """Return a header's text without the blanks around it, which have no meaning (RFC 9110)."""
     return text.strip(" \t")
 
 
 def from_latin_1(text: str) -> str:
-    """Decode a header again as UTF-8 if it is valid UTF-8: http.client decodes all headers as Latin-1."""
+    """Decode a header again as UTF-8, if it is valid UTF-8: http.client has decoded it as Latin-1."""
     if text.isascii():
         return as_sent(text)
     try:
@@ -108,9 +108,9 @@ def from_latin_1(text: str) -> str:
 
 
 def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
-    """Parse HeadObject. `Expires` stays the text that S3 sent, even if it is not a valid date.
+    """Parse HeadObject. `Expires` stays the text that S3 sent, even if it is no valid date.
 
-    text: corrects a header's text as the SDK decoded it.
+    text: corrects the text of a header as the SDK decoded it.
     """
     found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
     members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
@@ -125,7 +125,7 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
 
 
 def check_span(content_range: str | None, span: Span | None) -> None:
-    """Raise CallFailed with the code Malformed for another span than was asked for: we would hash the wrong bytes."""
+    """Raise CallFailed with the code Malformed if the answer has the wrong range: we would hash wrong bytes."""
     if span is None:
         if content_range is None:
             return
@@ -137,20 +137,19 @@ def check_span(content_range: str | None, span: Span | None) -> None:
 
 
 def length_and_etag(reply: Reply) -> tuple[int, str]:
-    """Return GetObject's length in bytes, and its ETag without quotes. Raises CallFailed with the code Malformed."""
+    """Return the length of GetObject's body in bytes, and the ETag without quotes. Raises CallFailed (Malformed)."""
     action = "GetObject"
     return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))
 
 
 def page(query: ListQuery, reply: Reply) -> Page:
-    """Parse ListObjectsV2 or ListObjectVersions, with EncodingType=url. Raises CallFailed with the code Malformed."""
+    """Parse a page of ListObjectsV2 or ListObjectVersions, with EncodingType=url. Raises CallFailed (Malformed)."""
     return _versions_page(reply) if query.versions else _objects_page(reply)
 
 
 def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
-    """Return the function that decodes a listing's keys. With EncodingType `url` S3 writes a space as "+", as forms do.
-
-    A key that is not UTF-8 is refused: with replaced bytes the key would name a wrong object, or none.
+    """Return the function that decodes the keys of a listing. With EncodingType=url, "+" stands for a space. A key that
+    is not UTF-8 is refused: with replaced bytes it would name a wrong object, or none.
     """
 
     def decode(text: str) -> str:

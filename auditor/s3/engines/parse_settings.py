@@ -1,4 +1,4 @@
-"""Parse the answers to questions about a bucket, into replies of botocore's form. The functions are pure."""
+"""Parse the answers to calls on a bucket's settings, into replies in botocore's form. The functions are pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BOOLEANS: Final = frozenset(
 
 
 def setting(action: str, body: bytes) -> Reply:
-    """Parse the answer to a question about a bucket, its account or the caller. Raises CallFailed."""
+    """Parse the answer to a call on the settings of a bucket, on its account or on the caller. Raises CallFailed."""
     if action == "GetBucketAcl":
         return acl_reply(action, body)
     if action == "GetBucketPolicy":
@@ -64,7 +64,7 @@ def _policy(body: bytes) -> str:
 
 
 def _structure(element: Element) -> dict[str, Any]:
-    """Return the texts of the element's children, by their names; rules and buckets as lists."""
+    """Return the texts of the element's children, by their names; rules and buckets become lists."""
     check_once(element, ("Rule",))
     found: dict[str, Any] = {}
     for child in element:

@@ -1,4 +1,4 @@
-"""Parse the XML of an answer into our facts and errors. The functions are pure; parse_reply.py checks the elements."""
+"""Parse the XML of S3's answers into facts and errors. The functions are pure; parse_reply.py checks the elements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LARGEST_CACHED: Final = 8 * 1024
 
 
 def page(query: ListQuery, body: bytes) -> Page:
-    """Parse ListObjectsV2 or ListObjectVersions, requested with EncodingType=url. Raises CallFailed."""
+    """Parse a page of ListObjectsV2 or ListObjectVersions, asked for with EncodingType=url. Raises CallFailed."""
     action = "ListObjectVersions" if query.versions else "ListObjectsV2"
     root = root_of(action, body)
     reply: dict[str, Any] = {"Contents": [], "Versions": [], "DeleteMarkers": []}
@@ -69,7 +69,7 @@ def _entry(element: Element) -> dict[str, Any]:
 
 
 def acl(action: str, body: bytes) -> Acl:
-    """Parse GetObjectAcl. Raises CallFailed. Results are cached, because most objects of a bucket have equal ACLs."""
+    """Parse an ACL. The results are cached, because most objects of a bucket have equal ACLs. Raises CallFailed."""
     return _cached_acl(action, body) if len(body) <= _LARGEST_CACHED else _acl(action, body)
 
 
@@ -78,7 +78,7 @@ def _acl(action: str, body: bytes) -> Acl:
 
 
 def acl_reply(action: str, body: bytes) -> dict[str, Any]:
-    """Parse an ACL into a reply of botocore's form. Raises CallFailed."""
+    """Parse an ACL into a reply in botocore's form. Raises CallFailed."""
     if len(body) > LARGEST_ACL:
         raise malformed(action, "the answer is larger than any ACL")
     root = root_of(action, body)
@@ -100,7 +100,7 @@ _cached_acl = lru_cache(maxsize=512)(_acl)
 
 
 def _grant(element: Element) -> dict[str, Any]:
-    """Parse a Grant. Raises ValueError if the element is no Grant: it would look like a grant without a grantee."""
+    """Parse one grant. Raises ValueError for any other element, which would look like a grant without a grantee."""
     if name_of(element) != "Grant":
         raise ValueError(f"{name_of(element)[:20]} stands where a Grant should")
     check_once(element)
@@ -129,7 +129,7 @@ def _repeated(name: str) -> ValueError:
 
 
 def error_of(body: bytes) -> tuple[str, str]:
-    """Return code and message of an error document; both are empty for any other body."""
+    """Return the code and the message in an error document; ("", "") for any other body."""
     if len(body) > LARGEST_ACL:
         return "", ""
     try:
@@ -142,7 +142,7 @@ def error_of(body: bytes) -> tuple[str, str]:
 
 
 def root_of(action: str, body: bytes) -> Element:
-    """Return the document's root. Raises CallFailed if the body is not XML, or is an error document."""
+    """Return the root of an XML document. Raises CallFailed if the body is no XML, or is an error document."""
     if not body:
         raise malformed(action, "the answer is empty")
     try:
@@ -156,7 +156,7 @@ def root_of(action: str, body: bytes) -> Element:
 
 
 def name_of(element: Element) -> str:
-    """Return the tag without its namespace, which some servers omit."""
+    """Return the element's name without its namespace, which some servers leave out."""
     return element.tag.rpartition("}")[2]
 
 

@@ -1,4 +1,4 @@
-"""A pool of open engines. Each is opened once and lent to many users; the least recently used is closed first."""
+"""Keep engines open, each opened once and lent to many users. The least recently used is closed first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPEN: Final = 8
 
 @dataclass(slots=True)
 class _Slot:
-    """The place of one engine. engine: None until it is open. users: number of its present borrowers."""
+    """The place of one engine in the pool. engine: None until it is open. users: how many have borrowed it now."""
 
     context: AbstractAsyncContextManager[Engine] | None = None
     engine: Engine | None = None
@@ -25,9 +25,8 @@ class _Slot:
 
 
 class EnginePool(Generic[K]):
-    """A pool of engines, used as a context manager. It closes unused engines if there are more than `size` engines.
-
-    K: the type of the pool's keys, such as a bucket's name.
+    """Opens engines and lends them. It is a context manager. Engines beyond `size` are closed once nobody uses them. K:
+    the type of the key by which an engine is lent, such as a bucket's name.
     """
 
     def __init__(self, open_engine: OpenEngine[K], size: int = OPEN) -> None:
@@ -46,12 +45,12 @@ class EnginePool(Generic[K]):
 
     @property
     def opened(self) -> list[K]:
-        """Return the keys of the open engines, the least recently used first."""
+        """The keys of the open engines, the least recently used first."""
         return [key for key, slot in self._slots.items() if slot.engine is not None]
 
     @asynccontextmanager
     async def lend(self, key: K) -> AsyncIterator[Engine]:
-        """Lend the engine of a key; open it if it is not open. A failure to open it is raised, and not remembered."""
+        """Lend the engine of this key during a `with` block; open it first if needed. Raises the errors of opening."""
         slot = self._slots.pop(key, None) or _Slot()
         self._slots[key] = slot
         slot.users += 1

@@ -1,4 +1,4 @@
-"""Build the arguments of each request: the URL query of a listing, and botocore's arguments."""
+"""Build the arguments of each request: the URL query of a listing, and the arguments for botocore."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.s3.engines.base import ListQuery, Position, Span
 
 
 def listing_query(query: ListQuery, position: Position | None) -> list[tuple[str, str]]:
-    """Return the URL query of ListObjectsV2 or ListObjectVersions: names and values, not encoded (S3 API reference)."""
+    """Return the URL query of a page of a listing: names and values, not encoded. position: None for the first page."""
     pairs = [("encoding-type", "url"), ("max-keys", str(query.page_size)), ("prefix", query.prefix)]
     if query.versions:
         return [*pairs, ("versions", ""), *_markers(query, position)]
@@ -44,7 +44,7 @@ _FETCH_OWNER: Final = {"FetchOwner": True}
 
 
 class Requests:
-    """A builder of botocore arguments for one bucket, with ExpectedBucketOwner and RequestPayer."""
+    """Builds botocore's arguments for the calls on one bucket, with ExpectedBucketOwner and RequestPayer."""
 
     def __init__(self, connection: Connection) -> None:
         self._common: dict[str, Any] = {"Bucket": connection.bucket}
@@ -54,7 +54,7 @@ class Requests:
             self._common["RequestPayer"] = "requester"
 
     def listing(self, query: ListQuery, position: Position | None) -> tuple[str, dict[str, Any]]:
-        """Return the name of the botocore method, and its arguments."""
+        """Return the botocore method for a page of a listing, and its arguments. position: None for the first page."""
         arguments = self._common | {"MaxKeys": query.page_size, "OptionalObjectAttributes": ["RestoreStatus"]}
         arguments |= {_ARGUMENTS[name]: text for name, text in listing_query(query, position) if name in _ARGUMENTS}
         return ("list_object_versions", arguments) if query.versions else ("list_objects_v2", arguments | _FETCH_OWNER)

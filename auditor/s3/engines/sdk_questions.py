@@ -1,4 +1,4 @@
-"""Ask the questions about a bucket by boto3 clients, in a few threads of their own."""
+"""Read a bucket's settings by clients of boto3, in a few threads of their own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THREADS: Final = 4
 
 
 class SdkQuestions:
-    """The questions about one bucket, each with one attempt."""
+    """Reads a bucket's settings by boto3, with one attempt for each call."""
 
     def __init__(self, connection: Connection, pool: ThreadPoolExecutor) -> None:
         self._connection = replace(connection, concurrency=THREADS)
@@ -84,7 +84,7 @@ class SdkQuestions:
 
 
 def _without_account_host(request: Any, **_: Any) -> None:
-    """Remove the account ID that S3 Control puts before the host, if the host is an IP address and cannot have it."""
+    """Remove the account ID that S3 Control puts before the host, if the host is an IP address."""
     parts = urlsplit(request.url)
     host = (parts.hostname or "").partition(".")[2]
     try:
@@ -96,7 +96,7 @@ def _without_account_host(request: Any, **_: Any) -> None:
 
 @contextmanager
 def open_questions(connection: Connection) -> Iterator[SdkQuestions]:
-    """Open the questions with their own few threads, and one connection for each."""
+    """Open a reader of the bucket's settings, with a few threads, and a connection for each."""
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="auditor-bucket")
     try:
         yield SdkQuestions(connection, pool)

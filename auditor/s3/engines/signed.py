@@ -1,4 +1,4 @@
-"""Sign the requests to one server, and make CallFailed of the answers that refuse them."""
+"""Sign and send the requests to one server, and make CallFailed of refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class SignedRequests:
-    """The requests to one server, signed with the current credentials and by the server's clock."""
+    """Sends requests to one server, signed with the current credentials and by the server's clock."""
 
     def __init__(self, origin: Origin, credentials: CredentialSource, transport: Transport) -> None:
         self.transport = transport
@@ -49,7 +49,7 @@ class SignedRequests:
     ) -> Response:
         """Send a request, and return its answer. Raises CallFailed. key: not encoded. extra: more headers.
 
-        transport: None for the usual transport of this server.
+        action: the API operation. query: encoded. transport: None for the usual transport of this server.
         """
         credentials = self._credentials.at_hand() or await self._credentials.current()
         request, added = self.signed(credentials, action, method, key, query, extra, body)
@@ -64,7 +64,7 @@ class SignedRequests:
     def signed(
         self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs, body: bytes = b""
     ) -> tuple[Request, float]:
-        """Return the signed request, and the seconds that were added to this machine's clock for it."""
+        """Return the signed request, and how many seconds were added to this machine's clock for it."""
         payload = sha256(body).hexdigest() if body else EMPTY_BODY
         try:
             path = self._path + encode_key(key)
@@ -76,10 +76,10 @@ class SignedRequests:
         return Request(method, f"{path}?{query}" if query else path, signed, body), added
 
     async def refused(self, failure: CallFailed, added: float) -> CallFailed:
-        """Return the failure, or a transient one if its cause is gone: renewed credentials, or a corrected clock.
+        """Renew the credentials or correct the clock if a request failed for that, and return a transient failure.
 
-        added: the seconds that signed() added to this machine's clock. The clock is corrected only if the answer's Date
-        shows that it is wrong: a HEAD's 403 has no code, and may have another cause.
+        For any other cause, return the failure itself. added: the seconds from signed(). The clock is corrected only if
+        the answer's Date shows that it is wrong: a HEAD's 403 has no code, and may have another cause.
         """
         if failure.code in EXPIRED and await self._credentials.renewed():
             return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
@@ -103,7 +103,7 @@ def _unsignable(action: str, error: UnsignableError) -> CallFailed:
 
 
 def failure_of(action: str, answer: Response) -> CallFailed:
-    """Convert an answer with an error status to CallFailed. A HEAD's answer has no body, so its code is the status."""
+    """Make a CallFailed of an answer with an error status. If it has no body (HEAD), the code is the status."""
     code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
     return CallFailed(
         action,
@@ -115,7 +115,7 @@ def failure_of(action: str, answer: Response) -> CallFailed:
 
 
 def _seconds_behind(failure: CallFailed) -> float | None:
-    """Return the seconds by which this machine's clock is behind the Date of the answer; None without a valid Date."""
+    """Return by how many seconds this machine's clock is behind the answer's Date; None without a valid Date."""
     try:
         return parsedate_to_datetime(failure.headers["date"]).timestamp() - time.time()
     except (KeyError, ValueError, TypeError):
@@ -123,14 +123,14 @@ def _seconds_behind(failure: CallFailed) -> float | None:
 
 
 def lost(action: str, error: TransportError) -> CallFailed:
-    """Convert a TransportError to CallFailed."""
+    """Convert a TransportError to CallFailed. action: the API operation."""
     code = "Timeout" if isinstance(error, TransportTimeoutError) else "ConnectionError"
     return CallFailed(action, code, message=str(error)[:500])
 
 
 @contextmanager
 def transport_errors(action: str) -> Iterator[None]:
-    """Convert the TransportErrors in the `with` block to CallFailed."""
+    """Convert a TransportError in this `with` block to CallFailed. action: the API operation."""
     try:
         yield
     except TransportError as error:
