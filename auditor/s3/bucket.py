@@ -1,4 +1,4 @@
-"""Read a bucket's owner and settings. A value that could not be read is Unread, and does not stop the reading."""
+"""Read a bucket's owner and settings. A value that could not be read is Unread, and the reading goes on."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _REGION: Final = re.compile(r"(?![0-9]+\Z)[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-
 
 
 class BucketSettingsReader:
-    """A reader of BucketFacts.
+    """Reads the settings of one bucket, as BucketFacts.
 
     AWS calls: HeadBucket, ListBuckets, GetBucketOwnershipControls, GetPublicAccessBlock, GetBucketAcl, GetBucketPolicy,
-    GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity;
-    S3 Control GetPublicAccessBlock.
+    GetBucketPolicyStatus, GetBucketVersioning, GetBucketEncryption, GetBucketRequestPayment; STS GetCallerIdentity; S3
+    Control GetPublicAccessBlock.
     """
 
     def __init__(self, connection: Connection, caller: Caller, questions: Questions) -> None:
@@ -58,7 +58,9 @@ class BucketSettingsReader:
         absent: Mapping[str, T] | None = None,
         question: Callable[[], Awaitable[Reply]] | None = None,
     ) -> T | Unread:
-        """Read one value. absent: the error codes that mean "not configured", and the value for each."""
+        """Read one setting, by the call `action`; `parse` makes the value of the reply. absent: error codes for "not
+        configured", each with the value for it. question: makes the call; None: ask().
+        """
         try:
             return parse(await self._call(action, question or (lambda: self._questions.ask(action))))
         except CallFailed as failure:
@@ -67,9 +69,10 @@ class BucketSettingsReader:
             return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
 
     async def region(self, explicit: str | None) -> str | Unread | Skipped:
-        """Return the bucket's region, from the header x-amz-bucket-region of HeadBucket's answer, even of a refusal.
+        """Return the bucket's region, from the header x-amz-bucket-region of HeadBucket, which even a refusal has.
 
-        Raises BucketError for a bucket that does not exist, cannot be reached, or is in another region than `explicit`.
+        explicit: the region in the settings. Raises BucketError for a bucket that does not exist, cannot be reached, or
+        is in another region than `explicit`.
         """
         bucket = self._connection.bucket
         headers: Mapping[str, str]
@@ -102,7 +105,7 @@ class BucketSettingsReader:
         )
 
     async def read(self, region: str | Unread | Skipped) -> BucketFacts:
-        """Read all facts. A failed call makes its fact Unread; raises RunError if every further call would fail too."""
+        """Read all settings. A failed call makes its value Unread. Raises RunError if all further calls would fail."""
         async with task_group() as group:
             own = group.create_task(self._own())
             account = group.create_task(self._account())
@@ -124,7 +127,7 @@ class BucketSettingsReader:
         return await self._fact(setting.action, setting.parse, setting.absent)
 
     async def _own(self) -> tuple[str | Unread, bool]:
-        """Return the caller's canonical ID, and True if the caller owns the bucket, which ListBuckets then names."""
+        """Return the caller's canonical ID, and True if the caller owns the bucket, because ListBuckets names it."""
         bucket = self._connection.bucket
         try:
             reply = await self._call("ListBuckets", lambda: self._questions.ask("ListBuckets"))
@@ -143,7 +146,7 @@ class BucketSettingsReader:
     async def _account_block(
         self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
     ) -> PublicAccessBlock | Unread | Skipped:
-        """Read the public access block of the caller's account. It applies only to buckets that the account owns."""
+        """Read the public access block of the caller's account, which counts only if this account owns the bucket."""
         action = "GetPublicAccessBlock"
         if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
             return Skipped(NO_ACCOUNT_LEVEL)
@@ -165,7 +168,9 @@ class BucketSettingsReader:
 
 
 def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unread:
-    """Return the bucket's owner: from its ACL; the caller, if the ACL is unreadable and the caller owns the bucket."""
+    """Return the canonical ID of the bucket's owner, as its ACL names it. If the ACL could not be read, return the
+    caller's ID if the caller owns the bucket (is_ours), else the ACL's Unread.
+    """
     if isinstance(acl, Acl):
         return acl.owner
     return own_id if is_ours else acl
@@ -175,7 +180,10 @@ def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unre
 async def open_reader(
     connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
 ) -> AsyncIterator[BucketSettingsReader]:
-    """Open a reader. engines: opens an engine that asks S3. If it is None or the engine cannot ask, the SDK asks."""
+    """Open a reader of the bucket's settings. engines: opens an engine that makes the calls.
+
+    If it is None, or the engine cannot make these calls, the SDK makes them.
+    """
     if engines is not None and (configuration := await asyncio.to_thread(plain, connection.profile)) is not None:
         # The region is written out, so that this engine serves the run too, if the bucket is in the default region.
         region = connection.region or configuration.region or "us-east-1"

@@ -1,4 +1,4 @@
-"""The settings of a bucket: for each the API call, the parser of its reply, and the value if it is not configured."""
+"""The settings of a bucket: for each its API call, the parser of the reply, and the value if it is not configured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _ownership(reply: Reply) -> str:
 
 
 def access_block_of(reply: Reply) -> PublicAccessBlock:
-    """Parse GetPublicAccessBlock, of a bucket or of an account. Raises CallFailed with the code Malformed."""
+    """Parse a reply of GetPublicAccessBlock. Raises CallFailed with the code Malformed."""
     switches = replies.required("GetPublicAccessBlock", reply, "PublicAccessBlockConfiguration")
     if not switches:
         raise CallFailed("GetPublicAccessBlock", "Malformed", 200, "no switch")
@@ -84,9 +84,9 @@ def _bucket_acl(reply: Reply) -> Acl:
 
 @dataclass(frozen=True, slots=True)
 class BucketSetting:
-    """One setting and its call. fact: its field in BucketFacts.
+    """One setting of a bucket, and the call that reads it. fact: its field in BucketFacts.
 
-    absent: the error codes that mean "not configured", and the value for each.
+    absent: error codes that mean "not configured", each with the value for it.
     """
 
     fact: str

@@ -1,4 +1,4 @@
-"""Make the S3 calls of a run: limit their rate and number, retry them, and count them."""
+"""Make the S3 calls of a run: limit their rate and their number, retry failed ones, and count them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ UNREADABLE_ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The limits of retries. attempts: number of attempts, with the first.
+    """The limits of retries. attempts: largest number of attempts, the first included.
 
-    seconds: longest duration from the first attempt to the start of another. first_seconds: the same, if the server
-    never answered, and connections to it are refused or lost: its address is probably wrong.
+    seconds: longest time from the first attempt to the start of another. first_seconds: the same while the server has
+    never answered, and connections to it are refused or lost, because its address is probably wrong.
     """
 
     attempts: int = 10
@@ -44,9 +44,9 @@ class RetryPolicy:
 
 
 class Caller:
-    """A caller of S3 for one bucket.
+    """Makes the S3 calls of one run, with retries, within the limits of rate, concurrency and number.
 
-    It retries throttles, lost connections and server errors with doubling pauses and full jitter. It raises RunError if
+    It retries throttled calls, lost connections and server errors, after doubling, random pauses. It raises RunError if
     every further call would fail the same way (see doom), and CallFailed for any other failure.
     """
 
@@ -80,11 +80,11 @@ class Caller:
 
     @property
     def budget_left(self) -> int | None:
-        """Return the number of calls that may still be sent; None if there is no limit."""
+        """The number of calls that may still be sent (--max-calls); None if there is no limit."""
         return None if self._max_calls is None else max(0, self._max_calls - self._sent)
 
     def short_of(self, calls: int) -> bool:
-        """True if the budget has fewer than this many calls left."""
+        """True if fewer than this many calls may still be sent."""
         return self.budget_left is not None and self.budget_left < calls
 
     async def call(
@@ -96,9 +96,10 @@ class Caller:
         beyond_budget: bool = False,
         server: str = "s3",
     ) -> T:
-        """Send one request, with retries. Raises CallFailed, or RunError if every further call would fail too.
+        """Make a call, with retries. attempt: sends it once. Raises CallFailed, or RunError if all would fail.
 
-        beyond_budget: send the request even if the budget is used up; it counts as used. server: its service.
+        kind: for the counts. beyond_budget: True to send it even if --max-calls is used up. server: "s3" or "sts";
+        first_seconds of the RetryPolicy ends with the first answer of this server.
         """
         started = self.clock()
         tries = 0
@@ -127,7 +128,7 @@ class Caller:
             self.counts["retried"] += 1
 
     def _spend(self, kind: Kind, action: str, beyond_budget: bool) -> None:
-        """Take one call from the budget. Raises CallFailed if the budget is used up."""
+        """Count one call against --max-calls. Raises CallFailed with the code MaxCalls if they are used up."""
         if self._max_calls is not None and not beyond_budget:
             reserved = self.calls_per_object * self.permits.in_use if kind == "list" else 0
             if self.short_of(1 + reserved):
@@ -135,7 +136,7 @@ class Caller:
         self._sent += 1
 
     def _note(self, failure: CallFailed, now: float, sent: float) -> None:
-        """Count a failed attempt, and report it to the limits of rate and concurrency."""
+        """Count a failed attempt, and report it to the limits of rate and concurrency. sent: when it was sent."""
         if is_throttle(failure):
             self.counts["throttled"] += 1
             refusals = self._rate.refused(now, sent)
@@ -152,7 +153,7 @@ class Caller:
             self._rate.answered(now, sent)
 
     def _limit(self, failure: CallFailed, server: str) -> float:
-        """Return the longest duration from the first attempt to another. An answer with a status shows a server."""
+        """Return the longest time from the first attempt to another, by RetryPolicy. A status shows an answer."""
         if failure.status:
             self._reached.add(server)
         if server in self._reached or failure.code != "ConnectionError":
@@ -160,7 +161,9 @@ class Caller:
         return min(self._retry.seconds, self._retry.first_seconds)
 
     def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float, limit: float) -> float | None:
-        """Return the seconds until the next attempt; None if there is none."""
+        """Return the seconds to wait before the next attempt; None if there is to be none. tries: number of attempts so
+        far. started: when the first began. limit: as _limit() returns it.
+        """
         # botocore reports an unreadable body as code 500. A server without this API sends one each time.
         unreadable = kind == "bucket" and failure.code == UNREADABLE
         if not is_transient(failure) or tries >= (UNREADABLE_ATTEMPTS if unreadable else self._retry.attempts):

@@ -1,4 +1,4 @@
-"""The checksums of whole objects that S3 stores. HeadObject and GetObject return them; the listing names algorithms."""
+"""Read the checksums of whole objects that S3 stores: HEAD and GET return them, the listing names their algorithms."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 def s3_digests(evidence: Evidence) -> Mapping[str, str]:
-    """Return S3's checksums of the whole object, by algorithm, in lower-case hex. Composite checksums are left out.
-
-    ChecksumType is FULL_OBJECT or COMPOSITE. If it is absent, a `-` in the ETag shows a multipart upload: its checksums
-    then count as composite.
+    """Return the checksums of the whole object in its HEAD, by algorithm, in lower-case hex. Composite checksums (of a
+    multipart upload's parts) are left out: their type is COMPOSITE; or it is absent, and the ETag has a "-".
     """
     head = evidence.head
     if not isinstance(head, Head):
@@ -36,7 +34,7 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
 
 
 def promised(ref: ObjectRef) -> frozenset[str]:
-    """Return the algorithms of the whole-object checksums that the listing names. Their values may be unreadable."""
+    """Return the algorithms of the whole object's checksums that the listing names. Perhaps no one may read them."""
     whole = ref.checksum_type == "FULL_OBJECT" or (ref.checksum_type is None and "-" not in ref.etag)
     return frozenset(name.lower() for name in ref.checksum_algorithms) if whole else frozenset()
 
@@ -52,11 +50,10 @@ _OF_PARTS: Final = re.compile(rb'-[0-9]+"?$')
 
 
 def stored(headers: Headers) -> Mapping[str, str]:
-    """Return S3's checksums of the whole object, by algorithm, in lower-case hex. headers: with lower-case names.
+    """Return the whole object's checksums in an answer's headers (lower-case names), by algorithm, in lower-case hex.
 
-    A composite checksum is a digest of the parts' digests, and is left out. It has type COMPOSITE, or a value with the
-    number of parts at its end, or it belongs to a multipart upload and has no type. A value whose length does not fit
-    the algorithm is left out too.
+    Composite checksums (digests of the parts' digests) are left out: their type is COMPOSITE, or they have no type and
+    the ETag is a multipart upload's. A value whose length does not fit the algorithm is left out too.
     """
     found = {name: headers[header] for header, name in _NAMES.items() if header in headers}
     if not found or not _of_the_whole(headers):
@@ -66,15 +63,15 @@ def stored(headers: Headers) -> Mapping[str, str]:
 
 
 def stored_of_reply(reply: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the same as stored(), from a reply of botocore."""
+    """Return the checksums in a reply of botocore, as stored() does."""
     headers = reply["ResponseMetadata"]["HTTPHeaders"]
     return stored({name.lower().encode(): str(value).encode() for name, value in headers.items()})
 
 
 def without_validation(client: Any) -> Any:
-    """Make the client request the checksums of each whole object that it reads, without validation; return the client.
+    """Let the client ask for the checksums of each whole object that it reads, and not verify them. Return it.
 
-    With botocore's own setting, botocore would also hash each body while we read it.
+    With botocore's own setting for this, botocore would also hash each body.
     """
     client.meta.events.register("before-call.s3.GetObject", _ask)
     return client

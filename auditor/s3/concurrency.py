@@ -1,4 +1,4 @@
-"""A limit on the objects in flight. It falls if S3 throttles, and rises again later."""
+"""Limit the number of objects in flight. The limit falls if S3 throttles, and rises again later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ memory (docs/performance.md).
 
 
 def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
-    """Return the number of calls in flight at the start: few in a small function, as each makes a TLS handshake."""
+    """Return the number of calls in flight at the start: few in a small Lambda function: each takes a handshake."""
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     if not memory.isdecimal():
         return 2 * AUTO_START
@@ -37,8 +37,7 @@ def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyStatistics:
-    """limit: number of objects that may be in flight now. in_use: number that are. peak: largest number that were.
-
+    """limit: number of objects that may be in flight now. in_use: number that are. peak: the most that ever were.
     waiting: number of callers that wait in acquire().
     """
 
@@ -49,11 +48,11 @@ class ConcurrencyStatistics:
 
 
 class ConcurrencyLimit:
-    """A set of permits, each for one object in flight. Their number, the limit, falls on throttling and rises later.
+    """Gives permits, each for one object in flight. Their number, the limit, falls when S3 throttles and rises later.
 
-    ceiling: the highest limit. auto: True to start with `first` permits and double the limit each round, until S3
-    throttles or latency has doubled; then the limit rises by one each round. False to start at the ceiling. A round
-    ends when as many answers have come as the limit.
+    ceiling: the highest limit. auto: True to begin with `first` permits and double the limit each round, until S3
+    throttles or the latency has doubled; from then on it rises by one each round. False to begin with the ceiling. A
+    round ends when S3 has answered as many calls as the limit.
     """
 
     def __init__(
@@ -79,10 +78,10 @@ class ConcurrencyLimit:
         return self._in_use
 
     def assume_open(self, open_connections: int) -> None:
-        """Raise the limit to open_connections: the number that an earlier run left open. They need no handshake.
+        """Raise the limit to the number of connections that an earlier run left open, which need no handshake.
 
-        A few permits are added for new connections, except in the Lambda functions with the least memory. The limit
-        stays as it is if it is fixed (not `auto`) or higher already, or if this run was throttled or became slower.
+        A few permits are added for new connections, except in the smallest Lambda functions. The limit stays as it is
+        if it is fixed (not `auto`), is higher already, or has fallen in this run.
         """
         if self._climbing and open_connections >= self._first:
             more = max(0, self._first - FEWEST_AT_FIRST)
@@ -92,7 +91,7 @@ class ConcurrencyLimit:
         return ConcurrencyStatistics(self._limit, self._in_use, self._peak, len(self._waiters))
 
     async def acquire(self) -> None:
-        """Wait for a permit. Callers get permits in the order in which they asked."""
+        """Wait for a permit. Callers get permits in the order in which they asked for one."""
         if self._in_use >= self._limit or self._waiters:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -120,16 +119,16 @@ class ConcurrencyLimit:
                 waiter.set_result(None)
 
     def answered(self, seconds: float) -> None:
-        """Count a call that S3 answered without throttling. seconds: its latency."""
+        """Count a call that S3 did not throttle. seconds: how long it took."""
         self._answers += 1
         self._latency_sum += seconds
         if self._answers >= self._limit:
             self._end_round(self._latency_sum / self._answers)
 
     def throttled(self) -> None:
-        """Count a call that S3 throttled: lower the limit by a quarter, at most once in a quarter of a second.
+        """Lower the limit by a quarter because S3 throttled a call, but only once in a quarter of a second.
 
-        The calls that were in flight together are mostly throttled together, so they count once.
+        Calls that are in flight together are mostly throttled together, so they count as one.
         """
         now = self._clock()
         if now < self._ignores_throttling_until:
@@ -140,7 +139,7 @@ class ConcurrencyLimit:
         self._answers, self._latency_sum = 0, 0.0
 
     def resume(self) -> None:
-        """Rise as at the start: throttling turned out to have nothing to do with us."""
+        """Let the limit rise as at the start: the throttling turned out not to depend on the number of calls."""
         self._climbing = self._auto
         if not self._auto:
             self._limit = self._ceiling

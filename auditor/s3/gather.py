@@ -22,7 +22,7 @@ BATCH: Final = 200
 
 @record()
 class Gathered:
-    """A step of the listing with the evidence of its object. evidence: None if the step has delete markers only."""
+    """A step of the listing, with the facts of its object. evidence: None if the step is only delete markers."""
 
     step: Listed
     evidence: Evidence | None
@@ -42,11 +42,10 @@ async def gather(
     whole_keys: bool = False,
     window: int = WINDOW,
 ) -> bool:
-    """Read the object of every step, and pass the results to the sink in batches, in the listing's order.
+    """Read the object of each step of the listing, and pass the results to the sink, in batches and in order.
 
-    Return True if the listing ended before any stop.
-
-    whole_keys: stop between two object keys only (for a listing of versions), even if that means to wait for a page.
+    Return True if the listing ended before any stop. whole_keys: never stop between two versions of one key, even if
+    this means to wait for another page.
 
     There are at most as many tasks as permits, and at most `window` results that wait for the sink. The failure of one
     object is a value in its evidence; an error that ends the run cancels all other work and is raised itself.
@@ -58,7 +57,7 @@ async def gather(
 
 
 class _Starter:
-    """The `start` function of in_order(): it takes a permit, then starts a task that reads the object of a step."""
+    """The `start` function for in_order(): takes a permit, and starts a task that reads the step's object."""
 
     def __init__(self, reader: ObjectReader, caller: Caller, stop: Stop) -> None:
         self._reader = reader
@@ -78,9 +77,8 @@ class _Starter:
         return group.create_task(self._read(step, step.ref))
 
     def _must_stop(self) -> bool:
-        """True if no further object may start: the stop is set, or the budget has too few calls left.
-
-        Call it after taking the permit, so that the calls of this object count too.
+        """True if no further object may be started: the stop is set, or --max-calls leaves too few calls. Call it after
+        taking the object's permit, so that the object's own calls count too.
         """
         caller = self._caller
         if caller.budget_left is not None and caller.short_of(caller.calls_per_object * self._permits.in_use):

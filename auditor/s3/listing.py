@@ -1,4 +1,4 @@
-"""List a target: all its pages, in the order of the object keys, limited to the target's key range."""
+"""List a target page by page, in the order of the keys, within the target's range of keys."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ _FEW: Final = 100
 
 @record()
 class Listed:
-    """One step of the listing, up to an object key. ref: the listed object; None if the step has a delete marker only.
-
-    delete_markers: number of delete markers since the step before.
+    """One step of the listing: a listed object, or a delete marker (then ref is None). delete_markers: number of delete
+    markers since the step before.
     """
 
     key: str
@@ -36,9 +35,8 @@ class Listed:
 
 
 async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:
-    """Yield the target's pages, each as a list of steps. Raises BucketError, which names the fix, if the listing fails.
-
-    Keys up to start_after are dropped here too, because some servers ignore the request's start.
+    """Yield the pages of the target's listing, each as a list of steps. Raises BucketError if this fails. Keys up to
+    start_after are dropped here too, because some servers ignore it in the request.
     """
     query = ListQuery(target.prefix, target.start_after, target.versions)
     position: Position | None = None
@@ -53,7 +51,7 @@ async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerato
 
 
 async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGenerator[T, None]:
-    """Yield the same pages. If --max-calls allows no further page, set the stop and end."""
+    """Yield the pages. If --max-calls allows no further page, set the stop and end."""
     async with aclosing(pages):
         try:
             async for page in pages:
@@ -63,7 +61,7 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
 
 
 async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
-    """True if a new listing has the object unchanged. Raises CallFailed."""
+    """List the object's key again. Return True if the same version is there with the same ETag. Raises CallFailed."""
     query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_FEW)
     action = "ListObjectVersions" if query.versions else "ListObjectsV2"
     position: Position | None = None
@@ -78,7 +76,7 @@ async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
 
 
 class _Order:
-    """A check that the server lists keys in order. Key ranges, resuming, and reading each object once depend on it."""
+    """Checks that the server lists keys in order, on which key ranges, resuming and reading each object once depend."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -87,7 +85,7 @@ class _Order:
         self._empty = 0
 
     def check(self, page: Page) -> None:
-        """Raise BucketError if keys are out of order, if the server repeats a position, or for too many empty pages."""
+        """Raise BucketError if the keys are out of order, if the server repeats a page, or for too many empty pages."""
         keys = [ref.key for ref in page.refs]
         self._empty = 0 if keys or page.delete_markers else self._empty + 1
         if page.next in self._positions or self._empty > EMPTY_PAGES:
@@ -102,7 +100,7 @@ class _Order:
             self._positions.add(page.next)
 
     def _goes_back(self, keys: Sequence[str]) -> bool:
-        """True if the keys are out of order. A key may follow itself in a listing of versions only."""
+        """True if the keys are out of order. Only a listing of versions may have a key twice."""
         pairs = pairwise([self._last, *keys])
         return any(after < before if self._target.versions else after <= before for before, after in pairs)
 
@@ -130,7 +128,7 @@ def _past_the_end(page: Page, target: Target) -> bool:
 
 
 def _steps(page: Page, target: Target) -> Iterator[Listed]:
-    """Yield the page's steps in key order. A delete marker counts for the first object at or after its key."""
+    """Yield the page's steps in key order. A delete marker counts with the first object at or after its key."""
     markers = filter(target.covers, page.delete_markers)
     marker = next(markers, None)
     for ref in page.refs:

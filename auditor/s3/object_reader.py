@@ -1,4 +1,4 @@
-"""Read the ACL and the HEAD of one object. A failure of one object is a value, not an exception."""
+"""Read the ACL and the HEAD of an object. A failure of one object is a value, not an exception."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ INTERNED_ACLS: Final = 1024
 
 
 class ObjectReader:
-    """A reader of objects' ACLs and HEADs, one call after the other. A failure of an object becomes a value."""
+    """Reads an object's ACL and then its HEAD, as far as `ask` wants them. A failure of an object becomes a value.
+    algorithms: the wanted digests; a HEAD asks for S3's checksums only if the listing names one of these.
+    """
 
     def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:
         self._engine = engine
@@ -31,7 +33,7 @@ class ObjectReader:
         self._probed_at = float("-inf")
 
     async def read(self, ref: ObjectRef) -> Evidence:
-        """Read the object's evidence. Raises RunError if every further call would fail too."""
+        """Read the ACL and the HEAD of a listed object. Raises RunError if every further call would fail too."""
         try:
             acl = await self._acl(ref)
             head = await self._head(ref, acl)
@@ -43,9 +45,8 @@ class ObjectReader:
         return Evidence(ref, acl, head)
 
     async def _changed(self, ref: ObjectRef, head: Head) -> Evidence:
-        """Return the evidence of an object that was overwritten after it was listed.
-
-        The ACL is read again, because it may be the old object's.
+        """Return the facts of an object that was overwritten after it was listed. head: of the new object. The ACL is
+        read again, because it may be the old object's.
         """
         now = _as_read(ref, head)
         acl = await self._acl(replace(now, owner=None))
@@ -85,10 +86,8 @@ class ObjectReader:
         )
 
     async def _head_without_checksum(self, ref: ObjectRef) -> Head | Unread:
-        """Repeat a HEAD that was refused with 403, without asking for checksums.
-
-        If it succeeds, we lack kms:Decrypt, which the checksums need (HeadObject, S3 API reference). Later HEADs then
-        ask for none either.
+        """Repeat a HEAD that was refused with 403, now without asking for checksums. If it succeeds, the caller lacks
+        kms:Decrypt, which checksums need (HeadObject, S3 API reference). Later HEADs then do not ask for checksums.
         """
         try:
             head = await self._head_once(ref, False)
@@ -98,10 +97,10 @@ class ObjectReader:
         return head
 
     async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
-        """True if the bucket answers a probe. A HEAD's errors have no code; the probe's errors have one.
+        """Make another call (a probe), because the errors of a HEAD have no code. Return True if the bucket answers it.
 
-        Raises RunError if every further call would fail too. readable: an object whose ACL could be read. The probe
-        then reads this ACL, which costs less than a listing.
+        readable: an object whose ACL could be read; the probe reads this ACL again, which costs less than a listing.
+        Raises RunError if every further call would fail too.
         """
         refused_at = self._caller.clock()
         async with self._probing:
@@ -124,7 +123,7 @@ class ObjectReader:
 
 
 def _interned(acl: Acl) -> Acl:
-    """Return the argument. A cache around this makes equal ACLs one object; buffered results then take less memory."""
+    """Return the argument. In a cache, this makes equal ACLs one object, so that waiting results take less memory."""
     return acl
 
 
@@ -133,9 +132,8 @@ class _VanishedError(Exception):
 
 
 def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
-    """Return the reason for a HEAD with status 400, which has no code.
-
-    The code is SSE-C if the object's ACL was read, or if the bucket answered the probe and the ACL was not asked for.
+    """Return the Unread of a HEAD with status 400, which has no error code. The code is SSE-C if the object's ACL could
+    be read, or if the bucket answered the probe and no ACL was asked for.
     """
     sse_c = isinstance(acl, Acl) or (bucket_answers and not isinstance(acl, Unread))
     return Unread("HeadObject", "SSE-C" if sse_c else "400")
@@ -144,8 +142,8 @@ def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
 def _unread(failure: CallFailed, versioned: bool) -> Unread:
     """Convert a failed call to Unread. Raises _VanishedError if the object is gone.
 
-    A 405 means a delete marker, and so a gone object, if a header says so or for the HEAD of a version. Any other 405
-    means that the server does not support the call.
+    Status 405 means a delete marker, and so a gone object, if a header says so, or for the HEAD of a version. Any other
+    405 means that the server does not support the call. versioned: True if the call named a version.
     """
     marker = failure.headers.get("x-amz-delete-marker") == "true" or (failure.action == "HeadObject" and versioned)
     if is_gone(failure) and (failure.status != 405 or marker):
@@ -154,7 +152,7 @@ def _unread(failure: CallFailed, versioned: bool) -> Unread:
 
 
 def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
-    """Return the ref with the values of the HEAD in place of the listing's values."""
+    """Return the listing's entry with the values of the HEAD in place of its own."""
     return replace(
         ref,
         etag=head.etag,

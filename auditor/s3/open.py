@@ -21,8 +21,7 @@ from auditor.s3.rate import RateLimit
 async def open_in_its_region(
     engine: str, connection: Connection, retry: RetryPolicy | None = None
 ) -> AsyncIterator[Engine]:
-    """Open an engine in the bucket's region. engine: a name in ENGINES. retry: for the question about the region.
-
+    """Open an engine in the bucket's region. engine: its name. retry: the retries of the call that asks for the region.
     Raises BucketError if the bucket does not exist, or is not in connection.region.
     """
     caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1), retry=retry)
@@ -33,16 +32,15 @@ async def open_in_its_region(
 
 
 def asking(engine: str, engines: OpenEngine[EngineChoice]) -> OpenEngine[Connection] | None:
-    """Return the function that opens an engine for questions about the bucket; None if this engine asks none."""
+    """Return a function that opens the engine to ask about the bucket; None if this engine leaves that to the SDK."""
     return (lambda connection: engines((engine, connection))) if engine in ASKING else None
 
 
 async def find_region(
     connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
 ) -> tuple[Connection, str | Unread | Skipped]:
-    """Return the connection with the bucket's region, and the region. Without a region the connection is unchanged.
-
-    engines: see open_reader. Raises BucketError if the bucket does not exist, or is not in connection.region.
+    """Return the connection with the bucket's region, and the region. If that is unknown, the connection is unchanged.
+    engines: as in open_reader(). Raises BucketError if the bucket does not exist, or is not in connection.region.
     """
     async with open_reader(connection, caller, engines) as reader:
         region = await reader.region(connection.region)

@@ -1,4 +1,4 @@
-"""The GetObject calls of a run, each in its turn, and their count."""
+"""Make the GetObject calls of a run within the limit of calls per second, and count them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.s3.rate import RateLimit
 
 
 class Reads(Protocol):
-    """The part of an engine that reads objects."""
+    """An engine, as far as it reads objects."""
 
     def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
@@ -19,7 +19,7 @@ class Reads(Protocol):
 
 
 class PacedReads:
-    """Reads objects by `engine`, each call in its turn of `rate`. calls: number of calls so far."""
+    """Reads objects by `engine`, each call in its turn of the limit `rate`. calls: number of calls so far."""
 
     def __init__(self, engine: Reads, rate: RateLimit) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""A limit on calls per second. It falls if S3 throttles, unless slowing down does not help."""
+"""Limit the calls per second. The rate falls if S3 throttles, unless slowing down does not help."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class RateStatistics:
-    """per_second: the present rate, or infinity if there is none. answers, refusals: their numbers in this interval.
+    """per_second: the present rate; infinity without a limit. answers, refusals: their numbers in the present interval.
 
-    incurable: the share of calls that S3 refuses at any rate, as far as we know.
+    incurable: the share of the calls that S3 seems to refuse at any rate.
     """
 
     per_second: float
@@ -88,13 +88,13 @@ class RateStatistics:
 
 
 class RateLimit:
-    """A limit on calls per second; callers take turns in the order in which they asked.
+    """Limits the calls per second. Callers take turns, in the order in which they asked.
 
     per_second: the highest rate; None: no limit until S3 refuses calls. If S3 refuses more than a few calls, the rate
-    falls below the rate of S3's answers, and rises slowly until S3 refuses again. At a higher rate S3 would refuse more
-    of our calls, and calls of the bucket's own users.
+    falls below the rate of S3's answers, and rises slowly until S3 refuses again. A higher rate would only bring more
+    refusals, also for the bucket's own users.
 
-    Some refusals do not depend on our rate, such as those of a broken server. If S3 refuses the same share of the calls
+    Some refusals do not depend on the rate, such as those of a broken server. If S3 refuses the same share of the calls
     after a fall, the rate rises by CLIMB as long as this share stays, and the share is then tolerated. If the share
     grows with the rate, S3 is obeyed as before, and the next such rise comes later. Every TRIAL_SECONDS the rate falls
     for a moment, to learn the share anew.
@@ -122,24 +122,24 @@ class RateLimit:
 
     @property
     def limited(self) -> bool:
-        """True if the rate has a limit, set by the user or after refusals. If not, no call needs to take a turn."""
+        """True if the user or S3's refusals have set a limit. Without one, a call need not take a turn."""
         return self._interval > 0
 
     @property
     def waiting_helps(self) -> bool:
-        """False if S3 refuses calls at any rate, so that a call may be repeated soon."""
+        """False if S3 refuses calls at any rate, so that a refused call may be retried soon."""
         return self._incurable.share <= TOLERATED_SHARE or (self._trial is not None and not self._trial.steps)
 
     def statistics(self) -> RateStatistics:
         return RateStatistics(self._rate, self._now.answers, self._now.refusals, self._incurable.share)
 
     async def take(self) -> None:
-        """Wait for this call's turn."""
+        """Take the next turn, and wait for it."""
         if self._interval and (wait := self.turn()) > 0:
             await self._sleep(wait)
 
     def turn(self) -> float:
-        """Take the next turn, and return the seconds until it."""
+        """Take the next turn, and return the seconds until it comes."""
         now = self._clock()
         turn = max(self._next_turn, now - BURST_SECONDS)
         self._next_turn = turn + self._interval
@@ -149,7 +149,7 @@ class RateLimit:
         return turn - now
 
     def answered(self, now: float, sent: float) -> None:
-        """Count a call that S3 answered without throttling."""
+        """Count a call that S3 did not throttle. now: when its answer came. sent: when it was sent."""
         counts = self._now
         counts.answers += 1
         counts.calls += 1
@@ -159,7 +159,7 @@ class RateLimit:
             self._end_interval(now)
 
     def refused(self, now: float, sent: float) -> Refusals:
-        """Count a call that S3 throttled, and lower the rate if there were too many."""
+        """Count a call that S3 throttled, and lower the rate if there were too many. now, sent: as in answered()."""
         for counts in (self._now, self._trial.after) if self._trial and sent >= self._judged_from else (self._now,):
             counts.calls += 1
             counts.refusals += 1
@@ -230,7 +230,7 @@ class RateLimit:
         self._judged_from = judged_from
 
     def _climb(self, now: float, trial: Trial) -> None:
-        """Raise the rate far, to see if the share of refusals stays the same."""
+        """Raise the rate far, to see if the share of refusals stays the same. trial: the one that led to this."""
         if not trial.steps:
             self._incurable, self._sure = trial.after, False
         sent = trial.after.calls / max(now - trial.after.begun_at, LEAST_SECONDS)
@@ -240,7 +240,7 @@ class RateLimit:
         self._trial = Trial(self._incurable, RefusalCounts(now), trial.steps + 1, sent, trial.base or sent)
 
     def _end_interval(self, now: float) -> None:
-        """Raise the rate if calls had to wait and no more than usual were refused. Then begin the next interval."""
+        """Raise the rate if calls had to wait and no more than usual were refused. Begin the next interval."""
         counts = self._now
         waited, self._calls_waited = self._calls_waited, False
         self._previous, self._now = counts, RefusalCounts(now)
@@ -254,7 +254,7 @@ class RateLimit:
             self._probe(now, counts)
 
     def _probe(self, now: float, counts: RefusalCounts) -> None:
-        """See again if refusals are incurable: at a higher rate if there is one, else at a lower one."""
+        """Find out anew if refusals depend on the rate: by a higher rate after a time of doubt, else by a lower one."""
         if self._climbed_at < self._doubts_until <= now:
             self._climb(now, Trial(self._incurable, counts, 1))
         elif now >= self._climbed_at + TRIAL_SECONDS:
@@ -264,7 +264,9 @@ class RateLimit:
             self._trial = Trial(self._incurable, RefusalCounts(self._judged_from))
 
     def _end_trial(self, now: float, trial: Trial) -> bool:
-        """End the trial if enough calls are counted. Return True if the trial goes on, or another begins."""
+        """End the trial, if it has counted enough calls, and act on its result. Return True if the trial goes on, or
+        another one begins.
+        """
         after = trial.after
         if not trial.steps:
             unclear = after.refusals < TRIAL_REFUSALS and after.share > TOLERATED_SHARE

@@ -1,4 +1,4 @@
-"""Judge refusals: is their share the usual one, and did it change with the rate of calls? Pure."""
+"""Judge S3's refusals of calls: is their share the usual one, and did it change with the rate? No call is made here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SURE_AT_ONCE is for a single look, at the end of a rise.
 
 
 class Refusals(Enum):
-    """FEW: no more than usual. MANY: S3 asks us to slow down. INCURABLE: we did, and it did not help."""
+    """FEW: S3 refuses no more calls than usual. MANY: the rate has to fall. INCURABLE: it fell, in vain."""
 
     FEW = auto()
     MANY = auto()
@@ -50,7 +50,10 @@ class Refusals(Enum):
 
 @dataclass(slots=True)
 class RefusalCounts:
-    """Calls and refusals among them. answers: includes answers to calls that are not judged. begun_at: since when."""
+    """Numbers of calls, and of the refusals among them, since `begun_at`.
+
+    answers: number of answered calls, also of those sent too early to be judged.
+    """
 
     begun_at: float = 0.0
     answers: int = 0
@@ -67,7 +70,10 @@ class RefusalCounts:
         )
 
     def above(self, usual: RefusalCounts, sure: float = SURE) -> bool:
-        """True if the share is above the tolerated one, or the usual one, by more than chance."""
+        """True if the share of refusals is above the usual one, or the tolerated one, by more than chance.
+
+        sure: the number of standard deviations that is no chance.
+        """
         expected = max(TOLERATED_SHARE, usual.share) * self.calls
         if usual.share <= TOLERATED_SHARE:
             return bool(self.refusals >= expected + 2.0 * expected**0.5)
@@ -82,9 +88,9 @@ NONE: Final = RefusalCounts()
 
 @dataclass(slots=True)
 class Trial:
-    """A change of the rate, and the refusals before and after. steps: 0 for a fall, else the number of the rise.
+    """A change of the rate, and the refusals before and after it. steps: 0 for a fall, else the number of the rise.
 
-    rate, base: calls per second before a rise, and before the first one. falls: number of falls that did not suffice.
+    rate, base: calls per second before this rise, and before the first one. falls: how many falls did not suffice.
     """
 
     before: RefusalCounts
@@ -96,19 +102,19 @@ class Trial:
 
     @property
     def worse(self) -> bool:
-        """True if S3 refuses a much larger share after a fall: its limit fell, or it had answered from a reserve."""
+        """True if S3 refuses a much larger share after a fall: its limit fell, or it answered from a reserve before."""
         before = self.before
         most = (before.refusals + 2.0 * before.refusals**0.5 + 1.0) / before.calls * self.after.calls
         return self.after.refusals >= TOLERATED_REFUSALS and self.after.refusals > most + 2.0 * most**0.5 + 1.0
 
     @property
     def helped(self) -> bool:
-        """True if S3 refuses a smaller share after a fall."""
+        """True if S3 refuses a smaller share of the calls after a fall."""
         if self.before.refusals >= TRIAL_REFUSALS:
             return self.after.share < SAME * self.before.share
         # The last of a few refusals came just when they were enough: without it, their share is nearer to the truth.
         return self.after.share < SAME_OF_FEW * (self.before.refusals - 1) / self.before.calls
 
     def expected(self, refusals: int) -> bool:
-        """True if there would be so many refusals by now, were their share the same as before."""
+        """True if so many refusals were to be expected by now, had their share stayed the same."""
         return self.before.share * self.after.calls >= refusals and self.after.calls >= TRIAL_CALLS

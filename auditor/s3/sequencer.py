@@ -1,4 +1,4 @@
-"""Order S3's events of one object key by their sequencers."""
+"""Order S3's events on one object key by their sequencers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SEQUENCER: Final = rf"[0-9A-Fa-f]{{1,{MAX_LENGTH}}}"
 
 
 def sort_key(sequencer: str) -> str:
-    """Return a text that sorts in the order of the events. Two spellings of one sequencer give equal texts.
+    """Return a text that sorts in the order of the events. It is equal for two spellings of one sequencer.
 
     S3's rule: pad the shorter sequencer with zeros on the right, then compare as text (S3 User Guide,
-    notification-content-structure). Case does not matter. Sequencers of different object keys are not comparable.
+    notification-content-structure). Case does not matter. Sequencers of different keys cannot be compared.
     """
     return sequencer.upper().rstrip("0")
 
 
 def newer(one: str, other: str) -> bool:
-    """True if the event of `one` is later than that of `other`; False if they are the same event."""
+    """True if the event with the sequencer `one` is later than that with `other`; False also if they are equal."""
     return sort_key(one) > sort_key(other)

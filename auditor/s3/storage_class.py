@@ -1,4 +1,4 @@
-"""The storage classes that are archived, and the classes whose reads cost more than the request."""
+"""Tell which storage classes are archived, and for which a read costs more than the request."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MONITORED: Final = 128 * 1024
 
 
 def charged(storage_class: str | None, size: int | None = None) -> str | None:
-    """Say why a read of an object of this class costs more than the request; None if it does not.
+    """Return in words why a read of an object in this class costs more than the request; None if it does not.
 
-    storage_class: None is STANDARD. size: bytes. Intelligent-Tiering never moves an object of less than 128 KB, so a
-    read of such an object costs no more.
+    storage_class: None means STANDARD. size: bytes; Intelligent-Tiering never moves an object of less than 128 KB, so a
+    read of such an object costs nothing extra.
     """
     if storage_class == "INTELLIGENT_TIERING" and size is not None and size < _MONITORED:
         return None
