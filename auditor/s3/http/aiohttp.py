@@ -1,4 +1,4 @@
-"""The transport on aiohttp. It is used behind proxies; tests compare our own transports with it."""
+"""The transport on aiohttp, for connections through a proxy. Tests compare the auditor's own transports with it."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ that wait. For a silent server aiohttp's own timeout comes first.
 
 
 class AiohttpTransport:
-    """A transport on one aiohttp session. Make it in a running loop. resent: number of requests that were sent twice.
+    """A transport on one aiohttp session. Make it while the event loop runs. resent: number of requests sent twice.
 
-    Our own transports send a request again only if a used connection closed before the first byte of the answer.
-    aiohttp alone would send it again after any connection that ended before the head, even a new one. So a middleware
-    here decides first, by our rule. The middleware cannot see three things: an interim answer before the end, a
-    part of a head before a reset, and if the second connection is new.
+    The auditor's transports send a request again only if a used connection closed before the first byte of the answer.
+    aiohttp would do so after any connection that ended before the answer's head, even a new one. So a middleware
+    decides here first, by the auditor's rule. It cannot see three things: an interim answer before the end, a part of a
+    head before a reset, and whether the second connection is new.
     """
 
     def __init__(self, server: Server) -> None:
@@ -83,7 +83,7 @@ class AiohttpTransport:
         pass  # aiohttp closes idle connections itself
 
     async def send(self, request: Request) -> Response:
-        """Return the complete answer. Raises TransportError, and ValueError as request_bytes() does."""
+        """Send a request, and return the complete answer. Raises TransportError, or ValueError (see request_bytes)."""
         async with self.stream(request) as stream:
             with _errors():
                 async with asyncio.timeout(self._limit):
@@ -92,7 +92,9 @@ class AiohttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:
-        """Open an answer while its body arrives. If the body is not read to its end, the connection is closed."""
+        """Send a request, and open the answer while its body arrives. If its end is not read, the connection is
+        closed.
+        """
         request_bytes(request)
         limit = asyncio.timeout(None)
         connection = SimpleNamespace(reused=False, limit=limit)
@@ -117,7 +119,7 @@ class AiohttpTransport:
             await response.wait_for_close()
 
     async def close(self) -> None:
-        """Close every connection; requests under way fail."""
+        """Close every connection. Requests under way fail."""
         await self._session.close()
 
     async def _reused(self, session: aiohttp.ClientSession, context: SimpleNamespace, _: object) -> None:
@@ -125,7 +127,7 @@ class AiohttpTransport:
         await self._timed(session, context, _)
 
     async def _timed(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-        """Start the time limit for the head. aiohttp has none for a proxy's answer, or for a slowly arriving head."""
+        """Start the time limit for the answer's head: aiohttp has none for a proxy's answer or a slow head."""
         context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._limit)
 
     def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
@@ -143,7 +145,7 @@ class AiohttpTransport:
 
 
 class AiohttpStream:
-    """A Stream on an aiohttp response. Raises TransportError for a malformed head."""
+    """An answer of aiohttp whose body is still arriving (a Stream). Raises TransportError for a malformed head."""
 
     def __init__(self, response: aiohttp.ClientResponse, read_limit: float, flow: Flow) -> None:
         self.status = response.status
@@ -165,7 +167,7 @@ class AiohttpStream:
             yield piece
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Read as Stream.readinto does."""
+        """Fill the buffer with the next bytes, as Stream.readinto() does."""
         count, size, clock = 0, len(buffer), asyncio.get_running_loop().time
         begun = clock()
         try:
@@ -181,7 +183,7 @@ class AiohttpStream:
         return count
 
     async def whole(self) -> bytes:
-        """Return the body. Raises TransportError, also if it is larger than LARGEST_BODY."""
+        """Return the whole body. Raises TransportError, also if it is larger than LARGEST_BODY."""
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > LARGEST_BODY and self.status not in (204, 304):
             raise BrokenAnswerError("the body is larger than the limit")
@@ -216,7 +218,7 @@ def _joined(raw: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
 
 
 def _before_any_byte(error: aiohttp.ClientError) -> bool:
-    """True if the connection was made, and closed before the first byte of the answer."""
+    """True if a connection was made, and was closed before the first byte of the answer."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
@@ -228,7 +230,7 @@ async def _note_new_connection(_: aiohttp.ClientSession, context: SimpleNamespac
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Convert aiohttp's errors in the `with` block to TransportError."""
+    """Convert aiohttp's errors in this `with` block to TransportError."""
     try:
         yield
     except TransportError:
@@ -240,7 +242,7 @@ def _errors() -> Iterator[None]:
 
 
 def _kind(error: Exception) -> type[TransportError]:
-    """Return the subclass of TransportError for an error of aiohttp."""
+    """Return the class of TransportError that fits an error of aiohttp."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return ConnectionLostError
     if isinstance(error, (aiohttp.ClientResponseError, HttpProcessingError)):

@@ -1,4 +1,4 @@
-"""The interface of a transport. A transport sends signed HTTP requests to one server; it has no code for S3."""
+"""The interface of a transport, which sends signed HTTP requests to one server and knows nothing of S3."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLOW_SECONDS: Final = 60.0
 
 
 class TransportError(Exception):
-    """The request got no complete answer.
+    """A request got no complete answer.
 
     TransportError
     |-- ConnectionLostError   refused, reset, closed early, TLS or proxy failed
@@ -59,13 +59,12 @@ class BrokenAnswerError(TransportError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """The server of a transport, and the limits of its connections.
+    """The server of a transport, and the limits for its connections and answers.
 
     connections: largest number at once. tls: None for plain HTTP. Timeouts are in seconds: read_timeout is for the next
-    bytes, answer_timeout for a whole buffered answer or the head of a stream. A connection that was idle for more than
-    idle_seconds is not used again. largest_body: limit in bytes of a buffered body. least_rate: bytes a second of a
-    stream's body. A lower rate, over slow_seconds in which a reader waited, is a TransportTimeoutError. proxy: URL of
-    an HTTP proxy.
+    bytes, answer_timeout for a whole buffered answer, or for the head of a stream. A connection that was idle for more
+    than idle_seconds is not used again. largest_body: limit in bytes of a buffered body. least_rate: bytes a second; a
+    stream that is slower, over slow_seconds of waiting, is a TransportTimeoutError. proxy: URL of an HTTP proxy.
     """
 
     host: str
@@ -84,10 +83,9 @@ class Server:
 
 @record()
 class Request:
-    """A request. target: path and query, percent-encoded as they were signed.
+    """An HTTP request. target: path and query, percent-encoded as they were signed.
 
-    headers: names and values, Host included, in the order in which they are sent; without line breaks. body: the
-    headers have its length.
+    headers: names and values, in order, with Host and, for a body, its length; without line breaks.
     """
 
     method: str
@@ -98,9 +96,9 @@ class Request:
 
 @record()
 class Response:
-    """A complete answer. reason: the reason phrase. body: b"" for a HEAD.
+    """A complete HTTP answer. reason: the text beside the status. body: b"" for a HEAD.
 
-    headers: by lower-case name. Values have no blanks around them; the values of a repeated name are joined with ", ".
+    headers: by lower-case name. Values have no blanks around them; several values of one name are joined with ", ".
     """
 
     status: int
@@ -110,7 +108,7 @@ class Response:
 
 
 class Transport(Protocol):
-    """A sender of requests: one at a time on each connection. It keeps connections open, and follows no redirect."""
+    """The interface of a transport for small answers. It keeps connections open, and follows no redirect."""
 
     async def send(self, request: Request) -> Response:
         """Send a request, and return the complete answer. Raises TransportError."""
@@ -118,18 +116,18 @@ class Transport(Protocol):
 
     @property
     def open_connections(self) -> int:
-        """Return the number of idle connections that can take a request; 0 if the transport cannot count them."""
+        """The number of idle connections that can take a request; 0 if the transport cannot count them."""
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Close idle connections until at most `connections` are left, if the transport can."""
+        """Close idle connections until at most `connections` are left. A transport may do nothing here."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Stream(Protocol):
-    """An answer whose body is still arriving."""
+    """An HTTP answer whose body is still arriving."""
 
     @property
     def status(self) -> int: ...
@@ -138,19 +136,19 @@ class Stream(Protocol):
     @property
     def headers(self) -> Mapping[bytes, bytes]: ...
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer with the next bytes, and return their number.
+        """Fill the buffer with the next bytes of the body, and return their number.
 
-        The number is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is
-        the number of bytes in the buffer.
+        It is less than the buffer's length only at the end of the body. Raises TransportError, whose `read` is the
+        number of bytes in the buffer.
         """
         ...
 
 
 class StreamingTransport(Protocol):
-    """A transport for bodies that are too large to buffer."""
+    """The interface of a transport for bodies that are too large for memory."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Open the answer to a request, once its head is complete. Leaving the context drops the rest of the body.
+        """Send a request; entering the context waits for the answer's head, leaving it drops the rest of the body.
 
         Raises TransportError.
         """

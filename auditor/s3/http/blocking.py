@@ -29,11 +29,11 @@ _EARLY: Final = "the server closed the connection before its answer was whole"
 
 
 class _StaleError(ConnectionLostError):
-    """A used connection was closed before the first byte of the answer. The request may be sent again."""
+    """A used connection was closed before the first byte of the answer, so that the request may be sent again."""
 
 
 class _BlockingConnection:
-    """A connection. Its methods block, for server.read_timeout seconds without a byte at most."""
+    """A connection whose methods block, but for at most server.read_timeout seconds without a byte."""
 
     def __init__(self, server: Server) -> None:
         self._reader = ResponseReader(sys.maxsize)
@@ -60,7 +60,7 @@ class _BlockingConnection:
             raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error
 
     def begin(self, written: bytes, content: BufferedReader | None) -> None:
-        """Send `written`, then the file `content`. If the server answers early, the rest is not sent."""
+        """Send the bytes `written`, then the file `content`. If the server answers early, the rest is not sent."""
         self._reader.expect(head_only=False)
         self._whole = None
         self._until = time.monotonic() + self._answer_timeout
@@ -76,20 +76,20 @@ class _BlockingConnection:
             raise ConnectionLostError(f"the connection was lost: {type(error).__name__}: {error}") from error
 
     def status(self) -> int:
-        """Read until the head of the answer is complete, and return its status."""
+        """Read until the answer's head is complete, and return the status."""
         while self._whole is None and not self._reader.status:
             self._whole = self._read()
         return self._reader.status if self._whole is None else self._whole.status
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body. Call status() first."""
+        """Yield the body of the answer in pieces. Call status() first."""
         while self._whole is None:
             yield from self._reader.taken()
             self._whole = self._read()
         yield self._whole.body
 
     def whole(self, largest: int) -> Response:
-        """Return the answer. Call status() first. largest: limit in bytes of the body."""
+        """Return the complete answer. Call status() first. largest: limit of the body in bytes."""
         body = bytearray()
         for piece in self.pieces():
             body += piece
@@ -101,7 +101,7 @@ class _BlockingConnection:
         return Response(self._whole.status, self._whole.reason, self._whole.headers, bytes(body))
 
     def _read(self) -> Response | None:
-        """Read more bytes, and return the answer; None if it is not complete yet."""
+        """Read more bytes. Return the answer if they complete it, else None."""
         try:
             count = self._socket.recv_into(self._buffer)
         except TimeoutError as error:
@@ -120,12 +120,12 @@ class _BlockingConnection:
         return _StaleError(why) if self._served and not self._reader.started else ConnectionLostError(why)
 
     def kept(self) -> bool:
-        """True if the connection can take another request; note that it is idle now."""
+        """Return True if the connection can take another request, and note the time from which it is idle."""
         self._served, self._idle_since = True, time.monotonic()
         return self._reader.reusable
 
     def usable(self, idle_seconds: float) -> bool:
-        """True if the connection was idle for a short time only, and the server has not closed it."""
+        """True if the connection was not idle for more than `idle_seconds`, and the server has not closed it."""
         if time.monotonic() - self._idle_since > idle_seconds:
             return False
         watch = select.poll()
@@ -137,20 +137,20 @@ class _BlockingConnection:
 
 
 class BlockingTransport:
-    """A transport for threads. Each method blocks, and raises TransportError."""
+    """A transport for threads. Its methods block, and raise TransportError."""
 
     def __init__(self, server: Server) -> None:
-        """Make a transport; it connects when it sends."""
+        """Make the transport. It connects at the first request."""
         self._server = server
         self._lock = Lock()
         self._idle: list[_BlockingConnection] = []
 
     def send(self, request: Request, content: BufferedReader | None = None) -> Response:
-        """Return the complete answer. content: a file that is sent after the request's head, in place of its body."""
+        """Send a request, and return the complete answer. content: a file to send after the request."""
         return self._whole(self._begun(request, content))
 
     def stream(self, request: Request) -> Response | Iterator[bytes]:
-        """Return the body of a 200 answer in pieces, or the complete answer with another status."""
+        """Send a request. Return the body in pieces for status 200, the complete answer for any other status."""
         connection = self._begun(request, None)
         return self._pieces(connection) if connection.status() == 200 else self._whole(connection)
 
@@ -182,7 +182,7 @@ class BlockingTransport:
                 connection.close()
 
     def _begun(self, request: Request, content: BufferedReader | None) -> _BlockingConnection:
-        """Send the request, and return its connection when the head of the answer has come."""
+        """Send the request, wait for the answer's head, and return the connection."""
         written = request_bytes(request, methods=METHODS)
         connection = self._taken() or _BlockingConnection(self._server)
         while True:
@@ -201,7 +201,7 @@ class BlockingTransport:
                 return connection
 
     def _taken(self) -> _BlockingConnection | None:
-        """Return the idle connection that was used last; None if there is no usable one."""
+        """Take the idle connection that was used last; None if none can be used."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None

@@ -1,4 +1,4 @@
-"""A connection that reads each answer whole into memory."""
+"""A connection that reads each answer as a whole into memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RECEIVED: Final = 64 * 1024
 class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
     """A connection whose answers are buffered. It never pauses reading, because the size of an answer is limited.
 
-    received: the buffer for incoming bytes; None: the connection makes its own. All connections of a transport can
-    share one, because each parses the bytes at once. Without a buffer of ours the loop (uvloop 0.23) would allocate 256
-    KiB for each answer, and memory would grow.
+    received: the buffer for incoming bytes; None: one of its own. All connections of a transport can share one, because
+    each parses the bytes at once. Without it, the event loop (uvloop 0.23) would allocate 256 KiB for each answer, and
+    memory would grow.
     """
 
     __slots__ = ("_received",)
@@ -54,7 +54,7 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> None:
-        """End the answer if its body lasts until the connection ends. asyncio closes the socket afterwards."""
+        """Complete the answer, if its body lasts until the connection ends. asyncio then closes the socket."""
         future = self._future
         if future is not None and not future.done() and self._server_ended_it():
             answer = self._reader.end()
@@ -64,7 +64,7 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
         self._lost(CLOSED_EARLY)
 
     def _server_ended_it(self) -> bool:
-        """True if the server itself ended the connection. Below TLS, anyone on the network can end it."""
+        """True if the server itself ended the connection: with TLS, anyone on the network can end it below TLS."""
         tls = self._tls()
         if tls is None:
             return True

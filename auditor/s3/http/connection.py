@@ -1,6 +1,6 @@
-"""The base class of keep-alive connections.
+"""The base class of keep-alive connections, which send requests. Subclasses read the answers.
 
-It sends requests, and tells the pool when the connection is idle or closed. Its subclasses read the answers.
+A connection tells its pool when it is idle or closed.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 
 class StaleConnectionError(ConnectionLostError):
-    """A used connection closed before the first byte of this answer. The request may be sent again."""
+    """A used connection was closed before the first byte of this answer, so that the request may be sent again."""
 
 
 class ConnectionOwner(Protocol[K_contra]):
-    """The owner of connections. Each connection calls `gone` once and, if it was connected, `closed` once."""
+    """The owner of connections: a pool. Each connection calls gone() once and, if it was connected, closed() once."""
 
     def closed(self) -> None:
-        """Note that the socket of a connection is closed."""
+        """Take note that the socket of a connection is closed."""
         ...
 
     def freed(self, connection: K_contra) -> None:
-        """Note that the connection can take the next request."""
+        """Take note that the connection is idle, and can take the next request."""
         ...
 
     def gone(self, connection: K_contra) -> None:
-        """Note that the connection can take no more requests."""
+        """Take note that the connection can take no more requests."""
         ...
 
 
 class HttpConnection(asyncio.BaseProtocol):
-    """A connection that sends one request after another, until it is closed.
+    """A connection that sends one request after the other, until it is closed.
 
-    It ignores asyncio's pause_writing, which comes from 64 KiB of unsent bytes on. A request has a few kilobytes.
+    It ignores asyncio's pause_writing, which comes at 64 KiB of unsent bytes: a request has a few kilobytes.
     """
 
     __slots__ = (
@@ -85,12 +85,12 @@ class HttpConnection(asyncio.BaseProtocol):
         self._write = self._transport.write
 
     def ready(self) -> None:
-        """Note that create_connection has succeeded. Only then is connection_lost sure to be called."""
+        """Note that create_connection() has succeeded: from now on connection_lost() is sure to be called."""
         self.connected = True
         self._idle_since = self._loop.time()
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request; the connection must be alive and idle. Return a future of the answer or a TransportError."""
+        """Send a request on this idle, open connection. Return a future of the answer, or of a TransportError."""
         loop = self._loop
         future = self._future = loop.create_future()
         self._reader.expect(head_only=head_only)
@@ -107,14 +107,14 @@ class HttpConnection(asyncio.BaseProtocol):
         return self._loop.time() - self._idle_since
 
     def abandon(self, future: asyncio.Future[Response]) -> None:
-        """Give up the request. If its answer is incomplete, close the connection."""
+        """Give up the request of this future. If its answer is not complete, close the connection."""
         if self._future is future:
             self.close()
         elif future.done() and not future.cancelled():
             future.exception()
 
     def close(self, error: TransportError | None = None) -> None:
-        """Close at once. A request under way fails."""
+        """Close the connection at once. A request under way fails with `error` (None: ConnectionLostError)."""
         if self._transport is not None:
             # Not close(), which keeps the socket until the peer's close_notify arrives.
             self._transport.abort()
@@ -157,12 +157,11 @@ class HttpConnection(asyncio.BaseProtocol):
         self._owner.gone(self)
 
     def _failed(self, error: TransportError) -> None:
-        """Do what a subclass needs when the connection has ended. The future of the request is done by then."""
+        """Let a subclass clean up after the end of the connection. The future of the request is done by then."""
 
     def _check_time(self) -> None:
-        """Close the connection if the deadline has passed; else set the timer again.
-
-        One timer serves many requests: it is moved to the deadline of the present request only when it fires.
+        """Close the connection if the deadline of the present request has passed; if not, set the timer again. One
+        timer serves many requests: only when it fires, it is moved to the deadline of the present request.
         """
         self._timer = None
         if self._future is None:
@@ -177,5 +176,5 @@ class HttpConnection(asyncio.BaseProtocol):
 
 
 def _unwritable(_: bytes) -> None:
-    """Raise ConnectionLostError. It is the `_write` of a connection without a socket."""
+    """Raise ConnectionLostError: this stands for the method that writes, while there is no socket."""
     raise ConnectionLostError("the connection is closed")

@@ -1,4 +1,4 @@
-"""Deliver the bytes of a body to its reader. Bytes that do not fit into the reader's buffer are kept for the next."""
+"""Deliver the bytes of a body to its reader. Bytes that do not fit into the reader's buffer wait for its next one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 
 
 class Delivery:
-    """The buffer of the waiting reader, and the kept bytes. position: number of bytes in the buffer."""
+    """The buffer of a waiting reader, and the bytes kept for later. position: number of bytes in the buffer."""
 
     __slots__ = ("_kept", "_view", "position")
 
@@ -26,17 +26,17 @@ class Delivery:
         return self._view is not None and self.position == len(self._view)
 
     def open(self, buffer: memoryview, position: int) -> None:
-        """Accept the buffer of a waiting reader; it has `position` bytes already."""
+        """Take the buffer of a reader, who now waits. It has `position` bytes already."""
         self._view, self.position = buffer, position
 
     def close(self) -> None:
-        """Stop using the reader's buffer."""
+        """Give up the buffer: its reader does not wait any more."""
         self._view = None
 
     def rest(self, left: int) -> memoryview | None:
-        """Return the free part of the buffer, at most `left` bytes; None if no reader waits.
+        """Return the free part of the buffer, at most `left` bytes of it; None if no reader waits.
 
-        The caller writes into it, and then adds to `position` itself.
+        The caller writes into this part, and then increases `position` itself.
         """
         if self._view is None:
             return None
@@ -44,7 +44,7 @@ class Delivery:
         return self._view[self.position : end] if end < len(self._view) else self._view[self.position :]
 
     def hand(self, piece: memoryview) -> None:
-        """Copy a piece into the buffer, and keep what does not fit. The caller must not change the piece later."""
+        """Copy a piece of the body into the buffer, and keep what does not fit. The piece must not change later."""
         if self._view is not None:
             count = min(len(piece), len(self._view) - self.position)
             self._view[self.position : self.position + count] = piece[:count]
@@ -54,7 +54,7 @@ class Delivery:
             self._kept.append(piece)
 
     def take(self, buffer: memoryview) -> int:
-        """Move kept bytes into this buffer, and return their number; 0 if none are kept."""
+        """Move kept bytes into this buffer, and return their number; 0 if there are none."""
         count, size, kept = 0, len(buffer), self._kept
         while kept and count < size:
             piece = kept.popleft()
@@ -66,12 +66,11 @@ class Delivery:
         return count
 
     def forget(self) -> None:
-        """Drop the kept bytes."""
         self._kept.clear()
 
 
 class Flow:
-    """A check for bodies that arrive too slowly: below `least` bytes a second over `window` seconds of waiting."""
+    """Finds bodies that arrive too slowly: with less than `least` bytes a second in `window` seconds of waiting."""
 
     __slots__ = ("_bytes", "_least", "_position", "_since", "_waited", "window")
 
@@ -82,16 +81,16 @@ class Flow:
         self._bytes = self._position = 0
 
     def restart(self) -> None:
-        """Set the counts to zero, for another body or another window."""
+        """Begin to count anew, for another body or another window."""
         self._waited = 0.0
         self._bytes = 0
 
     def wait(self, now: float, position: int) -> None:
-        """Note that a reader waits from now on, with `position` bytes in its buffer."""
+        """Note that a reader begins to wait now, with `position` bytes in its buffer."""
         self._since, self._position = now, position
 
     def keeps_up(self, now: float, position: int) -> bool:
-        """Count the bytes that the waiting reader got since the last call. False if they are too few.
+        """Count what the waiting reader got since the last call. Return False if the body is too slow.
 
         position: number of bytes in the reader's buffer now.
         """
@@ -100,7 +99,7 @@ class Flow:
         return self.enough(seconds, size)
 
     def enough(self, seconds: float, size: int) -> bool:
-        """Count `size` bytes and the seconds of waiting for them. False if a whole window passed with too few bytes."""
+        """Count `size` bytes that came in these seconds of waiting. Return False if a window had too few bytes."""
         self._waited += seconds
         self._bytes += size
         if self._waited < self.window:

@@ -1,4 +1,4 @@
-"""A pool of connections to one server, with a limit on their number and a queue of requests that wait for one."""
+"""Keep the connections to one server: a limited number, and a queue of requests that wait for one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ K = TypeVar("K", bound=HttpConnection)
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts of a pool. open: number of connections that are idle, in use or being made. opened: number made so far.
+    """The counts of a pool. open: connections that are idle, in use or being made. opened: connections made so far.
 
-    waiting: number of requests in the queue. resent: number of requests sent twice. peak: highest `open`.
+    waiting: requests in the queue. resent: requests that were sent twice. peak: the highest `open`.
     """
 
     open: int
@@ -34,10 +34,12 @@ class Statistics:
 
 
 class Pool(Generic[K]):
-    """A pool of connections. A connection counts from before it is made until it is gone, so the limit always holds."""
+    """A pool of connections to one server. A connection counts even while it is made, so that the limit always
+    holds.
+    """
 
     def __init__(self, server: Server, made: Callable[[Pool[K], Server], K]) -> None:
-        """Make an empty pool. made: makes a connection object that is not connected yet."""
+        """Make an empty pool. made: makes a connection object, which is not connected yet."""
         self._server = server
         self._make = made
         self._resent = 0
@@ -51,10 +53,10 @@ class Pool(Generic[K]):
         self._peak = 0
 
     async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Response]:
-        """Send a request; return the connection and the answer, or the answer's head. Raises TransportError.
+        """Send a request. Return the connection and the answer (of a streaming connection, the answer's head).
 
-        The server may close an idle connection just before the request. Then the request is sent once more on a new
-        connection. That is safe, because a GET or HEAD changes nothing.
+        If the server closed an idle connection just before, the request is sent once more on a new one. That is safe,
+        because the requests change nothing. Raises TransportError.
         """
         stale = False
         connection = self.take_idle()
@@ -73,11 +75,11 @@ class Pool(Generic[K]):
                 raise
 
     def take_idle(self) -> K | None:
-        """Return the connection that was idle longest; None if none is idle. Close all that were idle too long.
+        """Take the connection that was idle longest; None if there is none. Close those that were idle too long.
 
-        The order keeps all connections open, if each gets its turn within `idle_seconds`. If the last used one came
-        first, other connections would expire whenever fewer calls are in flight for some seconds, and new ones would be
-        opened soon after. A handshake takes the CPU of ten calls, and closed connections leave holes in the heap.
+        This order keeps all connections in use, and so open. If the last used one came first, the others would expire
+        whenever fewer calls are in flight for some seconds, and new ones would be opened soon after. A handshake takes
+        the CPU of ten calls, and closed connections leave holes in the heap.
         """
         while self._idle:
             connection = self._idle.popleft()
@@ -87,7 +89,7 @@ class Pool(Generic[K]):
         return None
 
     async def take(self, *, fresh: bool = False) -> K:
-        """Return a connection that is alive and idle. fresh: return one that was never used. Raises TransportError."""
+        """Take an idle connection, or make one. fresh: True for one that was never used. Raises TransportError."""
         connection = None if fresh else self.take_idle()
         while True:
             if connection is None:
@@ -104,7 +106,7 @@ class Pool(Generic[K]):
                 return connection
 
     async def close(self) -> None:
-        """Close every connection. Requests under way or in the queue fail, and no new one begins."""
+        """Close every connection. Requests under way or in the queue fail, and so do later ones."""
         self._is_closed = True
         waiting, self._waiting = self._waiting, deque()
         for turn in waiting:
@@ -119,11 +121,11 @@ class Pool(Generic[K]):
 
     @property
     def usable(self) -> int:
-        """Return the number of idle connections that will not soon be too old for a request."""
+        """Number of idle connections that were not idle for more than half of the allowed time."""
         return sum(connection.idle_for() <= self._server.idle_seconds / 2 for connection in self._idle)
 
     def keep_idle(self, most: int) -> None:
-        """Close the connections that were idle longest, until `most` idle ones remain."""
+        """Close idle connections, those that were idle longest first, until at most `most` are left."""
         for _ in range(len(self._idle) - most):
             self._idle[0].close()
 
@@ -157,7 +159,7 @@ class Pool(Generic[K]):
                 self._all.discard(place)
 
     def _hand_on(self, connection: K) -> bool:
-        """Give the connection to the first request in the queue. False if no request waits."""
+        """Give the connection to the first request in the queue. Return False if no request waits."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -168,7 +170,7 @@ class Pool(Generic[K]):
     def _new(self) -> K | None:
         """Return a connection that is not connected yet; None if the limit is reached and all are in use.
 
-        At the limit it replaces the connection that was idle longest.
+        At the limit, the connection that was idle longest makes room.
         """
         if self._is_closed:
             raise _closed_error()
@@ -182,7 +184,7 @@ class Pool(Generic[K]):
         return connection
 
     def _replaced(self, connection: K) -> K:
-        """Return a new connection, and close the used one that it replaces."""
+        """Return a new connection in place of this used one, which is closed."""
         self._all.discard(connection)
         new = self._made()
         self._all.add(new)
@@ -193,7 +195,7 @@ class Pool(Generic[K]):
         return self._make(self, self._server)
 
     async def _turn(self) -> K:
-        """Wait in the queue for a free connection, or for a new one after another connection is gone."""
+        """Wait in the queue for a connection: a free one, or a new one in place of a connection that is gone."""
         turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -206,7 +208,7 @@ class Pool(Generic[K]):
             raise
 
     def _give_back(self, connection: K) -> None:
-        """Give a connection back to the pool, after the request that received it was cancelled."""
+        """Take back a connection that came to a request just when the request was cancelled."""
         if not connection.connected:
             connection.close()
         elif connection.alive:

@@ -26,9 +26,9 @@ def _lines(headers: Iterable[tuple[str, str]]) -> str:
 
 
 class CommonLines:
-    """A cache of the header lines that many requests share.
+    """Encodes the headers that many requests share, and caches their lines.
 
-    The lines contain a session token. Therefore the cache is small, and it ends with its transport.
+    The lines contain a session token. Therefore the cache is small, and ends with its transport.
     """
 
     __slots__ = ("_cached",)
@@ -37,7 +37,7 @@ class CommonLines:
         self._cached: dict[Pairs, str] = {}
 
     def __call__(self, headers: Pairs) -> str:
-        """Return the header lines. Raises ValueError for a line break or NUL."""
+        """Return the headers as lines of HTTP. Raises ValueError for a line break or a NUL."""
         found = self._cached.get(headers)
         if found is None:
             if len(self._cached) >= _CACHED:
@@ -49,7 +49,7 @@ class CommonLines:
 def request_bytes(
     request: Request, lines: Callable[[Pairs], str] = _lines, methods: Collection[str] = METHODS
 ) -> bytes:
-    """Return the bytes of an HTTP/1.1 request. lines: encodes the headers that requests share. methods: allowed.
+    """Return the bytes of an HTTP/1.1 request. lines: encodes its shared headers. methods: the allowed ones.
 
     Raises ValueError for text that could change the request: a line break or NUL anywhere, a blank or `#` in the
     target, or a character that is not ASCII.

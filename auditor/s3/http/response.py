@@ -1,4 +1,4 @@
-"""Parse the bytes of answers, in pieces of any size, into Responses. There is no input or output here."""
+"""Parse the bytes of answers, which come in pieces of any size, into Responses. Nothing is read or sent here."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _BODILESS: Final = (204, 304)
 
 
 class ResponseReader:
-    """A parser of one answer after another: call `expect`, then `feed` until it returns the answer.
+    """Parses one answer after the other: call expect(), then feed() until it returns the answer.
 
-    started: True if the first byte of the answer has arrived. reusable: True if the last answer is complete, no byte
-    followed it, and the server keeps the connection open.
+    started: True if the answer's first byte has come. reusable: True if the last answer is complete, no byte followed
+    it, and the server keeps the connection open.
     """
 
     # httptools is stricter than HTTP requires: it refuses bare line feeds, folded lines and a second length.
@@ -58,7 +58,7 @@ class ResponseReader:
         self.expect(head_only=False)
 
     def expect(self, *, head_only: bool) -> None:
-        """Begin an answer. head_only: True for the answer to a HEAD, which has no body, whatever its Content-Length."""
+        """Begin an answer. head_only: True for that to a HEAD, which has no body in spite of its Content-Length."""
         if self._head_only:
             # After the answer to a HEAD the parser waits for a body that never comes.
             self._parser = HttpResponseParser(self)
@@ -73,7 +73,7 @@ class ResponseReader:
         self._begin_head()
 
     def feed(self, data: bytes | memoryview) -> Response | None:
-        """Parse more bytes; return the answer if they complete it. Raises BrokenAnswerError."""
+        """Parse more bytes. Return the answer if they complete it, else None. Raises BrokenAnswerError."""
         if not self.started:
             self.started = True
             self._is_http_1 = data[:7] == _BEGINNING
@@ -98,16 +98,16 @@ class ResponseReader:
 
     @property
     def status(self) -> int:
-        """Return the status of the present answer; 0 until its head is complete."""
+        """The status of the present answer; 0 until its head is complete."""
         return 0 if self._head else self._status
 
     def taken(self) -> list[bytes]:
-        """Return the new pieces of the body, and forget them. It is for a reader that does not buffer the body."""
+        """Return the pieces of the body that came since the last call, for a caller that does not buffer the body."""
         body, self._body = self._body, []
         return body
 
     def end(self) -> Response | None:
-        """Return the answer if the end of the connection ends its body; None if the answer is incomplete."""
+        """Return the answer if the end of the connection completes it; None if it is incomplete."""
         if self._until_close and self._answer is None:
             self._finish()
         return self._answer
@@ -198,7 +198,7 @@ class ResponseReader:
             self._until_close = True
 
     def _stays_open(self) -> bool:
-        """True if the server keeps the connection open. The parser says no for each answer without a length."""
+        """True if the server keeps the connection open. The HTTP parser alone says no without a length."""
         said = self._headers.get(b"connection", b"") + self._headers.get(b"proxy-connection", b"")
         return b"close" not in said.lower() and self._parser.get_http_version() == "1.1"
 
@@ -235,7 +235,7 @@ _SPLIT: Final = len(_END) - 1
 
 
 class EmptyLine:
-    """A finder of the empty line that ends a head."""
+    """Finds the empty line that ends the head of an answer."""
 
     __slots__ = ("_tail",)
 
@@ -246,9 +246,9 @@ class EmptyLine:
         self._tail = b""
 
     def end(self, data: bytearray, start: int, size: int) -> int:
-        """Return the end of the next empty line in data[start:size]; 0 if there is none.
+        """Return the position after the next empty line in data[start:size]; 0 if there is none.
 
-        The empty line may begin in the bytes of the last call.
+        The line may have begun in the bytes of the call before.
         """
         found = self._across(data, start, size)
         if not found:

@@ -1,4 +1,4 @@
-"""A connection that reads bodies from the socket, or from TLS, straight into the buffer of the caller."""
+"""A connection that reads bodies from the socket, or from TLS, straight into the caller's buffer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DISCARDED: Final = memoryview(bytearray(DRAINED))
 
 
 class Phase(enum.Enum):
-    """The part of the response that the connection reads."""
+    """The part of the answer that the connection reads at present."""
 
     IDLE = enum.auto()
     HEAD = enum.auto()
@@ -42,10 +42,10 @@ class Phase(enum.Enum):
 
 
 class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
-    """A connection for streams. Call `begin` for the response's head, `readinto` until it returns 0, then `release`.
+    """A connection for large bodies. Call begin() for an answer's head, readinto() until it returns 0, then release().
 
-    While no caller waits in `readinto`, reading pauses. The connection then has at most the bytes that came with the
-    head in memory; TLS and the kernel have up to 256 KiB each, by the loop's limits.
+    While no caller waits in readinto(), reading is paused: then only the bytes that came with the head are in memory.
+    TLS and the kernel buffer up to 256 KiB each.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._left = 0
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request. Return a future of the response's head: status, reason and headers."""
+        """Send a request. Return a future of the answer's head: status, reason and headers."""
         self._phase = Phase.HEAD
         self._empty_line.restart()
         self._bodiless = head_only
@@ -90,7 +90,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Read as Stream.readinto does."""
+        """Fill the buffer with the next bytes, as Stream.readinto() does."""
         count = self._delivery.take(buffer)
         if count == len(buffer) or self._phase is Phase.WHOLE:
             return count
@@ -116,7 +116,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self._waiting = None
 
     def release(self) -> None:
-        """End the use of the body. Keep the connection for the next request; close it if much of the body is left."""
+        """End the use of the body. The connection stays open for the next request, unless much of the body is left."""
         self._delivery.forget()
         if not self.alive:
             return
@@ -131,7 +131,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return a view for the next bytes. Not a bytearray: asyncio's TLS (3.11) would fill a copy of it."""
+        """Return a memoryview for the next bytes, no bytearray: asyncio's TLS (3.11) would fill a copy of that."""
         phase = self._phase
         if phase is Phase.BODY and not self._chunked:
             rest = self._delivery.rest(self._left)
@@ -164,7 +164,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> None:
-        """Deliver the rest of the body. The transport closes itself afterwards."""
+        """Deliver the rest of the body. asyncio then closes the socket."""
         self._salvage(plain=True)
         self._lost(CLOSED_EARLY)
 
@@ -216,7 +216,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             future.set_result(answer)
 
     def _arrived(self, data: memoryview) -> None:
-        """Deliver bytes of a body to its reader. Except for a chunked body, the bytes must not change later."""
+        """Deliver bytes of a body to its reader. They must not change later, except those of a chunked body."""
         if not self._chunked:
             self._left -= len(data)
             self._delivery.hand(data)
@@ -232,7 +232,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self._left = 0
 
     def _progress(self) -> None:
-        """Wake the reader if its buffer is full or the body has ended."""
+        """Wake the reader if its buffer is full, or if the body has ended."""
         if not self.alive:
             return
         now = self._loop.time()
@@ -255,14 +255,14 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._waiting = None
 
     def _keeps_up(self, now: float) -> bool:
-        """True if the body arrives fast enough. If not, close the connection."""
+        """Return True if the body arrives fast enough. If not, close the connection."""
         if self._flow.keeps_up(now, self._delivery.position):
             return True
         self.close(TransportTimeoutError(f"hardly a byte came for {self._flow.window:g} seconds"))
         return False
 
     def _salvage(self, *, plain: bool) -> None:
-        """Read the rest of a body out of TLS after the connection ended. The loop does not, if reading was paused.
+        """Read the rest of a body out of TLS after the connection ended. asyncio does not, if reading was paused.
 
         plain: True if the end of a connection without TLS also ends a body without a length.
         """

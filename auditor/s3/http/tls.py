@@ -1,6 +1,6 @@
-"""Read the rest out of TLS after the connection closed, and check that a close_notify ended it.
+"""Read the rest of a body out of TLS after the connection ended, and check that TLS's close_notify ended it.
 
-Without a close_notify the data may be truncated, which anyone on the network can cause.
+Without a close_notify the body may be cut, which anyone on the network can do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _PIECE: Final = 64 * 1024
 
 
 def drain_tls(tls: ssl.SSLObject, most: int) -> tuple[list[bytes], bool]:
-    """Return at most `most` bytes, in pieces, and True if a close_notify follows them, else False."""
+    """Return at most `most` bytes that are left in TLS, in pieces, and True if a close_notify follows them."""
     pieces: list[bytes] = []
     try:
         while most > 0 and (piece := tls.read(min(most, _PIECE))):

@@ -1,4 +1,4 @@
-"""Our own transports, for nearly all calls: HTTP/1.1 with keep-alive on a pool of connections, and nothing else."""
+"""The auditor's own transports, for nearly all calls: HTTP/1.1 with keep-alive on a pool of connections."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from auditor.s3.http.streaming import StreamingConnection
 class HttpTransport:
     """The transport for small answers. A request takes one write and one future, no task and no timer.
 
-    It buffers each body, and decompresses nothing. For large bodies there is ThinStreams, for proxies AiohttpTransport.
+    It buffers each body, and decompresses nothing. ThinStreams is for large bodies, AiohttpTransport for proxies.
     """
 
     __slots__ = ("_lines", "_pool")
 
     def __init__(self, server: Server) -> None:
-        """Make a transport; it connects when it sends. Raises ValueError for a server behind a proxy."""
+        """Make the transport; it connects at the first request. Raises ValueError for a server behind a proxy."""
         _check(server)
         self._lines = CommonLines()
         self._pool: Pool[BufferedConnection] = Pool(
@@ -30,7 +30,7 @@ class HttpTransport:
         )
 
     async def send(self, request: Request) -> Response:
-        """Return the complete answer. Raises TransportError, and ValueError as request_bytes() does."""
+        """Send a request, and return the complete answer. Raises TransportError, or ValueError (see request_bytes)."""
         written = request_bytes(request, self._lines)
         _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
         return answer
@@ -52,7 +52,7 @@ class HttpTransport:
 
 
 class ThinStreams:
-    """The transport for large bodies. It receives them directly into the reader's buffer.
+    """The transport for large bodies, which it receives straight into the reader's buffer.
 
     It decompresses nothing, and supports no proxy.
     """
@@ -60,12 +60,12 @@ class ThinStreams:
     __slots__ = ("_pool",)
 
     def __init__(self, server: Server) -> None:
-        """Make a transport; it connects when it sends. Raises ValueError for a server behind a proxy."""
+        """Make the transport; it connects at the first request. Raises ValueError for a server behind a proxy."""
         _check(server)
         self._pool: Pool[StreamingConnection] = Pool(server, StreamingConnection)
 
     def stream(self, request: Request) -> ThinStream:
-        """Return a context manager of the answer.
+        """Return a context manager that sends the request, and gives the answer while its body arrives.
 
         Entering it raises TransportError, and ValueError as request_bytes() does.
         """
@@ -81,7 +81,7 @@ class ThinStreams:
 
 
 class ThinStream:
-    """A context manager for one use. It sends the request and reads the answer's body."""
+    """Sends one request, and reads the body of its answer. A context manager, for one use."""
 
     __slots__ = ("_connection", "_pool", "_request", "headers", "reason", "status")
 
@@ -105,7 +105,7 @@ class ThinStream:
         self._connection.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Read as Stream.readinto does."""
+        """Fill the buffer with the next bytes, as Stream.readinto() does."""
         return await self._connection.readinto(buffer)
 
 
