@@ -300,8 +300,9 @@ class KeyHistory(Protocol):
         """Return the ledger's record of one key; None if the ledger does not know the key."""
         ...
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
-        """Yield the records of all keys that begin with `prefix`, in the order of S3's listing (UTF-8 bytes).
+    def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
+        """Yield the records of all keys that begin with `prefix` and come after `start_after`, in the order of S3's
+        listing (UTF-8 bytes).
 
         Memory is bounded. Close the generator if you leave it early: it may hold a file.
         """

@@ -171,7 +171,7 @@ class Verification:
                 reader = VerifyReader(target.bucket, engine, caller, self._ledger, hash_one, settings.algorithms)
                 judge = self._judge()
                 losses = LossFinder(target.bucket, engine, caller, self._ledger, judge.in_flight)
-                subjects = self._ledger.subjects(target.bucket, target.prefix)
+                subjects = self._ledger.subjects(target.bucket, target.prefix, target.start_after or "")
                 walk = Walk(
                     ReadPolicy(judge=judge, due=self._due, now=self._at.as_of, accept_cost=settings.accept_cost),
                     partial(self._ask, reader),

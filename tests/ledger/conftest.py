@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from uuid import uuid4
 
+import boto3
 import pytest
 
 from auditor.ledger import open_ledger
@@ -16,12 +17,12 @@ from auditor.ledger.dynamodb.ledger import create_table
 from tests.conformance.ledgers import OpenLedger
 
 
-@pytest.fixture(params=["sqlite", "dynamodb"])
+@pytest.fixture(params=["sqlite", "dynamodb", pytest.param("dynamodb without shards", marks=pytest.mark.slow)])
 async def opener(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLedger:
     if request.param == "sqlite":
         return opening(f"sqlite:{tmp_path / 'ledger.db'}")
     url: str = request.getfixturevalue("moto_url")
-    return await new_table(url)
+    return await new_table(url, unsharded=request.param != "dynamodb")
 
 
 def opening(uri: str, endpoint_url: str | None = None) -> OpenLedger:
@@ -31,9 +32,13 @@ def opening(uri: str, endpoint_url: str | None = None) -> OpenLedger:
     return opened
 
 
-async def new_table(url: str) -> OpenLedger:
+async def new_table(url: str, *, unsharded: bool = False) -> OpenLedger:
+    """Return a way to open a new table. unsharded: an earlier auditor began it."""
     table = f"ledger-{uuid4().hex}"
     await create_table(table, endpoint_url=url)
+    if unsharded:
+        schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "2"}}
+        boto3.client("dynamodb", endpoint_url=url).put_item(TableName=table, Item=schema)
     return opening(f"dynamodb:{table}", url)
 
 

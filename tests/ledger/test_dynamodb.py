@@ -83,29 +83,29 @@ async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
         await ledger.record(ENTRY)
     items = boto3.client("dynamodb", endpoint_url=moto_url).scan(TableName="layout")["Items"]
     stored = {found["sk"]["S"]: found for found in items}
-    assert stored.keys() == {"-", "null#e", " etag#e"}
-    assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "2"}}
+    assert stored.keys() == {"-", "k\x01null#e", " etag#e"}
+    assert stored["-"] == {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "3"}}
+    place = stored["k\x01null#e"]["place"]
     digest = {
-        "pk": {"S": "b/k"},
         "size": {"N": "1"},
         "sha256": {"S": "00"},
         "sha256_source": {"S": "auditor"},
         "sha256_at": {"S": "then"},
         "sha256_bytes_read": {"N": "0"},
-        "sha256_place": stored["null#e"]["place"],
+        "sha256_place": place,
         "sha256_seal": {"S": "0fe8b13941a1ca920649dbfb384fdc03"},
     }
-    row = {"sk": {"S": "null#e"}, "hashed_at": {"S": "then"}, "place": stored["null#e"]["place"]}
-    line = {"sk": {"S": " etag#e"}, "version_id": {"S": "null"}, "etag": {"S": "e"}}
-    assert stored["null#e"] == digest | row
+    row = {"pk": {"S": "b#13"}, "sk": {"S": "k\x01null#e"}, "hashed_at": {"S": "then"}, "place": place}
+    line = {"pk": {"S": "b/k"}, "sk": {"S": " etag#e"}, "version_id": {"S": "null"}, "etag": {"S": "e"}}
+    assert stored["k\x01null#e"] == digest | row
     assert stored[" etag#e"] == digest | line
 
 
 async def test_table_of_a_newer_auditor(moto_url: str) -> None:
     await create_table("newer", endpoint_url=moto_url)
-    schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "3"}}
+    schema = {"pk": {"S": "-"}, "sk": {"S": "-"}, "schema": {"N": "4"}}
     boto3.client("dynamodb", endpoint_url=moto_url).put_item(TableName="newer", Item=schema)
-    with pytest.raises(LedgerError, match=r"'newer' was written by a newer auditor \(schema 3\): upgrade this one"):
+    with pytest.raises(LedgerError, match=r"'newer' was written by a newer auditor \(schema 4\): upgrade this one"):
         async with open_ledger("dynamodb:newer", endpoint_url=moto_url):
             pass
 

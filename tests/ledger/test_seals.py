@@ -80,8 +80,8 @@ def of_sqlite(path: Path, ledger: Ledger) -> Damager:
 
 def of_dynamodb(table: Any, ledger: Ledger) -> Damager:
     def items(wanted: str) -> list[Any]:
-        found = [one for one in table.scan()["Items"] if one["pk"] == f"bucket/{KEY}"]
-        kinds = {"row": lambda one: one["sk"] >= "!", "recorded": lambda one: one["sk"].startswith(" etag#")}
+        found = [one for one in table.scan()["Items"] if one["pk"] != "-"]
+        kinds = {"row": lambda one: "hashed_at" in one, "recorded": lambda one: one["sk"].startswith(" etag#")}
         return list(filter(kinds.get(wanted, lambda one: one.get("what") == wanted), found))
 
     def put(item: Any, attribute: str, value: object) -> None:

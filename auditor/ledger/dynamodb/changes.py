@@ -70,10 +70,9 @@ class Change:
 
     def arguments(self) -> dict[str, Any]:
         """Return the members of UpdateItem, or of a transaction's Update, except the table's name."""
-        pk, sk = self.name
         clauses = (("SET", self._sets), ("REMOVE", self._removes), ("ADD", self._adds))
         found: dict[str, Any] = {
-            "Key": {"pk": {"S": pk}, "sk": {"S": sk}},
+            "Key": key_of(self.name),
             "UpdateExpression": " ".join(f"{word} {', '.join(parts)}" for word, parts in clauses if parts),
             "ExpressionAttributeNames": self._names,
         }
@@ -99,6 +98,11 @@ class Change:
         name = f":v{len(self._values)}"
         self._values[name] = _typed(value)
         return name
+
+
+def key_of(name: Name) -> dict[str, dict[str, str]]:
+    """Return the member Key of a call."""
+    return {"pk": {"S": name[0]}, "sk": {"S": name[1]}}
 
 
 def _typed(value: Value) -> dict[str, Any]:

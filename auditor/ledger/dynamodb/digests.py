@@ -25,6 +25,7 @@ from auditor.ledger.dynamodb.items import (
     text,
 )
 from auditor.ledger.dynamodb.lines import add_line, entry_of
+from auditor.ledger.dynamodb.shards import LONGEST_NAME
 from auditor.ledger.dynamodb.table import ConditionFailed, Table, in_order
 from auditor.ledger.history import conflicted, fingerprint, recorded
 from auditor.ledger.matching import NULL, LedgerRow, conflict, contradiction, match
@@ -119,7 +120,10 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Chang
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
     change.when("size", entry.size if "size" in stored else None)
-    if name[1] != f"{entry.version_id or NULL}#{entry.etag}":
+    if (
+        name[1] != f"{entry.version_id or NULL}#{entry.etag}"
+        or len(name[1].encode("utf-8", "surrogatepass")) > LONGEST_NAME
+    ):
         change.once("version_id", entry.version_id or NULL).once("etag", entry.etag)
     for algorithm in new:
         source = text(stored, f"{algorithm}_source")

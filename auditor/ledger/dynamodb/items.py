@@ -36,6 +36,8 @@ DIGESTS: Final = "!"
 _LONGEST_PK: Final = 2048
 _LONGEST_IDENTITY: Final = 1000
 """Bytes of an identity in a sort key, at most. DynamoDB takes 1,024, and some identities have a prefix."""
+WHOLE_KEY: Final = "whole_key"
+"""Attribute with the object key, if the sort key has only its beginning."""
 LOOKS: Final = 8
 """Number of verifications that a digest's item holds. With more it would outgrow a write unit of 1 KB."""
 _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
@@ -60,7 +62,7 @@ def identity(version_id: str | None, etag: str) -> str:
     plain = f"{version}#{etag}"
     if "#" not in version and plain >= DIGESTS and len(plain.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY:
         return plain
-    return f"sha256:{_hash(version, etag)}"
+    return f"sha256:{digest_of(version, etag)}"
 
 
 def entry_name(entry: Entry) -> Name:
@@ -69,10 +71,11 @@ def entry_name(entry: Entry) -> Name:
 
 def manifest(algorithm: str, origin: str) -> str:
     """Return the sk of an expected digest."""
-    return MANIFEST + _hash(algorithm, origin)
+    return MANIFEST + digest_of(algorithm, origin)
 
 
-def _hash(*parts: str) -> str:
+def digest_of(*parts: str) -> str:
+    """Return the SHA-256 of texts, in hexadecimal."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -112,7 +115,7 @@ def _is_digest(name: str) -> bool:
 def by_etag(etag: str) -> str:
     """Return the sk of the first line of the digests with this ETag."""
     plain = "#" not in etag and len(etag.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY - len(RECORDED) - 33
-    return RECORDED + (etag if plain else f"sha256:{_hash(etag)}")
+    return RECORDED + (etag if plain else f"sha256:{digest_of(etag)}")
 
 
 def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:

@@ -88,8 +88,8 @@ class DynamoLedger:
     async def subject(self, bucket: str, key: str) -> KeyRecord | None:
         return await evidence.subject(self._table, bucket, key)
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
-        return scanning.subjects(self._table, bucket, prefix)
+    def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
+        return scanning.subjects(self._table, bucket, prefix, start_after)
 
     def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
         return scanning.histories(self._table, bucket, prefix)

@@ -1,4 +1,4 @@
-"""Yield every key of a bucket in order. A Scan has no order, so a temporary file sorts its items."""
+"""Yield every key of a bucket in order. Shards have that order; a temporary file sorts the items of a Scan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,18 +17,9 @@ from auditor.aio.groups import together
 from auditor.errors import LedgerError
 from auditor.ledger.base import Checked, HistoryEntry, KeyRecord
 from auditor.ledger.dynamodb.evidence import record_of
-from auditor.ledger.dynamodb.items import (
-    DIGESTS,
-    LAST_LINE,
-    RECORDED,
-    STATE,
-    Item,
-    add,
-    evidence,
-    partition,
-    state_of,
-)
+from auditor.ledger.dynamodb.items import DIGESTS, STATE, Item, add, evidence, partition, state_of
 from auditor.ledger.dynamodb.lines import lines_in
+from auditor.ledger.dynamodb.merging import Group, keys_in_order
 from auditor.ledger.dynamodb.table import Table
 from auditor.ledger.key_record import KeyRows
 from auditor.ledger.seals import check_key, entries
@@ -36,39 +27,57 @@ from auditor.ledger.seals import check_key, entries
 SEGMENTS: Final = 4
 """Number of parts of the table that are scanned at once. Memory holds one page of each part, at most 1 MB."""
 _FETCHED: Final = 500
-_LINES: Final = "sk BETWEEN :first AND :last OR sk >= :digests"
-"""Selects the items of lines and of digests."""
-_LINE_NAMES: Final = {":first": {"S": RECORDED}, ":last": {"S": LAST_LINE}, ":digests": {"S": DIGESTS}}
 
 T = TypeVar("T")
 
 
-async def subjects(table: Table, bucket: str, prefix: str) -> AsyncGenerator[KeyRecord, None]:
-    """Yield the records of the keys below a prefix. The whole table is read, because DynamoDB has no order between
-    keys.
+async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[KeyRecord, None]:
+    """Yield the records of the keys below a prefix and after `start_after`, in order."""
+    beginning = partition(bucket, prefix)
+    reading = keys_in_order(table, bucket, prefix, start_after) if table.sharded else _scanned_rows(table, beginning)
+    async with aclosing(reading):
+        async for pk, items in reading:
+            key = pk[len(bucket) + 1 :]
+            if pk.startswith(beginning) and key > start_after:
+                rows = KeyRows()
+                for item in items:
+                    add(rows, bucket, key, item)
+                yield await record_of(table, bucket, key, rows)
+
+
+async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, None]:
+    """Yield the rows of each key below a prefix in a table without shards. The whole table is read, because DynamoDB
+    has no order between keys.
     """
-    wanted = "begins_with(pk, :wanted) AND sk >= :state"
-    values = {":wanted": {"S": partition(bucket, prefix)}, ":state": {"S": STATE}}
-    async for page in _sorted(table, wanted, values):
-        for pk, items in page:
-            rows, key = KeyRows(), pk[len(bucket) + 1 :]
-            for item in items:
-                add(rows, bucket, key, item)
-            yield await record_of(table, bucket, key, rows)
+    values = {":wanted": {"S": beginning}, ":state": {"S": STATE}}
+    pages = _sorted(
+        table, FilterExpression="begins_with(pk, :wanted) AND sk >= :state", ExpressionAttributeValues=values
+    )
+    async with aclosing(pages):
+        async for page in pages:
+            for group in page:
+                yield group
 
 
 async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:
     """Yield all lines of each key below a prefix."""
-    values = {":wanted": {"S": partition(bucket, prefix)}}
-    async for page in _sorted(table, f"begins_with(pk, :wanted) AND ({_LINES})", values | _LINE_NAMES):
-        for pk, items in page:
-            yield entries(bucket, lines_in(bucket, pk[len(bucket) + 1 :], items))
+    beginning = partition(bucket, prefix)
+    values = {":wanted": {"S": beginning}, ":shards": {"S": f"{bucket}#"}}
+    wanted = "begins_with(pk, :wanted) OR begins_with(pk, :shards)"
+    pages = _sorted(table, FilterExpression=wanted, ExpressionAttributeValues=values)
+    async with aclosing(pages):
+        async for page in pages:
+            for pk, items in page:
+                if pk.startswith(beginning) and (lines := lines_in(bucket, pk[len(bucket) + 1 :], items)):
+                    yield entries(bucket, lines)
 
 
 async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:
     """Check the rows and lines of all keys of all buckets."""
-    async for page in _sorted(table, _LINES, _LINE_NAMES):
-        yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], items)]
+    pages = _sorted(table)
+    async with aclosing(pages):
+        async for page in pages:
+            yield [one for pk, items in page if "/" in pk for one in _check(*pk.partition("/")[::2], items)]
 
 
 def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
@@ -81,28 +90,18 @@ def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
     return check_key(bucket, key, rows, lines_in(bucket, key, items))
 
 
-_Group = tuple[str, list[Item]]
-
-
-async def _sorted(table: Table, wanted: str, values: dict[str, Any]) -> AsyncGenerator[list[_Group], None]:
-    """Yield the wanted items of each pk, in the order of the pks, many at a time."""
+async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[Group], None]:
+    """Yield the items of each pk that a Scan with these arguments finds, in the order of the pks, many at a time."""
     async with _spool() as spool:
-        await together(_scan(table, wanted, values, segment, spool) for segment in range(SEGMENTS))
+        await together(_scan(table, arguments, segment, spool) for segment in range(SEGMENTS))
         groups = await spool.run(spool.in_order)
         while page := await spool.run(lambda: list(islice(groups, _FETCHED))):
             yield page
 
 
-async def _scan(table: Table, wanted: str, values: dict[str, Any], segment: int, spool: _Spool) -> None:
+async def _scan(table: Table, arguments: dict[str, Any], segment: int, spool: _Spool) -> None:
     """Read one part of the table into the spool."""
-    pages = table.pages(
-        "Scan",
-        Segment=segment,
-        TotalSegments=SEGMENTS,
-        FilterExpression=wanted,
-        ExpressionAttributeValues=values,
-    )
-    async for items in pages:
+    async for items in table.pages("Scan", Segment=segment, TotalSegments=SEGMENTS, **arguments):
         await spool.run(lambda items=items: spool.put(items))  # type: ignore[misc]
 
 
@@ -146,7 +145,7 @@ class _Spool:
         )
         connection.execute("COMMIT")
 
-    def in_order(self) -> Iterator[_Group]:
+    def in_order(self) -> Iterator[Group]:
         """Yield the items of each key, sorted by key."""
         rows = self._open().execute("SELECT key, item FROM items ORDER BY key")
         for key, members in groupby(rows, key=lambda row: row[0]):

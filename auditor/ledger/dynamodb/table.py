@@ -13,21 +13,25 @@ from typing import Any, Final, TypeVar
 from auditor.aio.backoff import backoff
 from auditor.aio.groups import together
 from auditor.aws.client import ThreadedClient
-from auditor.aws.failures import explain, is_throttle
-from auditor.errors import CallFailed, LedgerError
-from auditor.ledger.dynamodb.changes import Change
-from auditor.ledger.dynamodb.items import Item, Name, number
+from auditor.aws.failures import DENIED, explain, is_throttle
+from auditor.errors import CallFailed, LedgerError, LedgerReadOnlyError
+from auditor.ledger.dynamodb.changes import Change, key_of
+from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, Name, number
+from auditor.ledger.dynamodb.shards import cut_key, own_name, stored_name, stored_range
 
 BATCH: Final = 100
 """Number of keys of one BatchGetItem, at most (DynamoDB API)."""
 THREADS: Final = 16
 ATTEMPTS: Final = 10
+_WRITES: Final = frozenset({"TransactWriteItems", "UpdateItem"})
 _REFUSED: Final = "ConditionalCheckFailedException"
 _CANCELLED: Final = "TransactionCanceledException"
 _TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
 _PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
-SCHEMA_VERSION: Final = 2
-"""The present version of the table's items. Version 1 had no seals, and no item for the schema version."""
+SCHEMA_VERSION: Final = 3
+"""The present version of the table's items. Version 2 had no shards, and version 1 no seals and no item for the
+version. A table keeps the layout that it was begun with."""
+_UNSHARDED: Final = 2
 _SCHEMA: Final = ("-", "-")
 """The item that has the schema version. No bucket has this name."""
 
@@ -43,7 +47,10 @@ class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold
 
 
 class Table:
-    """A DynamoDB table. At most THREADS calls run at once."""
+    """A DynamoDB table. At most THREADS calls run at once.
+
+    Names of items are those of a table without shards; this class alone knows where a table with shards has them.
+    """
 
     def __init__(
         self,
@@ -59,6 +66,8 @@ class Table:
         self._clock = clock
         self._place = 0
         self._declared = True  # until probe() says otherwise
+        self._declaring = asyncio.Lock()
+        self.sharded = False
 
     def place(self) -> int:
         """Return microseconds since the epoch, larger at each call. Places give the order of one process's writes."""
@@ -66,17 +75,19 @@ class Table:
         return self._place
 
     async def get(self, name: Name) -> Item | None:
-        answer = await self._call("GetItem", TableName=self.name, Key=_key(name), ConsistentRead=True)
-        return answer.get("Item")
+        answer = await self._call("GetItem", TableName=self.name, Key=self._key(name), ConsistentRead=True)
+        item: Item | None = answer.get("Item")
+        return item and self._own([item])[0]
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
         """Return the items of these names. Absent items are left out."""
-        wanted = list(dict.fromkeys(names))
-        parts = [wanted[start : start + BATCH] for start in range(0, len(wanted), BATCH)]
+        wanted = {self._stored(name): name for name in names}
+        keys = [key_of(stored) for stored in wanted]
         found: dict[Name, Item] = {}
-        for part in parts:
-            for item in await self._get_batch({"Keys": [_key(name) for name in part], "ConsistentRead": consistent}):
-                found[item["pk"]["S"], item["sk"]["S"]] = item
+        for start in range(0, len(keys), BATCH):
+            items = await self._get_batch({"Keys": keys[start : start + BATCH], "ConsistentRead": consistent})
+            names = [wanted[item["pk"]["S"], item["sk"]["S"]] for item in items]
+            found.update(zip(names, self._own(items), strict=True))
         return found
 
     async def _get_batch(self, wanted: dict[str, Any]) -> list[Item]:
@@ -102,7 +113,7 @@ class Table:
         """Yield the items of a Query or a Scan, page by page, each at most 1 MB."""
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
-            yield answer["Items"]
+            yield self._own(answer["Items"])
             if not answer.get("LastEvaluatedKey"):
                 return
             arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -110,9 +121,9 @@ class Table:
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
     ) -> list[Item]:
-        """Return the items of one partition (object key) with an sk from `first` to `last`. pages: read at most so
-        many.
-        """
+        """Return the items of one object key with an sk from `first` to `last`. pages: read at most so many."""
+        if self.sharded:
+            pk, first, last = stored_range(pk, first, last)
         values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
         condition = "pk = :pk AND sk >= :first"
         if last is not None:
@@ -130,14 +141,14 @@ class Table:
     async def update(self, change: Change, *, returned: str = "NONE") -> Item:
         """Make the change. Raise ConditionFailed if a condition does not hold. returned: ReturnValues of UpdateItem."""
         await self._declare()
-        answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **change.arguments())
+        answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **self._arguments(change))
         found: Item = answer.get("Attributes", {})
         return found
 
     async def update_all(self, changes: Sequence[Change]) -> None:
         """Make all changes, or none. Raise ConditionFailed if a condition does not hold."""
         await self._declare()
-        updates = [{"Update": {"TableName": self.name, **change.arguments()}} for change in changes]
+        updates = [{"Update": {"TableName": self.name, **self._arguments(change)}} for change in changes]
         await self._call("TransactWriteItems", TransactItems=updates)
 
     async def probe(self) -> None:
@@ -150,17 +161,44 @@ class Table:
             raise LedgerError(
                 f"the ledger table {self.name!r} was written by a newer auditor (schema {version}): upgrade this one"
             )
-        self._declared = version == SCHEMA_VERSION
+        self._declared = version >= _UNSHARDED
+        self.sharded = version == SCHEMA_VERSION or (version == 0 and await self._is_empty())
+
+    async def _is_empty(self) -> bool:
+        """True if the table has no item. False if the role may not look: then it may be a table of version 1."""
+        try:
+            answer = await self._call("Scan", TableName=self.name, Limit=1, ConsistentRead=True)
+        except LedgerError as error:
+            if not is_denied(error):
+                raise
+            return False
+        return not answer["Items"]
 
     async def _declare(self) -> None:
-        """Write the schema version before the first item of this schema. Tables of version 1 have none."""
-        if not self._declared:
-            self._declared = True
-            change = Change(_SCHEMA).put("schema", SCHEMA_VERSION)
-            try:
-                await self.update(change.when_any(("schema", "=", None), ("schema", "<", SCHEMA_VERSION)))
-            except ConditionFailed:  # another process did it
-                await self.probe()
+        """Write the schema version before the first item. Tables of version 1 have none."""
+        async with self._declaring:
+            if not self._declared:
+                change = Change(_SCHEMA).put("schema", SCHEMA_VERSION if self.sharded else _UNSHARDED)
+                arguments = change.when("schema", None).arguments()
+                try:
+                    await self._call("UpdateItem", TableName=self.name, **arguments)
+                    self._declared = True
+                except ConditionFailed:  # another process did it
+                    await self.probe()
+
+    def _stored(self, name: Name) -> Name:
+        return stored_name(name) if self.sharded else name
+
+    def _key(self, name: Name) -> dict[str, dict[str, str]]:
+        return key_of(self._stored(name))
+
+    def _own(self, items: list[Item]) -> list[Item]:
+        return [own_name(item) for item in items] if self.sharded else items
+
+    def _arguments(self, change: Change) -> dict[str, Any]:
+        if self.sharded:
+            change.once(WHOLE_KEY, cut_key(change.name))
+        return change.arguments() | {"Key": self._key(change.name)}
 
     async def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         for attempt in range(1, ATTEMPTS + 1):
@@ -179,10 +217,6 @@ class Table:
 
     async def _pause(self, attempt: int) -> None:
         await self._sleep(backoff(attempt, 0.05, 5.0))
-
-
-def _key(name: Name) -> dict[str, dict[str, str]]:
-    return {"pk": {"S": name[0]}, "sk": {"S": name[1]}}
 
 
 def _is_transient(failure: CallFailed) -> bool:
@@ -232,4 +266,10 @@ def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
     if failure.code == "ValidationException":
         return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
     absent = "make it (pk and sk, strings), or fix --ledger and --region"
-    return LedgerError(explain(name, failure, allow=f"dynamodb:{action}", absent=absent))
+    kind = LedgerReadOnlyError if failure.code in DENIED and action in _WRITES else LedgerError
+    return kind(explain(name, failure, allow=f"dynamodb:{action}", absent=absent))
+
+
+def is_denied(error: LedgerError) -> bool:
+    """True if the role may not make the call that failed."""
+    return isinstance(error.__cause__, CallFailed) and error.__cause__.code in DENIED

@@ -188,9 +188,9 @@ def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord 
     return key_record_of(key, found[blob(key)]) if found else None
 
 
-def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
+def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str) -> list[KeyRecord]:
     """Return the records of the next keys that begin with `prefix`, in order. after: the last key so far."""
-    first = blob(prefix) if after is None else blob(after) + b"\0"
+    first = max(blob(prefix), blob(after) + b"\0" if after else b"")
     end = blob(prefix) + _AFTER_ALL
     branch = (
         "SELECT key FROM (SELECT DISTINCT key FROM {} WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?)"

@@ -88,8 +88,8 @@ class SqliteLedger:
     async def subject(self, bucket: str, key: str) -> KeyRecord | None:
         return await self._run(lambda: evidence.subject(self._connection, bucket, key))
 
-    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
-        page = await self._page(bucket, prefix, None)
+    async def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
+        page = await self._page(bucket, prefix, start_after)
         while page:
             for subject in page:
                 yield subject
@@ -109,7 +109,7 @@ class SqliteLedger:
             yield found
             page = await self._run(lambda after=last: evidence.checked(self._connection, after))  # type: ignore[misc]
 
-    async def _page(self, bucket: str, prefix: str, after: str | None) -> list[KeyRecord]:
+    async def _page(self, bucket: str, prefix: str, after: str) -> list[KeyRecord]:
         return await self._run(lambda: evidence.page(self._connection, bucket, prefix, after))
 
     async def _run(self, work: Callable[[], T]) -> T:

@@ -75,9 +75,9 @@ class Hooked:
         self.hook("subject")
         return await self.inner.subject(bucket, key)
 
-    def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
+    def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
         self.hook("subjects")
-        return self.inner.subjects(bucket, prefix)
+        return self.inner.subjects(bucket, prefix, start_after)
 
     def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
         self.hook("histories")

@@ -44,11 +44,11 @@ class MemoryLedger:
     async def subject(self, bucket: str, key: str) -> KeyRecord | None:
         return self.held.get(key)
 
-    async def subjects(self, bucket: str, prefix: str = "") -> AsyncGenerator[KeyRecord, None]:
+    async def subjects(self, bucket: str, prefix: str = "", start_after: str = "") -> AsyncGenerator[KeyRecord, None]:
         self.reading += 1
         try:
             for key in sorted(self.held, key=str.encode):
-                if key.startswith(prefix):
+                if key.startswith(prefix) and key > start_after:
                     yield self.held[key]
         finally:
             self.reading -= 1

@@ -1,0 +1,115 @@
+"""The shards of a bucket: its keys' rows, notices, marks and expectations, apart from the history and sorted by key.
+
+A shard is a partition of the table. Its sort keys begin with the object key, so a Query reads a bucket in order and
+leaves out the history. A table of an earlier schema has no shards: all items of an object key lie in one partition.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any, Final
+
+from auditor.ledger.dynamodb.items import NOTICED, STATE, WHOLE_KEY, Item, Name, digest_of, text
+
+SHARDS: Final = 16
+"""Shards of a bucket. DynamoDB takes 1,000 writes a second in one partition ("Best practices for partition keys")."""
+LONGEST_NAME: Final = 106
+"""Bytes of an item's name beside the object key, at most; a longer name is hashed."""
+_LONGEST_KEY: Final = 870
+"""Bytes after which an object key is cut at the next letter. With its hash and its longest name it then fits into the
+1,024 bytes of a sort key."""
+_END: Final = "\x01"
+"""Ends the object key in a sort key, so that a key comes before all longer keys that begin with it."""
+_ESCAPES: Final = str.maketrans({"\0": "\x01\U0010fffe", "\x01": "\x01\U0010ffff"})
+"""Texts in place of the two letters that do not come after _END. They keep the order."""
+_CUT: Final = "\U0010fffd"
+"""Begins the hash of a cut key. It comes after all names, and before all escapes."""
+_LAST_NAME: Final = "\U0010fffc"
+_PARTS: Final = re.compile(f"((?:[^{_END}]+|{_END}[\U0010fffe\U0010ffff])*){_END}(?:{_CUT}.{{32}})?(.*)", re.DOTALL)
+
+
+def partitions(bucket: str) -> list[str]:
+    """Return the pk of each shard. No object key has such a pk, because it has no slash."""
+    return [f"{bucket}#{number}" for number in range(SHARDS)]
+
+
+def stored_name(name: Name) -> Name:
+    """Return the name under which the table has an item; lines and leases keep their own."""
+    pk, sk = name
+    bucket, slash, key = pk.partition("/")
+    if not slash or sk < STATE:
+        return name
+    return _partition(bucket, key), _beginning(key) + _short(sk)
+
+
+def stored_range(pk: str, first: str, last: str | None) -> tuple[str, str, str | None]:
+    """Return the pk and the range of sort keys in which the table has a key's items from `first` to `last`."""
+    if first < STATE:
+        return pk, first, last
+    bucket, _, key = pk.partition("/")
+    beginning = _beginning(key)
+    return _partition(bucket, key), beginning + first, beginning + (last or _LAST_NAME)
+
+
+def first_sort_key(prefix: str, start_after: str) -> str:
+    """Return a sort key that no item of a key below the prefix and after `start_after` precedes."""
+    return max(_END, _head(prefix), _head(start_after) + _END)
+
+
+def cut_key(name: Name) -> str | None:
+    """Return the object key of an item whose stored name does not have the whole key; else None."""
+    _, slash, key = name[0].partition("/")
+    return key if slash and name[1] >= STATE and _head(key) != _escaped(key) else None
+
+
+def own_name(item: Item) -> Item:
+    """Return a stored item under the name that it has in a table without shards."""
+    pk = item["pk"]["S"]
+    if "/" in pk or "#" not in pk:
+        return item
+    key, _, name = item["sk"]["S"].partition(_END)
+    if name[:1] >= _CUT:
+        parts: Any = _PARTS.fullmatch(item["sk"]["S"])
+        key, name = parts.groups()
+        key = text(item, WHOLE_KEY) or key.replace("\x01\U0010fffe", "\0").replace("\x01\U0010ffff", "\x01")
+    return {**item, "pk": {"S": f"{pk.partition('#')[0]}/{key}"}, "sk": {"S": name}}
+
+
+def _partition(bucket: str, key: str) -> str:
+    return f"{bucket}#{zlib.crc32(key.encode('utf-8', 'surrogatepass')) % SHARDS}"
+
+
+def _beginning(key: str) -> str:
+    """Return the part of a sort key that stands for the object key."""
+    head, escaped = _head(key), _escaped(key)
+    return head + _END if head == escaped else f"{head}{_END}{_CUT}{digest_of(key)[:32]}"
+
+
+def _escaped(key: str) -> str:
+    return key.translate(_ESCAPES) if "\0" in key or "\x01" in key else key
+
+
+def _head(key: str) -> str:
+    """Return the escaped key, cut after the first letter at or beyond _LONGEST_KEY."""
+    escaped = _escaped(key)
+    if len(escaped) * 4 <= _LONGEST_KEY or _size(escaped) <= _LONGEST_KEY:
+        return escaped
+    if key.isascii() and escaped == key:
+        return key[:_LONGEST_KEY]
+    size = 0
+    for index, letter in enumerate(key):
+        size += _size(_escaped(letter))
+        if size >= _LONGEST_KEY:
+            return _escaped(key[: index + 1])
+    return escaped
+
+
+def _short(sk: str) -> str:
+    if _size(sk) <= LONGEST_NAME:
+        return sk
+    return f"{NOTICED if sk.startswith(NOTICED) else ''}sha256:{digest_of(sk)}"
+
+
+def _size(value: str) -> int:
+    return len(value.encode("utf-8", "surrogatepass"))
