@@ -13,6 +13,7 @@ JOBS: Final = {
     "audit-invoked": "benchmarks.clients.invoked:audit",
     "gather": "benchmarks.clients.invoked:ours",
     "cold": "benchmarks.clients.cold:first_call",
+    "command": "benchmarks.clients.cold:command",
     "article-invoked": "benchmarks.clients.invoked:article",
     "bare-invoked": "benchmarks.clients.invoked:bare",
     "article": "benchmarks.clients.articles:calls",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.s3.engines import DEFAULT_ENGINE
-from benchmarks.parts import engines, hashing, memory, packing, shares, throttled
+from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled
 
 Results = dict[str, Any]
 
@@ -65,6 +65,11 @@ def _shares(results: Results) -> Iterator[Gate]:
     yield Gate(name, 1, shares.cold_ratio(found, shares.AUDIT))
 
 
+def _cold(results: Results) -> Iterator[Gate]:
+    found = results.get("cold", {"rows": []})
+    yield Gate(f"CPU seconds of `auditor audit` on {cold.OBJECTS} objects", 0.45, cold.command_cpu(found))
+
+
 def _hashing(results: Results) -> Iterator[Gate]:
     found = results.get("hashing", {"rows": []})
     name = "hashing: MB per CPU s, the row where it is least: ours to the article's"
@@ -108,6 +113,7 @@ def _throttled(results: Results) -> Iterator[Gate]:
 SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (
     _engines,
     _shares,
+    _cold,
     _hashing,
     _packing,
     _memory,

@@ -1,11 +1,17 @@
-"""Time the imports, the opening and the first ACL of a client."""
+"""Time the imports, the opening and the first ACL of a client, and a whole command."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
 from typing import Any
 
-from benchmarks.meter import Meter
+from benchmarks.meter import Lap, Meter
 from benchmarks.server.objects import BUCKET, key_of
 
 
@@ -60,3 +66,16 @@ def first_call(meter: Meter, *, url: str, authority: str, client: str, engine: b
         else:
             {"boto3": _sdk, "aioboto3": _asynchronous_sdk}[client](url)
     return {}
+
+
+def command(meter: Meter, *, url: str) -> dict[str, Any]:
+    """`auditor audit` as a process of its own, with its run folder in a directory."""
+    with tempfile.TemporaryDirectory() as out:
+        asked = [sys.executable, "-m", "auditor", "audit", f"s3://{BUCKET}", "--endpoint-url", url, "--out", out]
+        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        ended = subprocess.run(
+            [*asked, "--format", "json", "--fail-on", "never"], stdout=subprocess.PIPE, text=True, check=True
+        )
+        wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    meter.laps.append(Lap(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall))
+    return {"audited": json.loads(ended.stdout)["coverage"]["audited"], "peak": after.ru_maxrss / 1024}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
+import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack, nullcontext
 from typing import Any, Final
@@ -92,11 +93,15 @@ def bare(meter: Meter, *, url: str, authority: str, warm: int, objects: int) -> 
     return _invoked(meter, prepare, warm)
 
 
-class _Context:
-    """What Lambda's context object has, for a function of fifteen minutes."""
+class Context:
+    """What Lambda's context object has, for a function of fifteen minutes. Each is another request: a second event of
+    one request would find its run complete, and do nothing.
+    """
 
-    aws_request_id = "request"
     invoked_function_arn = "arn:aws:lambda:us-east-1:111122223333:function:audit"
+
+    def __init__(self) -> None:
+        self.aws_request_id = str(uuid.uuid4())
 
     def get_remaining_time_in_millis(self) -> int:
         return 900_000
@@ -118,7 +123,7 @@ def audit(meter: Meter, *, url: str, warm: int, bucket: bool) -> dict[str, Any]:
 
         def once() -> int:
             with contextlib.redirect_stdout(io.StringIO()):  # the metrics
-                (summary,) = handler({}, _Context())["runs"]
+                (summary,) = handler({}, Context())["runs"]
             return int(summary["coverage"]["audited"])
 
         return once

@@ -15,10 +15,11 @@ import pytest
 from auditor.s3.engines import DEFAULT_ENGINE
 from benchmarks import gates, page, tables
 from benchmarks.child import JOBS
+from benchmarks.clients import invoked
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.launch import Server
 from benchmarks.page import between
-from benchmarks.parts import PARTS, engines, hashing, memory, shares, throttled, transfers
+from benchmarks.parts import PARTS, cold, engines, hashing, memory, shares, throttled, transfers
 from tests.support.paths import ROOT
 
 
@@ -165,6 +166,19 @@ def test_a_whole_audit_is_compared_warm_and_cold_where_it_does_worst() -> None:
     ]
     warm, cold = (gate for gate in gates.evaluate({"shares": {"rows": rows}}) if gate.measured is not None)
     assert (warm.measured, warm.met, cold.measured, cold.met) == (2.25, False, 1.1, False)
+
+
+def test_the_cpu_of_a_small_audit_is_judged() -> None:
+    rows = [{"client": name, "cpu": {"median": cpu}} for name, cpu in (("boto3 itself", 0.3), (cold.COMMAND, 0.5))]
+    (judged,) = (gate for gate in gates.evaluate({"cold": {"rows": rows}}) if gate.measured is not None)
+    assert (judged.measured, judged.met) == (0.5, False)
+    with pytest.raises(RuntimeError, match="audited 9 objects of 10"):
+        cold.figures(Measured({"client": cold.COMMAND}, ({"audited": 9},)))
+
+
+def test_each_invocation_of_a_function_is_a_new_request() -> None:
+    """An event that comes twice under one request does nothing: such an invocation would be no measurement."""
+    assert len({invoked.Context().aws_request_id for _ in range(3)}) == 3
 
 
 def test_an_invocation_that_missed_objects_is_no_measurement() -> None:
