@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from auditor.audit.recorder import Recorder
 from auditor.audit.resume import checkpoint, selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, RunStopped, UsageError
+from auditor.errors import BucketError, OutputError, RunStopped, UsageError
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.bucket import BucketFacts
@@ -40,7 +40,7 @@ from auditor.rules.selection import select
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
 from auditor.runs.paths import new_run_id, target_name
-from auditor.runs.reading import RunReader, last_listed
+from auditor.runs.reading import RunReader, last_run
 from auditor.runs.tally import Tally
 from auditor.s3 import bucket as bucketfacts
 from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
@@ -113,6 +113,7 @@ class Audit:
         self._selection = selection_of(self._rules, settings, ledger=ledger)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
         self._started = time.monotonic()
+        self._before: RunReader | None = None
         self._expected: int | None = None
         self._engines = places.engines
         self._tally = Tally()
@@ -127,15 +128,16 @@ class Audit:
         Raises RunStopped if the stop's grace ended before the run could be saved.
         """
         try:
-            silent = self._places.store.uri()
             async with EnginePool(self._places.engines) as engines:
                 self._engines = engines.lend
-                async with self._outer_stop.flight() as limit:
-                    state = await self._io(self._load_state)
-                    silent = f"s3://{self._target.bucket}"
-                    facts = await self._facts()
+                async with self._outer_stop.flight() as limit, task_group() as group:
+                    loading = group.create_task(self._io(self._load_state))
+                    questions = group.create_task(self._facts())
                 if limit.expired():
-                    raise self._stopped(silent)
+                    raise self._stopped(
+                        self._places.store.uri() if loading.cancelled() else f"s3://{self._target.bucket}"
+                    )
+                state, facts = loading.result(), questions.result()
                 plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
                 self._check_budget(plan)
                 return await self._audit(facts, plan, state)
@@ -157,9 +159,9 @@ class Audit:
 
     def _load_state(self) -> Checkpoint | None:
         store = self._places.store
-        store.check_writable()
         if self._target.whole:
-            self._expected = last_listed(store, self._target.bucket, target_name(self._target))
+            self._before = last_run(store, self._target.bucket, target_name(self._target))
+        store.check_writable()
         if not self._resumed:
             return None
         state, self._target = checkpoint(store, self.run_id, self._target, self._selection)
@@ -202,6 +204,7 @@ class Audit:
             hop=self._hop,
             state=state,
             part_lines=self._part_lines,
+            fresh=not self._resumed,
         )
         self._began_at = folder.saved_key
         async with AsyncExitStack() as stack:
@@ -287,6 +290,9 @@ class Audit:
     async def _tick(self, folder: RunFolder) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
+            before, self._before = self._before, None
+            if before is not None:
+                self._expected = await self._io(_listed, before)
             await self._io(folder.tick)
 
     def snapshot(self) -> Snapshot:
@@ -349,3 +355,10 @@ class Audit:
 
     def _resume(self, folder: RunFolder) -> Resume:
         return Resume(self.run_id, folder.position, self._stop.reason)
+
+
+def _listed(run: RunReader) -> int | None:
+    """Return the number of objects of a complete run. It is only used for an estimate, so no error ends the run."""
+    with suppress(OutputError):
+        return None if run.summary is None else run.summary.coverage.listed
+    return None

@@ -58,7 +58,7 @@ class Bar:
         if self._task is None:
             self._bar.start()
             self._task = self._bar.add_task(snapshot.what, total=snapshot.expected, words="")
-        self._bar.update(self._task, completed=snapshot.objects, words=snapshot.words)
+        self._bar.update(self._task, total=snapshot.expected, completed=snapshot.objects, words=snapshot.words)
         if snapshot.done:
             self.close()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final, Self
 
+from auditor.aio.threads import side_by_side
 from auditor.errors import OutputError
 from auditor.model.finding import RuleUndecided
 from auditor.model.summary import Summary
@@ -67,7 +68,7 @@ class RunFolder:
 
     selection: as in Checkpoint. tally: shared with the caller, who restores it if a run is continued. state: the
     checkpoint of the killed or handed-over run that is continued. part_seconds: seconds that a part with lines stays
-    open, at most.
+    open, at most. fresh: True if the run's ID is new, so that no part can be there.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class RunFolder:
         state: Checkpoint | None = None,
         part_lines: int = PART_LINES,
         part_seconds: float = 60.0,
+        fresh: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = run_path(bucket, run_id)
@@ -118,6 +120,7 @@ class RunFolder:
         self.saved_key = self._mark.key
         """The last key of the checkpoint that is in place."""
         self._loaded = state
+        self._fresh = fresh
         self._skipped_parts = state.skipped_parts if state else ()
         self._writer = writer_of(store, bucket, run_id, range_id)
 
@@ -128,7 +131,8 @@ class RunFolder:
         """
         first = self._writer.claim(self._loaded, self._checkpoint(self._batches[0].number, self._mark))
         self._skipped_parts, self._batches[0].number = first.skipped_parts, first.next_part
-        tidy(self._store, self.path, self._range_id, first.next_part)
+        if not self._fresh:
+            tidy(self._store, self.path, self._range_id, first.next_part)
         mine = [f".*-part-{self._range_id}-*.tmp", f".{checkpoint_name(self._range_id)}.*.tmp"]
         if self._range_id == UNDIVIDED:
             mine += [".summary.json.*.tmp", ".report.html.*.tmp"]
@@ -236,8 +240,15 @@ class RunFolder:
         """Save, then write the reports. update_latest: update latest.json too, if the run is complete and has no key
         range.
         """
-        self.save(whole_key)
-        self._store.put(f"{self.path}/report.html", html.encode())
+        report, early = html.encode(), []
+        side_by_side(
+            [
+                lambda: self.save(whole_key),
+                lambda: early.append(self._writer.put_early("report.html", report)),
+            ]
+        )
+        if early != [True]:
+            self._store.put(f"{self.path}/report.html", report)
         self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
         if update_latest and summary.complete and self._target.whole:
             update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
@@ -312,11 +323,11 @@ class RunFolder:
             self._files[kind].write(b"".join(lines))
 
     def _commit(self, batch: _Batch) -> None:
-        for kind in KINDS:
-            if file := self._files.get(kind):
-                file.close()
-                self._writer.put_part(Part(self._range_id, batch.number, kind), file.path)
-                del self._files[kind]
+        parts = {Part(self._range_id, batch.number, kind): self._files[kind] for kind in KINDS if kind in self._files}
+        for file in parts.values():
+            file.close()
+        self._writer.put_parts({part: file.path for part, file in parts.items()})
+        self._files.clear()
         if batch.checkpoint is not None:
             self._writer.put_checkpoint(self._checkpoint(batch.number + 1, batch.checkpoint))
             self.saved_key = batch.checkpoint.key

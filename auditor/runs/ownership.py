@@ -7,11 +7,13 @@ from __future__ import annotations
 import gzip
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from auditor.aio.threads import side_by_side
 from auditor.errors import RunTaken
 from auditor.runs.checkpoint import Checkpoint, parse_checkpoint
 from auditor.runs.parts import KINDS, Part
@@ -51,9 +53,14 @@ class LockedRun:
             raise _taken(uri)
         return first
 
-    def put_part(self, part: Part, local: Path) -> None:
-        """Move the file `local` into the run folder."""
-        self._store.replace_file(f"{self._folder}/{part.path}", local)
+    def put_parts(self, files: Mapping[Part, Path]) -> None:
+        """Move the local files into the run folder, in their order."""
+        for part, local in files.items():
+            self._store.replace_file(f"{self._folder}/{part.path}", local)
+
+    def put_early(self, path: str, data: bytes) -> bool:
+        """Do nothing, and return False: in a directory an early file saves no time."""
+        return False
 
     def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
         self._store.put(self._path, checkpoint.to_json())
@@ -85,9 +92,10 @@ class ClaimedRun:
 
         loaded: the checkpoint that the caller read before. Raise RunTaken if another process wrote a checkpoint since.
         """
-        data, self._tag = self._store.get_tagged(self._path)
-        if (None if data is None else parse_checkpoint(data, self._run_id, self._uri)) != loaded:
-            raise _taken(self._uri)
+        if loaded is not None:  # else the condition of the first write shows that nobody wrote a checkpoint
+            data, self._tag = self._store.get_tagged(self._path)
+            if data is None or parse_checkpoint(data, self._run_id, self._uri) != loaded:
+                raise _taken(self._uri)
         if loaded is not None and loaded.writer is not None:
             log.warning("%s names a writer that did not end: this process goes on, and that one stops", self._uri)
             skipped = (*loaded.skipped_parts, loaded.next_part)
@@ -98,10 +106,22 @@ class ClaimedRun:
                 self._store.put(f"{self._folder}/{Part(self._range_id, number, kind).path}", EMPTY_PART)
         return first
 
-    def put_part(self, part: Part, local: Path) -> None:
-        """Move the file `local` into the run folder. Raise RunTaken if another process put this part there."""
+    def put_parts(self, files: Mapping[Part, Path]) -> None:
+        """Move the local files into the run folder: the file of objects last, all others at once. Raise RunTaken if
+        another process put one of them there.
+        """
+        side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind != KINDS[-1]])
+        side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind == KINDS[-1]])
+
+    def _put_part(self, part: Part, local: Path) -> None:
         if not self._store.put_new_file(f"{self._folder}/{part.path}", local):
             raise _taken(self._uri)
+
+    def put_early(self, path: str, data: bytes) -> bool:
+        """Write the file `path` of the run folder before the last checkpoint, unless one is there. Return True if it is
+        in place. If the run is another process's by now, that process finds a file, and so overwrites it at its end.
+        """
+        return self._store.put_if(f"{self._folder}/{path}", data, None) is not None
 
     def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
         """Write the checkpoint. Raise RunTaken if another process claimed the run.

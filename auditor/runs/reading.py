@@ -133,17 +133,16 @@ def open_run(
         yield run
 
 
-def last_listed(store: Store, bucket: str, name: str) -> int | None:
-    """Return the number of objects in the latest complete run of the target called `name`; None if no file states it.
+def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
+    """Return the latest complete run of the target called `name`; None if no file names it.
 
     Raise OutputError if latest.json may not be read: at its end, the present run could not update the file either.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
-        summary = RunReader(store, bucket, parse_object(found or b"")["runs"][name]).summary
-    except (JsonError, KeyError, TypeError, OutputError, UsageError):
-        return None  # the number is only used for an estimate, so no error ends the run
-    return None if summary is None else summary.coverage.listed
+        return RunReader(store, bucket, parse_object(found or b"")["runs"][name])
+    except (JsonError, KeyError, TypeError, UsageError):
+        return None  # the run is only used for an estimate, so no error ends the present run
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:

@@ -19,7 +19,7 @@ from auditor.errors import BucketError, RunError, UsageError
 from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import EVENT_TARGET, read_event
-from auditor.runs.reading import RunReader, last_listed
+from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores import open_store
 from auditor.s3.engines import open_engine
 from auditor.s3.engines.base import Engine, EngineChoice
@@ -160,7 +160,9 @@ async def test_a_bucket_that_fails_is_raised_after_the_others_were_audited(stub:
     with pytest.raises(BucketError, match="no-such-bucket"):
         await service.handle({}, FunctionContext(seconds_left=900.0))
     with open_store(str(tmp_path)) as store:
-        assert last_listed(store, "audited", "") == 1
+        before = last_run(store, "audited", "")
+        assert before is not None
+        assert before.complete
 
 
 @pytest.mark.parametrize("bucket", ["", None])

@@ -244,14 +244,16 @@ def test_a_late_writer_spoils_nothing(start: Start, sees: str, when: str) -> Non
     if when == "after it ended":
         successor.write(len(KEYS))
         successor.end()
-    for _ in range(2):
-        with pytest.raises(RunTaken):
-            sleeper.folder.save()
+    with pytest.raises(RunTaken):
+        sleeper.folder.save()
+    with pytest.raises(RunTaken):
+        sleeper.folder.finish(sample_summary(), "<p>late")
     sleeper.folder.close()
     if when != "after it ended":
         successor.write(len(KEYS))
         successor.end()
     check(successor.store)
+    assert successor.store.get(f"{FOLDER}/report.html") == b"<p>"
 
 
 def test_a_part_that_was_put_in_place_at_the_last_moment_does_not_count(start: Start) -> None:

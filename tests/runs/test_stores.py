@@ -21,7 +21,7 @@ from auditor.aws.session import make_client
 from auditor.errors import OutputError, UsageError
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import RunFolder
-from auditor.runs.reading import RunReader, last_listed
+from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores import open_store
 from auditor.runs.stores.base import PIECE, LockingStore, Store
 from auditor.runs.stores.s3 import UPDATES, S3Store
@@ -137,7 +137,11 @@ def test_json_is_changed_or_left(store: Store) -> None:
     store.update_json("latest.json", lambda value: change(value, {"runs": {}}))
     store.update_json("latest.json", lambda value: change(value, {"runs": {"": "x"}}))
     store.update_json("latest.json", lambda value: change(value, None))
-    assert seen == [None, None, {"runs": {}}, {"runs": {"": "x"}}]
+    assert [value for number, value in enumerate(seen) if value not in seen[:number]] == [
+        None,
+        {"runs": {}},
+        {"runs": {"": "x"}},
+    ]
     assert json.loads(store.get("latest.json") or b"") == {"runs": {"": "x"}}
 
 
@@ -184,6 +188,13 @@ def adding(name: str) -> Callable[[Json], Json]:
     return lambda value: {**(value or {}), name: 1}
 
 
+def once(name: str) -> Callable[[Json], Json]:
+    def change(value: Json) -> Json:
+        return None if name in (value or {}) else adding(name)(value)
+
+    return change
+
+
 def together(write: Callable[[str], None]) -> None:
     threads = [threading.Thread(target=write, args=(name,)) for name in "ab"]
     for thread in threads:
@@ -203,10 +214,11 @@ class FakeClient:
     def __init__(self, *faults: str) -> None:
         self.files: dict[str, bytes] = {}
         self.between: Callable[[], None] | None = None
-        self.refused = 0
+        self.refused = self.reads = 0
         self._faults = list(faults)
 
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - the API's own names
+        self.reads += 1
         if Key not in self.files:
             raise fault("NoSuchKey", "GetObject")
         return {"Body": Body(self.files[Key]), "ETag": etag(self.files[Key])}
@@ -256,6 +268,23 @@ def test_refused_condition_is_tried_again(code: str) -> None:
     in_bucket(client, sleep=pauses.append).update_json("latest.json", lambda value: {"n": 1})
     assert json.loads(client.files["latest.json"]) == {"n": 1}
     assert len(pauses) == 2
+
+
+@pytest.mark.parametrize("found", [{}, {"other": 1}])
+@pytest.mark.parametrize("seen", [{}, {"mine": 1}, {"first": 1}])
+def test_json_that_was_seen_is_read_again_only_if_it_is_another_one(seen: Json, found: Json) -> None:
+    client, pauses = FakeClient(), list[float]()
+    store = in_bucket(client, sleep=pauses.append)
+    client.files = {"latest.json": json.dumps(seen).encode()} if seen else {}
+    store.get("latest.json")
+    if found:
+        client.files["latest.json"] = json.dumps(found).encode()
+    for name in ("mine", "next"):
+        store.update_json(
+            "latest.json", lambda value, name=name: None if name in (value or {}) else adding(name)(value)
+        )
+    assert json.loads(client.files["latest.json"]) == {**(found or seen or {}), "mine": 1, "next": 1}
+    assert (client.reads > 1, pauses) == (bool(found) or "mine" in (seen or {}), [])
 
 
 def test_update_among_endless_writers_gives_up() -> None:
@@ -527,7 +556,7 @@ def test_an_unreadable_latest_json_is_refused_at_the_start() -> None:
     store = in_bucket(WriteOnly(".auditor-probe"))
     store.check_writable()
     with pytest.raises(OutputError, match=r"latest\.json refuses GetObject .* kms:Decrypt where a key"):
-        last_listed(store, "audited", "")
+        last_run(store, "audited", "")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from auditor.runs.stores.local import output_errors
 
 UPDATES: Final = 12
 """Number of attempts of a conditional write before it gives up. The waits between them sum to 10 to 20 s."""
+SEEN_BYTES: Final = 64 * 1024
+"""Largest JSON file that is kept in memory for its next change."""
 _REFUSED: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
@@ -49,6 +51,8 @@ class S3Store:
         self._prefix = f"{prefix}/" if prefix else ""
         self._sleep = sleep
         self._conditional = True
+        self._readable = False
+        self._seen: dict[str, tuple[bytes | None, str | None]] = {}
         self._spool: Path | None = None
 
     @property
@@ -66,11 +70,13 @@ class S3Store:
     def check_writable(self) -> None:
         """Try a write whose condition fails. S3 checks the permissions before the condition, so no file is written.
 
-        A read comes first: the condition needs the permission to read too, and S3 does not say which is missing.
+        A read comes first, unless one succeeded already: the condition needs the permission to read too, and S3 does
+        not say which is missing.
         """
         key = f"{self._prefix}.auditor-probe"
         with self._errors(self.uri()):
-            self._read(".auditor-probe")
+            if not self._readable:
+                self._read(".auditor-probe")
             try:
                 self._objects.put(key, b"", kind=_type(key), md5=_md5(b""), IfMatch=f'"{"0" * 32}"')
             except CallFailed as failure:
@@ -86,7 +92,10 @@ class S3Store:
 
     def get(self, path: str) -> bytes | None:
         with self._errors(self.uri(path)):
-            return self._read(path)[0]
+            found = self._read(path)
+        if path.endswith(".json"):
+            self._see(path, *found)
+        return found[0]
 
     def stream(self, path: str) -> Iterator[bytes] | None:
         with self._errors(self.uri(path)):
@@ -108,17 +117,37 @@ class S3Store:
             self._objects.delete(self._key(path))
 
     def update_json(self, path: str, change: Change) -> None:
+        """Change the file as it was last seen here, and read it only if it is another one by now."""
         uri = self.uri(path)
+        seen = self._seen.pop(path, None)
+        if seen is not None and self._conditional and self._changed(path, change, *seen) is True:
+            return
         for attempt in range(UPDATES):
             with self._errors(uri):
-                data, tag = self._read(path)
-                value = change(None if data is None else parsed(data, uri))
-                if value is None:
-                    return
-                if self._put_where(path, json.dumps(value, indent=1).encode() + b"\n", tag) is not None:
-                    return
+                found = self._read(path)
+            if self._changed(path, change, *found) is not False:
+                return
             self._sleep(_pause(attempt))
         raise OutputError(f"{uri} is being written by too many others at once: run again")
+
+    def _changed(self, path: str, change: Change, data: bytes | None, tag: str | None) -> bool | None:
+        """Write the changed file if the bucket still has these bytes. Return False if it has others; None if nothing is
+        to be changed.
+        """
+        uri = self.uri(path)
+        with self._errors(uri):
+            value = change(None if data is None else parsed(data, uri))
+            if value is None:
+                return None
+            written = json.dumps(value, indent=1).encode() + b"\n"
+            new = self._put_where(path, written, tag)
+        if new is not None:
+            self._see(path, written, new)
+        return new is not None
+
+    def _see(self, path: str, data: bytes | None, tag: str | None) -> None:
+        if len(data or b"") <= SEEN_BYTES:
+            self._seen[path] = data, tag
 
     def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
         with self._errors(self.uri(path)):
@@ -231,12 +260,14 @@ class S3Store:
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
         """Return the file and its ETag, with the quotes that conditions need; two None if there is no file."""
+        found: tuple[bytes | None, str | None] = None, None
         try:
-            return self._objects.get(self._key(path))
+            found = self._objects.get(self._key(path))
         except CallFailed as failure:
-            if failure.code in _MISSING:
-                return None, None
-            raise
+            if failure.code not in _MISSING:
+                raise
+        self._readable = True
+        return found
 
     def _pieces(self, path: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
         with self._errors(self.uri(path)):
