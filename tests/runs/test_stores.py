@@ -280,9 +280,7 @@ def test_json_that_was_seen_is_read_again_only_if_it_is_another_one(seen: Json, 
     if found:
         client.files["latest.json"] = json.dumps(found).encode()
     for name in ("mine", "next"):
-        store.update_json(
-            "latest.json", lambda value, name=name: None if name in (value or {}) else adding(name)(value)
-        )
+        store.update_json("latest.json", once(name))
     assert json.loads(client.files["latest.json"]) == {**(found or seen or {}), "mine": 1, "next": 1}
     assert (client.reads > 1, pauses) == (bool(found) or "mine" in (seen or {}), [])
 
