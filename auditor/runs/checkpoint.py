@@ -1,4 +1,4 @@
-"""The checkpoint of a run: its progress, saved in its run folder."""
+"""The checkpoint of a run: how far it came, saved in its run folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from auditor.runs.stores.base import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The checkpoint of a run. The parts before number next_part have every object up to the key start_after."""
+    """The progress of a run: its parts before next_part have the lines of all objects up to the key start_after."""
 
     run: str
     target: Target
@@ -39,7 +39,7 @@ class Checkpoint:
 
     @property
     def begun(self) -> bool:
-        """True if some part has lines."""
+        """True if the run has written lines into at least one part."""
         return self.next_part > len(self.skipped_parts)
 
     def to_json(self) -> bytes:
@@ -51,7 +51,7 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """Read the result of to_json. Raise JsonError for other data."""
+        """Read the bytes of to_json(). Raises JsonError for any others."""
         value = parse_object(data)
         if value.pop("v", None) != 1:
             raise JsonError("is not 1, the only version known", "v")
@@ -67,14 +67,14 @@ class Checkpoint:
 
 
 def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
-    """Return the run's checkpoint; None if the run wrote none."""
+    """Return the run's checkpoint; None if the run has not written one. Raises RunDamaged."""
     path = f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}"
     data = store.get(path)
     return None if data is None else parse_checkpoint(data, run_id, store.uri(path))
 
 
 def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
-    """Return the checkpoint in `data`. Raise RunDamaged, which names `uri`, if it is damaged or of another run."""
+    """Read a checkpoint. Raises RunDamaged, which names `uri`, if it is damaged or of another run."""
     try:
         checkpoint = Checkpoint.from_json(data)
         if checkpoint.run != run_id:
@@ -85,5 +85,5 @@ def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
 
 
 def damaged(uri: str, error: Exception) -> RunDamaged:
-    """Return the error of a damaged checkpoint."""
+    """Return the error for a damaged checkpoint."""
     return RunDamaged(f"{uri} is damaged ({error}): start a new run")

@@ -1,4 +1,4 @@
-"""The base class of tallies: counts that are copied, saved as JSON and restored."""
+"""The base class of tallies: counts that can be copied, saved as JSON and restored."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from auditor.model.json_text import JsonError, as_object, items, member, size
 
 
 class Counters:
-    """A set of counts. A subclass is a slotted dataclass; a field is a count, or a dict of counts or of tuples of
-    counts.
+    """A set of counts. In a subclass, a slotted dataclass, a field is a count, or a dict of counts or of pairs of them.
 
-    LATER: fields that checkpoints of earlier versions do not have. PAIRS: fields that are dicts of tuples of two
-    counts.
+    LATER: names of fields that checkpoints of earlier releases lack. PAIRS: names of fields that are dicts of pairs.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -21,7 +19,7 @@ class Counters:
     PAIRS: ClassVar[frozenset[str]] = frozenset()
 
     def copy(self) -> Self:
-        """Return the counts as they are now. Later counting does not change the copy."""
+        """Return a copy of the counts, which further counting does not change."""
         twin = type(self).__new__(type(self))  # no __init__: an audit copies its tally at each object
         for name in self.__slots__:
             value = getattr(self, name)
@@ -34,7 +32,7 @@ class Counters:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Read the result of to_dict. Raise JsonError for other data."""
+        """Restore the counts from the dict of to_dict(). Raises JsonError for any other dict."""
         counters = cls()
         if set(saved) | cls.LATER != set(cls.__slots__):
             raise JsonError("has other fields", "the tally")

@@ -1,4 +1,4 @@
-"""The parts of a run folder: their names, how they are written, and how they are read back."""
+"""The parts of a run folder: how their files are named, written and read back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATH: Final = re.compile(r"(findings|undecided|routed|objects)/part-([0-9a-zA-Z
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """The name of one file of lines. Parts sort by range and number."""
+    """One file of a part: its kind of lines, and the part's range and number, by which parts are sorted."""
 
     range_id: str
     number: int
@@ -35,23 +35,23 @@ class Part:
 
     @property
     def path(self) -> str:
-        """Return the path relative to the run folder."""
+        """The file's path in the run folder."""
         return f"{self.kind}/part-{self.range_id}-{self.number:05}.jsonl.gz"
 
     @property
     def spool_name(self) -> str:
-        """Return the name of the file while it grows."""
+        """The hidden name of the file while it grows."""
         return f".{self.kind}-part-{self.range_id}-{self.number:05}.tmp"
 
     @classmethod
     def parse(cls, path: str) -> Self | None:
-        """Return the part that has this path; None if it is not the path of a part."""
+        """Return the part whose file has this path; None if it is no part's path."""
         match = _PATH.fullmatch(path)
         return cls(match[2], int(match[3]), match[1]) if match else None
 
 
 class PartFile:
-    """A file of a part that grows on disk and is compressed as it grows. The same lines give the same bytes."""
+    """A file of a part that is compressed as it grows on disk. The same lines give the same bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,14 +64,14 @@ class PartFile:
             self._file.write(self._deflate.compress(data))
 
     def close(self) -> None:
-        """Finish the file, and return the memory of its lines to the system."""
+        """Complete the file, and return the memory that its lines took to the system."""
         with output_errors(self.path):
             self._file.write(self._deflate.flush())
             self._file.close()
         trim()
 
     def discard(self) -> None:
-        """Close and remove the file, whether it is complete or not."""
+        """Close the file and delete it, whether it is complete or not."""
         for step in (self._file.close, lambda: self.path.unlink(missing_ok=True)):
             try:
                 step()
@@ -80,16 +80,16 @@ class PartFile:
 
 
 def found_parts(store: Store, folder: str) -> list[Part]:
-    """Return all parts of a run folder in order, whether a checkpoint covers them or not."""
+    """Return all parts in a run folder, sorted, also those that no checkpoint covers."""
     start = len(folder) + 1
     found = (Part.parse(path[start:]) for path in store.list(f"{folder}/"))
     return sorted(part for part in found if part is not None)
 
 
 def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
-    """Remove the parts of a range from number `first` on, which a killed run left.
+    """Delete the parts of a range from number `first` on, which a killed process left.
 
-    Raise RunDamaged if a part before `first` is gone: the lines of its objects are lost.
+    Raises RunDamaged if a part before `first` is gone, because the lines of its objects are lost.
     """
     parts = [part for part in found_parts(store, folder) if part.range_id == range_id]
     # If only the bucket had findings, the first part has no file of objects.
@@ -104,7 +104,7 @@ def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
 
 
 def part_lines(store: Store, folder: str, part: Part) -> Iterator[dict[str, Any]]:
-    """Yield the part's lines. Raise OutputError if the part is missing or damaged."""
+    """Yield the lines of a part's file as JSON objects. Raises OutputError if the file is missing or damaged."""
     path = f"{folder}/{part.path}"
     data = store.get(path)
     try:

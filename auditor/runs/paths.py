@@ -1,4 +1,4 @@
-"""The names of runs: run IDs, folders and files in a store."""
+"""The names in a store: run IDs, and the folders and files of runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 def new_run_id(now: datetime, entropy: bytes) -> str:
-    """Return a new run ID. IDs sort by time. now: with a time zone. entropy: three random bytes."""
+    """Make a run ID, such as 20260102T030405Z-0a1b2c. IDs sort by time. now: with a zone. entropy: 3 random bytes."""
     if len(entropy) < 3:
         raise ValueError("a run ID takes three bytes")
     return f"{now.astimezone(UTC).strftime(_TIME)}-{entropy[:3].hex()}"
 
 
 def parse_run_id(text: str) -> datetime:
-    """Return the start of the run. Raise UsageError if the text is not a run ID."""
+    """Return the time in a run ID, at which the run began. Raises UsageError if the text is no run ID."""
     match = RUN_ID.fullmatch(text)
     try:
         if match:
@@ -35,23 +35,23 @@ def parse_run_id(text: str) -> datetime:
 
 
 def bucket_path(bucket: str) -> str:
-    """Return the bucket's folder in a store."""
+    """Return the path of a bucket's folder in a store. Raises UsageError if this is no bucket name."""
     if not BUCKET_NAME.fullmatch(bucket):
         raise UsageError(f"{bucket!r} is not a bucket name")
     return f"bucket={bucket}"
 
 
 def run_path(bucket: str, run_id: str) -> str:
-    """Return the run's folder in a store."""
+    """Return the path of a run's folder in a store. Raises UsageError for a wrong bucket name or run ID."""
     parse_run_id(run_id)
     return f"{bucket_path(bucket)}/run={run_id}"
 
 
 def checkpoint_name(range_id: str) -> str:
-    """Return the file name of the checkpoint of one range."""
+    """Return the name of the checkpoint's file. range_id: UNDIVIDED unless the run is divided into ranges of keys."""
     return "state.json" if range_id == UNDIVIDED else f"state-{range_id}.json"
 
 
 def target_name(target: Target) -> str:
-    """Return the target's name in latest.json: its prefix, with `|versions` for an audit of versions."""
+    """Return the target's name in latest.json: its prefix, and `|versions` if the audit is of all versions."""
     return f"{target.prefix}{'|versions' if target.versions else ''}"

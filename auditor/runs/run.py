@@ -1,4 +1,4 @@
-"""A run for Python programs: its summary, and its lines, which are read only when they are asked for."""
+"""A run as Python programs use it: its summary, and its lines, which are read only when they are asked for."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ class Run:
 
     @property
     def coverage(self) -> Coverage:
-        """Return the numbers of listed and audited objects. Raise UsageError if there is no summary yet."""
+        """The numbers of listed and audited objects. Raises UsageError if the run has no summary yet."""
         return self._summed().coverage
 
     @property
     def verdicts(self) -> Mapping[str, int]:
-        """Return the number of objects by verdict. Raise UsageError if there is no summary yet."""
+        """The number of objects by verdict. Raises UsageError if the run has no summary yet."""
         return self._summed().verdicts
 
     def objects(self, verdict: Verdict | str | None = None) -> Iterator[ObjectLine]:
-        """Yield the listed objects, or only the objects with this verdict."""
+        """Yield the listed objects. verdict: yield only those with this verdict."""
         wanted = None if verdict is None else _word(Verdict, verdict)
         with self._open() as reader:
             yield from (line for line in reader.objects() if wanted is None or line.verdict == wanted)
 
     def findings(self, at_least: Severity | str = Severity.INFO) -> Iterator[FindingLine]:
-        """Yield the findings of this severity or worse, the findings on the bucket first."""
+        """Yield the findings of this severity or a worse one, those on the bucket itself first."""
         least = _word(Severity, at_least)
         with self._open() as reader:
             yield from (line for line in reader.findings() if line.severity.at_least(least))
 
     def undecided(self) -> Iterator[UndecidedLine]:
-        """Yield the objects that could not be read in full."""
+        """Yield the objects of which a fact could not be read."""
         with self._open() as reader:
             yield from reader.undecided()
 
@@ -89,7 +89,7 @@ def open_run(
     profile: str | None = None,
     region: str | None = None,
 ) -> Run:
-    """Return the run in the folder `place`, a directory or s3:// URI. Raise UsageError if no run is there."""
+    """Return the run in the folder `place`, a directory or s3:// URI. Raises UsageError if no run is there."""
     return Run(place, endpoint_url=endpoint_url, profile=profile, region=region)
 
 

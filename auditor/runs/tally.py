@@ -1,4 +1,4 @@
-"""The counts of an audit. The run checkpoint saves them."""
+"""Count the results of an audit. The run's checkpoint saves the counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER: Final = "other other"
 
 @dataclass(slots=True)
 class Tally(Counters):
-    """The counts of an audit. Call add() once for each judgement. Counts only grow, except that move() shifts them."""
+    """The counts of an audit so far. Call add() for each judged object. Only move() and go_back_to() lower a count."""
 
     LATER = frozenset({"left_bytes", "left_objects", "routed"})
 
@@ -38,7 +38,7 @@ class Tally(Counters):
     verdicts: dict[str, int] = field(default_factory=lambda: {verdict.value: 0 for verdict in Verdict})
 
     def add(self, judgement: Judgement) -> None:
-        """Count one listed object, its findings, and its facts that could not be read."""
+        """Count one listed object: its outcome, verdict and findings, and its facts that could not be read."""
         evidence = judgement.evidence
         outcome = evidence.outcome
         self.coverage["listed"] += 1
@@ -61,24 +61,23 @@ class Tally(Counters):
             self.rules[finding.rule] = self.rules.get(finding.rule, 0) + 1
 
     def delete_marker(self, number: int = 1) -> None:
-        """Count delete markers."""
         self.coverage["delete_markers"] += number
 
     def accept(self, number: int = 1) -> None:
-        """Count undecided objects that the configuration accepts; they also count as undecided."""
+        """Count undecided objects that auditor.toml accepts. They stay counted as undecided too."""
         self.accepted += number
 
     def hash(self, state: str, number: int = 1) -> None:
-        """Count objects by hashing state. state: one of HASHING; each audited or undecided object has exactly one."""
+        """Count objects by the state of their digests (HASHING). Each audited or undecided object has one."""
         self.hashing[state] += number
 
     def move(self, old: str, new: str, number: int = 1) -> None:
-        """Move objects from one hashing state to the next, for example from pending to queued."""
+        """Move objects from one state of their digests to another, for example from pending to queued."""
         self.hashing[old] -= number
         self.hashing[new] += number
 
     def go_back_to(self, earlier: Tally) -> None:
-        """Take back the objects counted since `earlier`. Calls stay counted, and so do objects that were queued."""
+        """Take back the objects counted since `earlier`, but neither their calls nor those that were queued."""
         queued, kept = self.hashing["queued"] - earlier.hashing["queued"], earlier.copy()
         kept.calls = self.calls
         for name in self.__slots__:
@@ -86,17 +85,17 @@ class Tally(Counters):
         self.move("pending", "queued", min(queued, self.hashing["pending"]))  # the queue takes objects in key order
 
     def leave(self, storage_class: str, size: int) -> None:
-        """Count a pending object of a storage class that charges for reading."""
+        """Count a pending object that was not read because its storage class charges for it. size: bytes."""
         self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + 1
         self.left_bytes[storage_class] = self.left_bytes.get(storage_class, 0) + size
 
     def route(self, size: int) -> None:
-        """Count an unhashable object that goes to S3 Batch Operations."""
+        """Count an unhashable object that is left to S3 Batch Operations. size: bytes."""
         self.routed["objects"] += 1
         self.routed["bytes"] += size
 
     def hashing_summary(self, algorithms: Sequence[str]) -> HashingSummary:
-        """Return the counts of the hashing. algorithms: the digests that the run wants."""
+        """Return the counts of the hashing, for the summary. algorithms: the wanted digests."""
         return HashingSummary(
             algorithms=tuple(algorithms),
             **self.hashing,
@@ -107,9 +106,7 @@ class Tally(Counters):
         )
 
     def check(self, hashing: bool = False) -> None:
-        """Raise ValueError if the counts do not add up. hashing: True if the run has a ledger; its counts are checked
-        too.
-        """
+        """Raise ValueError if the counts do not add up. hashing: True to check those of the hashing too."""
         coverage = self.coverage
         judged = coverage["audited"] + coverage["undecided"]
         sums = {

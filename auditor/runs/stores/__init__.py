@@ -1,4 +1,4 @@
-"""The stores of run folders: a directory (which may be on a shared file system) or a bucket."""
+"""The stores for run folders: a directory, also of a shared file system, or a bucket."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def open_store(
     sdk: bool = False,
     kept: KeptTransports | None = None,
 ) -> Store:
-    """Return the store at `uri`, a directory or s3://BUCKET[/PREFIX]. No call is made and nothing is written yet.
+    """Return the store at `uri`, a directory or s3://BUCKET[/PREFIX]. Nothing is called or written yet.
 
-    sdk: the SDK makes the calls, even if they need none. kept: connections that stay open after the store is closed.
-    Raise UsageError for any other URI. Close the store, or use it in a `with`.
+    sdk: True to make the calls by the SDK in any case. kept: connections to reuse, which stay open after the store.
+    Raises UsageError for any other URI. Close the store, or use it in a `with`.
     """
     if not uri.strip() or "\0" in uri:
         raise UsageError("the output place is empty: give a directory or s3://BUCKET/PREFIX")

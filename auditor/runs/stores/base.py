@@ -1,4 +1,4 @@
-"""A store: a few files below one root, each written whole or not at all."""
+"""The interface of a store: files below one root, each written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,30 +16,27 @@ is called again if another process wrote the file in between."""
 
 
 class Store(Protocol):
-    """A store of files. Paths are relative, with `/`, and never made from an object key. Every failure is
-    errors.OutputError.
+    """A store of files. Its paths are relative, with `/`, and never made from an object key. All methods block.
 
-    The methods block: call them in a thread.
+    Every failure is an errors.OutputError.
     """
 
     @property
     def bucket(self) -> str | None:
-        """Return the bucket that holds the store; None for a directory."""
+        """The bucket of the store; None for a directory."""
         ...
 
     @property
     def prefix(self) -> str:
-        """Return the prefix of every object key of the store. It is empty, or ends with `/`; it is empty for a
-        directory.
-        """
+        """The prefix of all object keys of the store, with `/` at its end; "" for none, and for a directory."""
         ...
 
     def uri(self, path: str = "") -> str: ...
 
     def check_writable(self) -> None:
-        """Raise OutputError if the store cannot be written, or if a bucket's files cannot be read back.
+        """Raise OutputError if the store cannot be written, or if files in its bucket cannot be read back.
 
-        No file is left behind.
+        This leaves no file behind.
         """
         ...
 
@@ -50,34 +47,32 @@ class Store(Protocol):
         ...
 
     def stream(self, path: str) -> Iterator[bytes] | None:
-        """Return the file's bytes, a MiB at a time; None if it does not exist. In a bucket `path` may be any object
-        key.
-        """
+        """Return the file's bytes, a MiB at a time; None if it does not exist. In a bucket, `path` may be any key."""
         ...
 
     def list(self, prefix: str) -> list[str]:
-        """Return every path that begins with `prefix`, sorted. Unfinished files are left out."""
+        """Return all paths that begin with `prefix`, sorted. Files that still grow are left out."""
         ...
 
     def delete(self, path: str) -> None:
-        """Remove a file. A file that does not exist is no error."""
+        """Delete a file. It is no error if the file does not exist."""
         ...
 
     def update_json(self, path: str, change: Change) -> None:
-        """Read, change and write a JSON file. Repeat this until no other process wrote in between."""
+        """Change a JSON file: read, call `change`, write; again, if another process wrote the file in between."""
         ...
 
     def spool_dir(self, folder: str) -> Path:
-        """Return a local directory for growing files. Their names must begin with a dot.
+        """Return a local directory for files that grow. Their names must begin with a dot.
 
-        For a store in a directory it is `folder` itself, so replace_file is one rename.
+        In a directory store it is `folder` itself, so that replace_file() only renames.
         """
         ...
 
     def replace_file(self, path: str, local: Path) -> str | None:
-        """Move a file of spool_dir() to `path`; a file there is replaced. The file has 5 GB at most.
+        """Move a file of spool_dir(), of 5 GB at most, to `path`, and replace a file there.
 
-        Return its ETag in the bucket, without quotes; None for a directory.
+        Return the new ETag, without quotes; None in a directory.
         """
         ...
 
@@ -90,30 +85,30 @@ class Store(Protocol):
 
 @runtime_checkable
 class LockingStore(Store, Protocol):
-    """A store that has locks."""
+    """A store that can lock: a directory."""
 
     def hold(self, folder: str, name: str) -> Callable[[], object]:
-        """Lock `name` in this folder, and return the function that unlocks it. The lock ends with this process too.
+        """Lock `name` in this folder, and return the function that unlocks it. The lock also ends with this process.
 
-        Raise RunTaken if another process holds the lock.
+        Raises RunTaken if another process holds the lock.
         """
         ...
 
 
 @runtime_checkable
 class ConditionalStore(Store, Protocol):
-    """A store that writes on a condition. A file's tag changes with its content; None: the file does not exist."""
+    """A store that can write on a condition: a bucket. A file's tag changes with its content; None: no file."""
 
     def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
-        """Return the file and its tag; two None if the file does not exist."""
+        """Return the file's bytes and its tag; (None, None) if it does not exist."""
         ...
 
     def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """Write the file if it still has this tag, and return the new tag. Return None if nothing was written."""
+        """Write the file if it still has this tag, and return its new tag; None if it has another tag."""
         ...
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """Move a file of spool_dir() to `path` if there is no file. Return False if another file is there."""
+        """Move a file of spool_dir() to `path`, unless a file is there. Return False if another file is there."""
         ...
 
 
@@ -124,20 +119,20 @@ ATTEMPTS: Final = 5
 
 
 class BucketObjects(Protocol):
-    """The objects of one bucket. The methods block. They raise CallFailed, CredentialsError or UsageError."""
+    """The calls of a store on one bucket. They block, and raise CallFailed, CredentialsError or UsageError."""
 
     def get(self, key: str) -> tuple[bytes, str]:
-        """Return the object, and its ETag with quotes. Raise CallFailed if there is no object."""
+        """Return an object's bytes, and its ETag with quotes. Raises CallFailed if it does not exist."""
         ...
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """Return the object in pieces. The call itself raises CallFailed if there is no object."""
+        """Return an iterator of an object's bytes. The call itself raises CallFailed if the object does not exist."""
         ...
 
     def put(self, key: str, body: bytes | BufferedReader, *, kind: str, md5: str, **condition: str) -> str:
-        """Write the object, and return its ETag with quotes. kind: Content-Type. md5: in base64.
+        """Write an object, and return its ETag with quotes. kind: Content-Type. md5: of the body, in base64.
 
-        condition: IfMatch or IfNoneMatch.
+        condition: IfMatch=ETag or IfNoneMatch="*".
         """
         ...
 
@@ -149,14 +144,14 @@ class BucketObjects(Protocol):
 
 
 def checked(path: str) -> str:
-    """Return the path. Raise ValueError, a programming error, if it could lead out of the store."""
+    """Return the path. Raises ValueError, which only a bug can cause, if the path could lead out of the store."""
     if path.startswith("/") or "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
         raise ValueError(f"not a path inside a store: {path!r}")
     return path
 
 
 def parsed(data: bytes, uri: str) -> dict[str, Any]:
-    """Return the JSON object in `data`. Raise OutputError, which names `uri`, if `data` is no JSON object."""
+    """Parse a JSON object. Raises OutputError, which names `uri`, if it is none."""
     try:
         return parse_object(data, uri)
     except JsonError as error:

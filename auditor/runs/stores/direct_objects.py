@@ -1,4 +1,4 @@
-"""The S3 calls of a store, by requests that we sign ourselves. No SDK is imported."""
+"""The S3 calls of a store, by requests that the auditor signs itself, without the SDK."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LONGEST_PAUSE: Final = 20.0
 
 
 class KeptTransports:
-    """The transports of a process, one for each server. They keep their connections from one store to the next."""
+    """The transports of a process, one for each server, whose connections stay open from one store to the next."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -54,8 +54,9 @@ class KeptTransports:
 
 
 class DirectObjects:
-    """The objects of a bucket. profile, configuration: the source of the credentials. kept: True if close() leaves the
-    connections open.
+    """Makes the calls of a store on one bucket. profile, configuration: where the credentials come from.
+
+    kept: True if close() has to leave the connections open.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class DirectObjects:
             self.transport.close()
 
     def _retried(self, action: str, attempt: Callable[[], T]) -> T:
-        """Make the call, and repeat it after a failure that may pass. Raises CallFailed."""
+        """Make the call, and retry it after failures that may be temporary. Raises CallFailed."""
         for failures in range(ATTEMPTS):
             try:
                 return attempt()
@@ -127,7 +128,7 @@ class DirectObjects:
         raise AssertionError(action)
 
     def _renewed(self, failure: CallFailed) -> bool:
-        """True if S3 calls the credentials expired, and other credentials are there now."""
+        """True if S3 refused the credentials as expired, and there are new ones now."""
         if failure.code not in EXPIRED or (found := plain(self._profile)) is None:
             return False
         before, self._configuration = self._configuration, found
@@ -144,7 +145,7 @@ class DirectObjects:
     def _send(
         self, action: str, method: str, key: str, query: str = "", extra: Pairs = (), body: bytes | BufferedReader = b""
     ) -> Response:
-        """Make one attempt. Raises CallFailed."""
+        """Send one request, once, and return the answer. Raises CallFailed."""
         request = self._request(method, key, query, extra, self._payload(body))
         with transport_errors(action):
             if isinstance(body, bytes):
@@ -156,7 +157,7 @@ class DirectObjects:
         return answer
 
     def _payload(self, body: bytes | BufferedReader) -> str:
-        """Return the payload's hash for the signature. If the body is a file, rewind it."""
+        """Return the hash of the body that the signature names. A body that is a file is rewound."""
         if not body:
             return EMPTY_BODY
         if isinstance(body, bytes):
@@ -188,7 +189,7 @@ def _etag(action: str, answer: Response) -> str:
 
 
 def open_objects(connection: Connection, kept: KeptTransports | None = None) -> BucketObjects | None:
-    """Return the objects of the connection's bucket; None if only the SDK can reach it. No call is made yet."""
+    """Return the calls on the connection's bucket; None if only the SDK can make them. Nothing is called yet."""
     configuration, origin = plain(connection.profile), plain_origin(connection)
     if configuration is None or origin is None:
         return None

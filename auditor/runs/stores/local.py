@@ -33,7 +33,7 @@ _SENTENCES: Final = {
 
 @contextmanager
 def output_errors(place: str | Path) -> Iterator[None]:
-    """Turn an OSError into an OutputError that names the place and the fix."""
+    """Convert an OSError in this `with` block to an OutputError, which names the place and the fix."""
     try:
         yield
     except OSError as error:
@@ -42,7 +42,7 @@ def output_errors(place: str | Path) -> Iterator[None]:
 
 
 class LocalStore:
-    """A store in the directory `root`, which is made when it is first needed."""
+    """A store in the directory `root`, which is created when it is first needed."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -137,7 +137,7 @@ class LocalStore:
         self.close()
 
     def _place(self, path: str) -> Path:
-        """Return the file's path, after making its directory."""
+        """Return the file's path, and create its directory."""
         target = self._root / checked(path)
         with output_errors(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ class LocalStore:
 
 
 def _complain(error: OSError) -> None:
-    """Raise the error, unless the directory is absent. A directory that cannot be read may have files."""
+    """Raise the error, unless the directory does not exist: one that cannot be read may have files."""
     if not isinstance(error, FileNotFoundError):
         raise error
 
@@ -175,7 +175,7 @@ def _write(target: Path, data: bytes) -> None:
 
 
 def _commit(growing: Path, target: Path) -> None:
-    """Rename the file `growing` to `target`, such that its bytes and its name survive a power cut."""
+    """Rename the file `growing` to `target` so that its bytes and its name survive a power cut."""
     _sync(growing)
     os.replace(growing, target)
     _sync(target.parent)
@@ -191,7 +191,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Lock the file. The lock file is never removed, or two writers could lock two different files."""
+    """Lock the file during the `with` block. The lock file stays, or two writers could lock two files."""
     with target.with_name(f".{target.name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""A file that replaces the file at a path only when it is complete."""
+"""Write an output file that replaces the file at its path only when it is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.runs.stores.local import output_errors
 
 
 class OutFile:
-    """A file that grows under a hidden name. Raises OutputError, and UsageError for a path that cannot be a file."""
+    """A file that grows under a hidden name until keep(). Raises OutputError, or UsageError for a wrong path."""
 
     def __init__(self, place: str) -> None:
         self._place = Path(place)
@@ -28,7 +28,7 @@ class OutFile:
             self._file.write(data)
 
     def keep(self) -> None:
-        """Move the complete file to its path; a file there is replaced."""
+        """Move the file, now complete, to its path, and replace a file there."""
         with output_errors(self._place):
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -1,4 +1,4 @@
-"""The S3 calls of a store, by boto3. Importing this module imports the SDK."""
+"""The S3 calls of a store, by boto3. Importing this module imports the SDK, which is slow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.runs.stores.base import ATTEMPTS, PIECE
 
 
 class SdkObjects:
-    """The objects of a bucket, by a boto3 client. The SDK retries."""
+    """Makes the calls of a store on one bucket by a boto3 client, which does the retries."""
 
     def __init__(self, client: Any, bucket: str) -> None:
         self._client = client
@@ -56,6 +56,6 @@ class SdkObjects:
 
 
 def open_objects(connection: Connection) -> SdkObjects:
-    """Return the objects of the connection's bucket. No call is made yet."""
+    """Return the calls on the connection's bucket. Nothing is called yet."""
     client = make_client("s3", connection, endpoint_url=connection.endpoint_url, attempts=ATTEMPTS)
     return SdkObjects(client, connection.bucket)
