@@ -1,4 +1,4 @@
-"""The hashing step of an audit: find the objects without digests, hash them or leave them to S3 Batch Operations."""
+"""The hashing within an audit: find the objects without digests, hash them, or leave them to S3 Batch Operations."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def open_fixity(
     concurrency: int,
     stop: Stop,
 ) -> HashStatusFinder | None:
-    """Return the finder of the objects' hash status; None if there is no ledger.
+    """Return the finder of the state of objects' digests; None if there is no ledger.
 
-    stack: closes the threads that hash, if there are any. concurrency: largest number of objects in flight in the run.
-    stop: ends the wait for a ledger that refuses calls; only a run that hashes waits.
+    stack: at its end the threads that hash are closed. concurrency: most objects in flight in the run. stop: ends the
+    wait for a ledger that does not answer; only a run that hashes itself waits.
     """
     ledger = places.ledger
     if ledger is None:
@@ -62,9 +62,9 @@ def open_fixity(
 def write_routed(
     places: Resources, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
 ) -> None:
-    """Write the manifests and jobs for S3 Batch Operations. A resumed run writes all files again. The function blocks.
+    """Write the manifests and jobs for S3 Batch Operations into the run folder. A resumed run writes all of them again.
 
-    account: the caller's account, 12 digits; None if it is unknown.
+    account: the caller's 12-digit account; None if unknown. Blocks.
     """
     write_batch(
         places.manifests or places.store,

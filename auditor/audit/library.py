@@ -1,4 +1,4 @@
-"""Functions that audit a bucket from a Python program."""
+"""The functions with which Python programs audit a bucket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def audit_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> Run:
-    """Audit a bucket or prefix, and return at the end. It works in a notebook too. See audit_bucket_async."""
+    """Audit a bucket or a prefix, and return the run at its end. Works in a notebook too. See audit_bucket_async."""
     return run_blocking(
         lambda: audit_bucket_async(
             uri,
@@ -49,14 +49,14 @@ async def audit_bucket_async(
     progress: Progress = ignored,
     **settings: Any,
 ) -> Run:
-    """Audit a bucket or prefix.
+    """Audit a bucket or a prefix, and return the run at its end.
 
-    uri: `s3://BUCKET[/PREFIX]`. start_after, stop_at: audit the keys after start_after, up to and including stop_at.
-    resume: the ID of a run to continue. config: the path of an auditor.toml. stop: an event; set it to stop the
-    listing. Objects in flight are still finished. progress: takes a Snapshot each second. settings: the flags of
-    `auditor audit`, such as `max_rate=500`.
+    uri: `s3://BUCKET[/PREFIX]`. start_after, stop_at: audit only the keys after start_after, up to and including
+    stop_at. resume: ID of a run to continue. config: path of an auditor.toml. stop: an event; once it is set, the
+    listing stops, and objects in flight are finished. progress: called with a Snapshot each second. settings: the flags
+    of `auditor audit` as keywords, such as `max_rate=500`.
 
-    Raises UsageError for a wrong argument, and RunError if the run cannot go on. The parts that are written stay.
+    Raises UsageError for a wrong argument, and RunError if the run cannot go on; what is written by then stays.
     """
     found = settings_from(settings, config)
     check_texts(resume=resume)

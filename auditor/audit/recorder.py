@@ -1,4 +1,4 @@
-"""The end of the pipeline: look each batch up in the ledger, judge and count it, write it to the run folder."""
+"""The end of the pipeline: judge and count each object, and write its lines to the run folder."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ RunInThread = Callable[..., Awaitable[Any]]
 
 
 class Recorder:
-    """Judges, counts and writes the objects that were read. `record` is the sink of `gather`.
+    """Looks objects up in the ledger, judges and counts them, writes their lines. record() is the sink of gather().
 
-    An object is counted in the tally and written to the run folder in one step, so a checkpoint of both is exact.
+    An object is counted and written in one step, so that each checkpoint has a tally that fits its lines.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class Recorder:
         self._io = io
 
     def record_bucket(self) -> None:
-        """Record the findings on the bucket itself. Call it before the first object."""
+        """Record the findings on the bucket itself. Call this before the first object."""
         findings = self._judge.bucket()
         self.tally.add_findings(findings)
         self._folder.write_findings(map(encode_finding, findings))
         self.shown.add_findings(map(finding_line, findings))
 
     async def record(self, batch: list[Gathered]) -> None:
-        """Record one batch. Batches, and the objects in them, come in the order of the listing."""
+        """Record a batch of objects that were read. They have to come in the order of the listing."""
         read = [item.evidence for item in batch if item.evidence is not None]
         found: list[HashStatus | None] = [None] * len(read)
         if self._fixity is not None:
@@ -120,7 +120,7 @@ class Recorder:
         self.count_queued()
 
     async def send_rest(self) -> None:
-        """Send the objects that wait for a full message. Objects that the queue does not take stay pending."""
+        """Send the last objects to the queue, even if their message is not full. Objects not accepted stay pending."""
         if self._dispatcher is not None:
             try:
                 await self._dispatcher.close()
@@ -128,7 +128,7 @@ class Recorder:
                 self.count_queued()
 
     def count_queued(self) -> None:
-        """Move the objects that SQS took since the last call from pending to queued."""
+        """Count the objects that SQS has accepted since the last call as queued, no longer as pending."""
         if self._dispatcher is None:
             return
         new = min(self._dispatcher.queued - self._queued, self.tally.hashing["pending"])

@@ -19,7 +19,7 @@ from auditor.runs.tally import Tally
 
 
 def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
-    """Return the settings that must not change in a resumed run, as they are after a checkpoint is read from JSON.
+    """Return the settings that must stay the same in a resumed run, in the form in which a checkpoint gives them.
 
     ledger: True if the run has a ledger.
     """
@@ -33,8 +33,7 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
 def checkpoint(
     store: Store, run_id: str, target: Target, selection: Mapping[str, Any]
 ) -> tuple[Checkpoint | None, Target]:
-    """Return the run's checkpoint, and the target with the run's own key range. The checkpoint is None if the run has
-    not written one.
+    """Return the run's checkpoint (None if it has none yet), and the target with the run's own key range.
 
     Raises RunMissing, RunComplete, RunChanged for a run with another selection or target, and RunDamaged for a damaged
     checkpoint.

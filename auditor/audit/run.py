@@ -1,4 +1,4 @@
-"""One audit of one target: read the bucket facts, list, gather, judge, hash, write the run folder and the summary."""
+"""Audit one target: read the bucket's settings, list, read objects, judge, hash, write the run folder."""
 
 from __future__ import annotations
 
@@ -66,13 +66,12 @@ much CPU as a TLS handshake.
 
 
 class Audit:
-    """An audit of one target. Construct it, then `await run()` once.
+    """Audits one target. Call run() once.
 
-    run_id: ID of an earlier run of the same target, which is resumed; None: a new run. resume: False: begin a new run
-    with this ID. began: is called with the run's ID as soon as the run folder exists. hop: number of hand-overs before
-    this invocation. hands_on: True: if the run is stopped, write parts and a checkpoint but no summary, because the
-    next invocation writes it. The attribute `shown` has the objects and findings that the report names; it is set at
-    the end of the run.
+    run_id: ID of an earlier run of the same target, to resume it; None for a new run. resume: False to begin a new run
+    with this ID. began: called with the run's ID once the run folder exists. hop: number of invocations before this
+    one. hands_on: True if the next invocation continues a stopped run, so that this one writes no summary. The
+    attribute `shown` has the objects and findings that a report names; it is set at the end.
     """
 
     def __init__(
@@ -123,9 +122,9 @@ class Audit:
         """A sentence on the objects that the queue did not take before the end; None if it took all."""
 
     async def run(self) -> Summary:
-        """Audit, write the summary to the run folder, return it. After a RunError the parts written so far stay.
+        """Audit the target, write the summary to the run folder, and return it. After a RunError, written parts stay.
 
-        Raises RunStopped if the stop's grace ended before the run could be saved.
+        Raises RunStopped if the stop's grace is over before the run is saved.
         """
         try:
             async with EnginePool(self._places.engines) as engines:
@@ -146,7 +145,7 @@ class Audit:
 
     @property
     def saved(self) -> Resume | None:
-        """Return the key where the run continues; None if this process saved no progress."""
+        """The point from which the run can be continued; None if this process saved no progress."""
         if self._folder is None or self._folder.saved_key == self._began_at:
             return None
         return Resume(self.run_id, self._folder.saved_key, self._stop.reason)
@@ -256,7 +255,7 @@ class Audit:
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
 
     async def _save(self, folder: RunFolder, work: Callable[[], T]) -> T:
-        """Do the work in the folder's thread. Raise RunStopped if the grace ends first."""
+        """Run `work` in the run folder's thread. Raises RunStopped if the stop's grace is over first."""
         async with self._outer_stop.saving() as limit:
             result: T = await self._io(work)
         if limit.expired():
