@@ -1,4 +1,4 @@
-"""Digests in the shared ledger: look them up and add them. One transaction adds a digest and its history line."""
+"""Look up and record digests in a DynamoDB ledger. A digest and its history line are added in one transaction."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _TRIES: Final = 10
 async def known(
     table: Table, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
 ) -> list[Mapping[str, str]]:
-    """Read the first history line of each ETag, in batches: its name needs no version ID, and it has most known
-    digests.
+    """Look up the digests of object versions, as DigestStore.known() describes, in up to three steps.
 
-    For refs without all digests, then read the exact identities. If they have no version either, at last read all
-    identities of the key: earlier auditors wrote no such line.
+    First read the first history line of each ETag, in batches: its name needs no version ID, and it has most digests.
+    For versions that lack some, read their own items. For those without a version ID, at last read all items of the
+    key, because early releases wrote no such line.
     """
     names = [(partition(bucket, ref.key), by_etag(ref.etag)) for ref in refs]
     items = await table.get_many(names)
@@ -63,18 +63,18 @@ async def known(
 
 
 def _first_line(bucket: str, ref: AnyVersion, item: Item | None) -> list[LedgerRow]:
-    """Return the digests in the first line of an ETag; [] if a later line has other digests."""
+    """Return the digests in the first history line of an ETag; [] if a later line has other digests."""
     return [] if item is None or "mixed" in item else [sound_row(bucket, ref.key, item)]
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """Return the names of the ref's items: with the ref's version, and without a version."""
+    """Return the names of the items for an object version: with its version ID, and without one."""
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
 
 async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerRow]:
-    """Return all rows of the ref's key that have its size."""
+    """Return all digests under the key of `ref` that are of an object of the same size."""
     items = await table.query(
         partition(bucket, ref.key),
         DIGESTS,
@@ -86,7 +86,9 @@ async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerR
 
 
 async def record(table: Table, entry: Entry) -> bool | DigestConflict:
-    """Record an entry. Write as if its items were absent; if that is refused, read the items and write again."""
+    """Record an entry, as DigestStore.record() describes, but return the DigestConflict. First write as if the ledger
+    had nothing of the object version; if that is refused, read its items, and write again.
+    """
     stored: Item = {}
     first: Item | None = None
     for _ in range(_TRIES):
@@ -111,12 +113,12 @@ async def record(table: Table, entry: Entry) -> bool | DigestConflict:
 
 
 def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
-    """True if the source of the ledger's digest is S3, and the entry's source is the auditor."""
+    """True if the ledger has this digest from S3, and the entry has it from the auditor."""
     return entry.source == AUDITOR and text(stored, f"{algorithm}_source") == S3
 
 
 def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Change:
-    """Return the change that sets the new digests, if the item still is as it was read."""
+    """Return the change that sets the new digests, on the condition that the item still is as it was read."""
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
     change.when("size", entry.size if "size" in stored else None)
@@ -136,7 +138,7 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Chang
 
 
 def _put(change: Change, entry: Entry, algorithm: str, place: int) -> None:
-    """Set one digest with its evidence and its seal."""
+    """Set one digest in the change, with its source, its dates and its seal."""
     found = LedgerRow(entry.version_id or NULL, entry.etag, entry.size, entry.digests)
     known = Known(
         digest=entry.digests[algorithm],
@@ -156,9 +158,8 @@ def _first_name(entry: Entry) -> Name:
 
 
 def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> list[Change]:
-    """Return the changes that write the line of the new digests. first: the first line of the ETag, if there is one.
-
-    A first line with another size or digest is marked as "mixed": it is not true of all versions any more.
+    """Return the changes that write the history line of the new digests. first: the ETag's first line, if there is one.
+    A first line with another size or digest is marked "mixed": it is no longer true of all versions with this ETag.
     """
     pk, sk = _first_name(entry)
     if not first:
@@ -177,7 +178,7 @@ def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> 
 
 
 async def seal_old(table: Table, bucket: str, key: str, item: Item, algorithm: str) -> None:
-    """Seal a digest of an earlier auditor, and write the line that its item implied. Skip a changed item."""
+    """Seal a digest that an early release recorded, and write its history line. Do nothing if the item has changed."""
     version, _ = evidence(bucket, key, item)
     entry = entry_of(bucket, key, version, algorithm)
     change = (

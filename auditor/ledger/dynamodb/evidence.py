@@ -1,4 +1,4 @@
-"""The history and the records of keys in the shared ledger."""
+"""Read and write the histories and the records of object keys in a DynamoDB ledger."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write an event's line, then its Mark, if it sets one. If only the line is written, a deletion has no effect.
-
-    A verification of a digest is written into the digest's item alone.
+    """Write the event's line, then the item of its Mark, if it has one: with the line alone, a deletion has no effect.
+    A verification of a digest is written only into the digest's own item.
     """
     if event.what == "verified" and await looked(table, bucket, event):
         return
@@ -54,7 +53,7 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
 
 
 def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
-    """Return the change that writes a version's mark, if no newer mark is there."""
+    """Return the change that writes the item of a Mark, on the condition that it has no newer time."""
     change = Change((partition(bucket, key), NOTICED + identity(*mark)))
     change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
     return change.put("sequencer", sequencer).put("place", place).when_any(("at", "=", None), ("at", "<", at))
@@ -98,7 +97,7 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
-    """Return the change that keeps the notification with its version; [] if a newer notification is there."""
+    """Return the change that writes a notification into the item of its version; [] if `present` is newer."""
     if present and not present.replaced_by(notice.sequencer, place):
         return []
     change.when("place", present.place if present else None).put("sequencer", notice.sequencer)
@@ -144,7 +143,7 @@ async def subject(table: Table, bucket: str, key: str) -> KeyRecord | None:
 
 
 async def record_of(table: Table, bucket: str, key: str, rows: KeyRows) -> KeyRecord:
-    """Return the key's record, with the history's digests in place of damaged ones."""
+    """Make the key's record of its rows. Damaged digests are first replaced by those in its history."""
     if any(known.damaged for version, _ in rows.versions for known in version.digests.values()):
         lines = await lines_of(table, bucket, key)
         mend(rows, [line.event for line in lines if line.soundness(bucket) != DAMAGED])

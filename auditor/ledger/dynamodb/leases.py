@@ -1,6 +1,4 @@
-"""Leases in the shared ledger. Each claim is one conditional write, so if several owners claim a work at once, one
-wins.
-"""
+"""Leases in a DynamoDB ledger. Each claim is one conditional write, so that of several claims at once one wins."""
 
 from __future__ import annotations
 
@@ -57,8 +55,8 @@ async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[st
 
 
 async def release(table: Table, lease: Lease, *, done: bool) -> bool:
-    """Clear the owner, and return False if the lease was not held. The item stays for its fence, which refuses every
-    later write of the old holder.
+    """End the lease; return False if it was not held. Its item stays, because its fence refuses this owner's later
+    writes.
     """
     change = _held(lease).put("owner", None).put("until", 0)
     if done:
@@ -71,8 +69,8 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
 
 
 async def _shorten(table: Table, found: Item, until: float) -> None:
-    """Let a lease of a holder whose clock runs ahead end at `until`, unless the holder has renewed the lease meanwhile.
-    If such a holder died, its lease would last too long.
+    """Let a lease end at `until`, because its owner's clock is ahead, unless the owner has renewed it in between. If
+    such an owner died, its lease would last too long.
     """
     change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
     change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))
@@ -81,7 +79,7 @@ async def _shorten(table: Table, found: Item, until: float) -> None:
 
 
 def _held(lease: Lease) -> Change:
-    """Return a change on the condition that the lease is still held."""
+    """Begin a change on the condition that the lease is still held."""
     return Change(_name(lease.work)).when("owner", lease.owner).when("fence", lease.fence)
 
 

@@ -1,6 +1,4 @@
-"""The shared ledger: one DynamoDB table with pk "bucket/key", sk "version#etag" and one attribute for each
-algorithm.
-"""
+"""The DynamoDB ledger: one table with pk "bucket/key", sk "version#etag", and an attribute for each algorithm."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ Clock = Callable[[], float]
 
 
 class DynamoLedger:
-    """A ledger in one table. Writes are conditional and never replace a digest."""
+    """A ledger in one DynamoDB table. Its writes are conditional, and never replace a digest."""
 
     def __init__(
         self,
@@ -107,7 +105,7 @@ async def open_dynamodb(
     profile: str | None = None,
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
-    """Open the ledger in the table `name`, which must exist (create_table makes one). clock: as in open_ledger."""
+    """Open the DynamoDB ledger in the table `name`, which must exist (create_table). clock: as in open_ledger()."""
     async with open_client(
         "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
     ) as client:
@@ -119,7 +117,7 @@ async def open_dynamodb(
 async def create_table(
     name: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> None:
-    """Make the ledger's table, paid per request. An existing table of that name stays as it is."""
+    """Create the table for a ledger, paid by request. A table of this name that exists is not changed."""
     async with open_client("dynamodb", threads=1, region=region, endpoint_url=endpoint_url, profile=profile) as client:
         try:
             await client.call(

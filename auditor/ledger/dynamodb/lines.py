@@ -1,4 +1,7 @@
-"""The lines of a key's history in the shared ledger: in items of their own, and verifications in the digest's item."""
+"""The history lines of an object key in a DynamoDB ledger.
+
+Verifications are kept in the item of the verified digest; all other lines are items of their own.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,10 @@ from auditor.ledger.seals import Line, line_seal
 
 
 async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
-    """Write a line of the history as an item of its own. An equal line that is already there stays as it is.
+    """Write a history line as an item of its own. An equal line that is there already is not changed.
 
-    The line's seal covers the newest line before it. Two writers may find the same one: the chain forks, and both lines
-    are sound.
+    The line's seal covers the newest line before it. Two writers at once may find the same line before; then both lines
+    follow that one, and both are sound.
     """
     kept, pk = bounded(event), partition(bucket, event.key)
     after = await _last_seal(table, bucket, event.key)
@@ -49,7 +52,7 @@ def _sortable(at: str) -> str:
 
 
 async def _last_seal(table: Table, bucket: str, key: str) -> str:
-    """Return the seal of the newest line of a key that has an item of its own; "" if there is none."""
+    """Return the seal of the key's newest line that is an item of its own; "" if there is none."""
     items = await table.query(
         partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True, ScanIndexForward=False, Limit=1, pages=1
     )
@@ -58,14 +61,14 @@ async def _last_seal(table: Table, bucket: str, key: str) -> str:
 
 
 async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
-    """Return all lines of a key, in the order of writing."""
+    """Return all history lines of a key, in the order in which they were written."""
     pk = partition(bucket, key)
     items = await table.query(pk, RECORDED, LAST_LINE, ConsistentRead=True)
     return lines_in(bucket, key, items + await table.query(pk, DIGESTS, ConsistentRead=True))
 
 
 def write_look(event: Event, version: Version, algorithm: str, place: int) -> str:
-    """Return a verification as a text of an item's list: place, time, and the fields that differ from _usual()."""
+    """Return a verification as text for the list in a digest's item: place, time, and fields that are not _usual()."""
     rest = [event.version_id, event.etag, event.size, dict(event.detail)]
     if event == _usual(event.key, event.at, version, algorithm):
         rest = []
@@ -79,7 +82,7 @@ def _usual(key: str, at: str, version: Version, algorithm: str) -> Event:
 
 
 def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str) -> list[tuple[int, Line]]:
-    """Return the lines of the verifications in an item, each with its place. One seal covers all these lines."""
+    """Return the history lines of the verifications in a digest's item, each with its place. One seal covers all."""
     after = text(item, f"{algorithm}_look_from") or ""
     found = []
     for look in item.get(f"{algorithm}_looks", {}).get("L", []):
@@ -93,12 +96,12 @@ def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str
 
 
 def look_time(look: str) -> str:
-    """Return the time of a text of write_look(), as a part of a sort key."""
+    """Return the time in a text of write_look(), for a sort key."""
     return _sortable(str(json.loads(look)[1]))
 
 
 def _read_look(look: str, usual: Event) -> tuple[int, Event]:
-    """Return the place and the event of a text of write_look(). The event shows a damaged text as it is."""
+    """Return the place and the event in a text of write_look(). A damaged text is shown in the event's detail."""
     try:
         place, at, rest = json.loads(look)
         version_id, etag, size, detail = rest or (usual.version_id, usual.etag, usual.size, usual.detail)
@@ -108,7 +111,7 @@ def _read_look(look: str, usual: Event) -> tuple[int, Event]:
 
 
 def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
-    """Return the entry that recorded one digest of the version."""
+    """Return the entry by which one digest of the version was recorded."""
     known = version.digests[algorithm]
     return Entry(
         bucket=bucket,
@@ -124,9 +127,10 @@ def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
 
 
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
-    """Return the lines of recorded digests in an item, each with its place.
+    """Return the "recorded" history lines in an item, each with its place.
 
-    An old item of digests has no lines of its own: it implies unsealed ones. In the oldest items the place is 0.
+    A digest's item of an early release has no lines beside it: its digests stand for lines without seals. The oldest
+    have place 0.
     """
     version, _ = evidence(bucket, key, item)
     is_line = item["sk"]["S"].startswith(RECORDED)
@@ -145,7 +149,7 @@ def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
 
 
 def history_line(key: str, item: Item) -> Line:
-    """Return the line in an item of its own."""
+    """Return the history line that an item of its own holds."""
     what: Any = text(item, "what")
     event = Event(
         key=key,
@@ -160,7 +164,7 @@ def history_line(key: str, item: Item) -> Line:
 
 
 def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Line]:
-    """Return all lines of a key's items, each once, in the order of writing. items: of any kind."""
+    """Return all history lines in a key's items, each once, in the order of writing. items: of any kind."""
     found: list[tuple[int, Line]] = []
     for item in items:
         sk = item["sk"]["S"]

@@ -1,4 +1,4 @@
-"""Verifications in the shared ledger: one write of one unit adds a verification to its digest's item."""
+"""Write verifications into a DynamoDB ledger: each is one write of one unit, into the item of its digest."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _TRIES: Final = 30
 
 
 async def looked(table: Table, bucket: str, event: Event) -> bool:
-    """Add a verification to its digest's item. Return False if it does not belong there and needs a line of its own.
+    """Write a verification into the item of its digest. Return False if it needs a line of its own.
 
-    The write names the verification that it follows. If another writer was first, read the item and try again. So the
-    chain of a digest's verifications never forks.
+    The write is conditional on the verification before it. If another writer was first, the item is read, and the write
+    repeated; so the verifications of a digest always form one chain.
     """
     algorithm = event.detail.get("algorithm")
     if event.etag is None or algorithm is None:
@@ -59,7 +59,7 @@ async def looked(table: Table, bucket: str, event: Event) -> bool:
 
 
 async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm: str) -> Item:
-    """Return the digest's item; {} if the verification does not belong there. Seal an old digest first."""
+    """Return the digest's item, and seal an old one; {} if the verification does not belong there."""
     item = await table.get(name) or {}
     if algorithm not in item or (text(item, f"{algorithm}_verified_at") or "") >= event.at:
         return {}
@@ -75,7 +75,7 @@ async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm
 
 
 def _as_told(event: Event, algorithm: str) -> Version | None:
-    """Return the version that the event names as verified; None if the event lacks its digest, ETag or size."""
+    """Return the version that the event calls verified; None if the event lacks its digest, ETag or size."""
     digest = event.detail.get("digest")
     if digest is None or event.etag is None or event.size is None:
         return None
@@ -95,7 +95,9 @@ def _added(
     *,
     alone: bool = False,
 ) -> Change:
-    """Return the change that adds the verification after the one with this seal. alone: drop the earlier ones."""
+    """Return the change that adds a verification to the item, after the one with this seal. alone: True to drop the
+    verifications before it, which are archived.
+    """
     look = write_look(event, version, algorithm, table.place())
     attribute = f"{algorithm}_looks"
     if alone:
@@ -110,7 +112,7 @@ def _added(
 
 
 def _archive(name: Name, item: Item, version: Version, algorithm: str) -> Change:
-    """Return the change that copies an item's verifications into a line of their own, before the item drops them."""
+    """Return the change that copies an item's verifications into a history line, before the item drops them."""
     looks = [str(one["S"]) for one in item[f"{algorithm}_looks"]["L"]]
     seal = text(item, f"{algorithm}_look_seal") or ""
     change = Change((name[0], f"{HISTORY}{look_time(looks[0])}#{seal}"))
