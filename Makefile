@@ -8,7 +8,7 @@ ENGINE ?= direct
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e check docs rule format lock bench bench-memory clean \
+.PHONY: help install run test test-slow test-real soak test-package test-deploy test-e2e mutants check docs rule format lock bench bench-memory clean \
 	deploy remove deployer-policy invoke invoke-local event logs local-aws package template release check-template elasticmq dynamodb-local
 
 help: ## list the targets
@@ -54,6 +54,9 @@ soak: install ## minutes of kill -9, a campaign against twenty hashing workers, 
 test-package: install ## the built wheel in an environment of its own
 	@$(BIN)/python -m pytest -q tests/system/packaging $(ARGS)
 
+mutants: install .venv-mutants/.installed ## change the code and see whether a test notices; [SAMPLE=600] [SEED=1] [MODULES="auditor/verify .."] [ARGS=--again]
+	@.venv-mutants/bin/python -m tests.mutants.sample $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS) $(MODULES)
+
 check: install ## what CI runs: format, lint, types, imports, documents in step, tests
 	@$(BIN)/ruff format --check --quiet . || { echo "run make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
@@ -82,6 +85,8 @@ lock: install ## write requirements*.txt anew from pyproject.toml
 		-c requirements-dev.txt -o requirements-deploy.txt
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-check.in \
 		-o requirements-check.txt
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 requirements-mutants.in \
+		-c requirements-dev.txt -o requirements-mutants.txt
 
 # Deploying. STAGE=local deploys to `make local-aws`, and to nothing else.
 STAGE ?= prod
@@ -123,6 +128,13 @@ node_modules/.installed: package-lock.json
 	@echo "Setting up .venv-check, with checkov: once, a minute or more"
 	@$(PYTHON) -m venv --clear .venv-check
 	@$(BIN)/uv pip install --python .venv-check/bin/python --require-hashes -r requirements-check.txt
+	@touch $@
+
+.venv-mutants/.installed: requirements-dev.txt requirements-mutants.txt | install
+	@echo "Setting up .venv-mutants, with mutmut: once, a minute"
+	@$(PYTHON) -m venv --clear .venv-mutants
+	@$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --require-hashes -r requirements-dev.txt -r requirements-mutants.txt
+	@$(BIN)/uv pip install --quiet --python .venv-mutants/bin/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 deploy: install node_modules/.installed ## deploy; BUCKETS=my-bucket [LEVEL=exposure|metadata|fixity] [STAGE=local]
@@ -215,4 +227,4 @@ bench-memory: install ## peak memory alone, of whole audits of 10,000 to 1,000,0
 	@$(BIN)/python -m benchmarks --part memory $(if $(QUICK),--quick) $(ARGS)
 
 clean: ## remove what was set up
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .venv-mutants mutants
