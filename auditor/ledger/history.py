@@ -91,8 +91,6 @@ def imported(expectation: Expectation) -> Event:
 
 def bounded(event: Event) -> Event:
     """Return the event with the texts of its detail cut to LONGEST characters."""
-    if all(len(text) <= LONGEST for text in event.detail.values()):
-        return event
     return replace(event, detail={name: text[:LONGEST] for name, text in event.detail.items()})
 
 

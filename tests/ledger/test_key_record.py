@@ -1,11 +1,25 @@
-"""The rules of rows and notifications that every kind of ledger shares, on values alone."""
+"""The rules of rows, lines and notifications that every kind of ledger shares, on values alone."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from auditor.ledger.base import Notice
-from auditor.ledger.key_record import Latest, is_after, is_older, is_same
+from auditor.ledger.base import Event, Known, Notice, Version
+from auditor.ledger.history import LONGEST, bounded, disagreed, fingerprint, read_detail, write_detail
+from auditor.ledger.key_record import (
+    KeyRows,
+    Latest,
+    NoticedVersion,
+    is_after,
+    is_older,
+    is_same,
+    key_record_of,
+    version_of,
+)
+from auditor.ledger.matching import LedgerRow, match
+from auditor.model.object import ObjectVersion
 
 LATEST = Latest("05", deleted=False, at="2026-01-02", version_id=None)
 UNNUMBERED = Latest("", deleted=False, at="2026-01-02", version_id=None)
@@ -64,3 +78,79 @@ def test_notification_is_the_same_by_its_sequencer_or_else_by_its_time(
     one: Notice, latest: Latest | None, same: bool
 ) -> None:
     assert is_same(one, latest) is same
+
+
+@pytest.mark.parametrize(
+    ("before", "sequencer", "place", "replaced"),
+    [
+        (NoticedVersion("05", 9), "06", 1, True),
+        (NoticedVersion("05", 1), "04", 9, False),
+        (NoticedVersion("", 1), "04", 2, True),
+        (NoticedVersion("05", 2), "", 1, False),
+        (NoticedVersion("", 1), "", 1, False),
+    ],
+)
+def test_places_decide_between_notifications_where_a_sequencer_is_missing(
+    before: NoticedVersion, sequencer: str, place: int, replaced: bool
+) -> None:
+    assert before.replaced_by(sequencer, place) is replaced
+
+
+def test_version_without_a_notification_has_its_place_among_those_with_one() -> None:
+    known = Known(digest="aa", source="auditor", recorded_at="2026-01-02", verified_at=None, bytes_read=1)
+    one = Version(version_id="v1", etag="e", size=1, digests={"sha256": known}, first_seen="2026")
+    versions = [(replace(one, version_id=f"v{number}"), place) for number, place in ((1, 1), (2, 5), (3, 5))]
+    noticed = {("v1", "e"): NoticedVersion("02", 1), ("v2", "e"): NoticedVersion("01", 9)}
+    record = key_record_of("key", KeyRows(versions=versions, noticed=noticed))
+    assert [found.version_id for found in record.versions] == ["v3", "v2", "v1"]
+
+
+def test_version_of_an_old_row_was_first_seen_with_its_oldest_digest() -> None:
+    known = Known(digest="aa", source="auditor", recorded_at="2026-01-02", verified_at=None, bytes_read=1)
+    digests = {"sha256": known, "md5": replace(known, recorded_at="2026-01-01")}
+    assert version_of("v1", "e", 1, digests).first_seen == "2026-01-01"
+    assert version_of("v1", "e", 1, digests, "2025").first_seen == "2025"
+    assert version_of("v1", "e", 1, {}).first_seen == ""
+
+
+LINE = Event(
+    key="a/ke\u00ff", at="2026", what="recorded", version_id="v1", etag="e", size=5, detail={"b": "1", "a": "2"}
+)
+
+
+def test_fingerprint_and_detail_stay_the_same_over_releases_and_orders() -> None:
+    assert fingerprint(LINE).hex() == "09e23bfe232ee4de32b2df602d691874"
+    assert fingerprint(replace(LINE, detail={"a": "2", "b": "1"})) == fingerprint(LINE)
+    assert write_detail(LINE.detail) == '{"a":"2","b":"1"}'
+
+
+def test_detail_of_another_form_is_shown_in_part_as_damaged() -> None:
+    assert read_detail('{"a":"2","n":7}') == {"a": "2", "n": "7"}
+    assert read_detail("x" * 2 * LONGEST) == {"damaged": "x" * LONGEST}
+
+
+def test_each_long_text_of_a_line_is_cut() -> None:
+    detail = {"short": "x", "long": "y" * (LONGEST + 1)}
+    assert bounded(replace(LINE, detail=detail)).detail == {"short": "x", "long": "y" * LONGEST}
+
+
+def test_mismatch_names_its_version() -> None:
+    event = disagreed(ObjectVersion("key", "v1", "e", 5), {"algorithm": "sha256"})
+    assert replace(event, at="") == Event(
+        key="key", at="", what="mismatch", version_id="v1", etag="e", size=5, detail={"algorithm": "sha256"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "listed", "found"),
+    [
+        (LedgerRow("v1", "e", 5, {"sha256": "aa"}), "v1", {"sha256": "aa"}),
+        (LedgerRow("v1", "e", 5, {"sha256": "aa"}), None, {"sha256": "aa"}),
+        (LedgerRow("v1", "other", 5, {"sha256": "aa"}), "v1", {}),
+        (LedgerRow("v1", "e", 6, {"sha256": "aa"}), "v1", {}),
+        (LedgerRow("v2", "e", 5, {"sha256": "aa"}), "v1", {}),
+        (LedgerRow("v1", "e", 5, {"md5": "aa"}), "v1", {}),
+    ],
+)
+def test_row_fits_by_etag_size_and_version(row: LedgerRow, listed: str | None, found: dict[str, str]) -> None:
+    assert match([row], ObjectVersion("key", listed, "e", 5), ["sha256"]) == found

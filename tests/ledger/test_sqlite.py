@@ -9,12 +9,15 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from auditor.errors import LedgerError, UsageError
 from auditor.ledger import open_ledger
 from auditor.ledger.base import Entry
+from auditor.ledger.sqlite import connection as connecting
+from auditor.ledger.sqlite.connection import file_of
 from auditor.ledger.sqlite.digests import look_up_query
 from auditor.model.object import ObjectRef
 
@@ -53,6 +56,51 @@ def refs(name: str, count: int) -> list[ObjectRef]:
 def test_uri_that_is_no_ledger_names_the_flag_and_the_forms(uri: str) -> None:
     with pytest.raises(UsageError, match=r"--ledger .* sqlite:PATH or dynamodb:TABLE"):
         open_ledger(uri)
+
+
+def test_home_of_nobody_is_a_sentence() -> None:
+    with pytest.raises(UsageError, match="no such home directory"):
+        file_of("~nobody-has-this-name/ledger.db")
+
+
+class Busy:
+    """A connection whose switch to WAL meets another process, so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def execute(self, _: str) -> Busy:
+        self.left -= 1
+        if self.left >= 0:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        return self
+
+    def fetchone(self) -> None:
+        """There is nothing to fetch."""
+
+
+def test_switch_to_wal_waits_for_another_process_as_long_as_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = Mock(now=0.0)
+    time.monotonic.side_effect = lambda: time.now
+    time.sleep.side_effect = lambda seconds: setattr(time, "now", time.now + 10)
+    monkeypatch.setattr(connecting, "time", time)
+    connecting._use_wal(Busy(4))  # type: ignore[arg-type]
+    assert time.sleep.call_count == 4
+    with pytest.raises(sqlite3.OperationalError):
+        connecting._use_wal(Busy(5))  # type: ignore[arg-type]
+
+
+def test_connection_that_cannot_be_set_up_is_closed() -> None:
+    def refuse(_: sqlite3.Connection) -> None:
+        raise OSError("refused")
+
+    connection = sqlite3.connect(":memory:")
+    with pytest.raises(OSError, match="refused"):
+        connecting._opened(":memory:", connection, refuse)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
 
 
 async def test_missing_directory(tmp_path: Path) -> None:

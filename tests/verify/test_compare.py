@@ -21,6 +21,7 @@ from auditor.verify.compare import (
     verified,
 )
 from auditor.verify.merge import Pair
+from auditor.verify.outcome import Verified
 
 SHA = "aa" * 32
 OLD = "2026-01-01T00:00:00Z"
@@ -102,7 +103,9 @@ def test_record_without_digests_makes_nothing_changed() -> None:
 @pytest.mark.parametrize("size", [5, None])
 def test_expected_size_that_fits_or_is_unknown_is_no_mismatch(size: int | None) -> None:
     asked(COMPARISON, REF, expectations=(replace(EXPECTED, size=size),))
-    assert outcome(COMPARISON, REF, expectations=(replace(EXPECTED, size=6),)) is VerifyOutcome.MISMATCH
+    found = COMPARISON.listed(REF, subject(expectations=(replace(EXPECTED, size=6),)))
+    sizes = {"algorithm": "size", "recorded": "6", "found": "5", "origin": "sums"}
+    assert found == verified(REF, VerifyOutcome.MISMATCH, **sizes)
 
 
 def test_digests_by_algorithms_that_nobody_computes_are_a_hole() -> None:
@@ -151,6 +154,41 @@ def test_listing_belies_a_deletion_after_the_slack_and_a_retirement_at_once(
     assert listed_again(replace(pair, ref=replace(REF, is_latest=False))) is None
     assert listed_again(replace(pair, ref=None)) is None
     assert listed_again(replace(pair, subject=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "retired", "deleted", "expected"),
+    [
+        (OLD, None, False, VerifyOutcome.MISSING),
+        ("2026-03-01", None, False, VerifyOutcome.IN_FLIGHT),
+        ("2026-03-01", OLD, False, VerifyOutcome.RETIRED),
+        ("2026-03-01", OLD, True, VerifyOutcome.DELETED),
+    ],
+)
+def test_object_that_only_the_ledger_has(
+    seen: str, retired: str | None, deleted: bool, expected: VerifyOutcome
+) -> None:
+    one = replace(version("v1"), first_seen=seen, retired_at=retired)
+    found = Verified(key="key", outcome=expected, listed=False, version_id="v1", etag="e", size=5)
+    of_key = Pair("key", None, subject(VERSION, replace(one, retired_at=None), retired_at=retired), absent=True)
+    assert COMPARISON.absent(of_key, deleted) == found
+    assert COMPARISON.absent(replace(of_key, subject=subject(one, VERSION), version=one), deleted) == found
+
+
+def test_key_without_digests_is_in_flight_from_its_notification_on() -> None:
+    pair = Pair("key", None, subject(noticed_at="2026-03-01"), absent=True)
+    assert COMPARISON.absent(pair, deleted=False) == Verified(key="key", outcome=VerifyOutcome.IN_FLIGHT, listed=False)
+    expected = replace(pair, subject=subject(expectations=(EXPECTED,)))
+    assert COMPARISON.absent(expected, deleted=False).outcome is VerifyOutcome.MISSING
+
+
+def test_damaged_digest_makes_an_absent_key_a_fault_and_leaves_its_sound_versions() -> None:
+    broken = replace(version("v1"), digests={"sha256": replace(KNOWN, damaged=True)})
+    pair = Pair("key", None, subject(broken, version("v2"), damage=("one", "two")), absent=True)
+    fault = Verified(key="key", outcome=VerifyOutcome.LEDGER_FAULT, listed=False, detail={"damaged": "one; two"})
+    assert COMPARISON.absent(pair, deleted=True) == fault
+    assert COMPARISON.absent(replace(pair, version=broken), deleted=True) == fault
+    assert COMPARISON.absent(replace(pair, version=version("v2")), deleted=True).outcome is VerifyOutcome.DELETED
 
 
 def test_record_says_that_an_object_is_settled() -> None:

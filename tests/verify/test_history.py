@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from auditor.errors import LedgerReadOnlyError
 from auditor.ledger.base import Event, Known, Version
 from auditor.model.outcome import VerifyOutcome
 from auditor.verify.compare import ExpectedDigest
-from auditor.verify.history import TOGETHER, HistoryWriter
+from auditor.verify.history import TOGETHER, HistoryWriter, acknowledgements
 from auditor.verify.outcome import Verified
 
 
@@ -79,6 +80,34 @@ async def test_state_is_noted_once_and_again_after_another() -> None:
     bad, good = found(VerifyOutcome.MISMATCH), found(VerifyOutcome.MATCH)
     events = await noted(bad, bad, good, bad, bad, found(VerifyOutcome.MISMATCH, "bb"), found(VerifyOutcome.MISSING))
     assert [event.what for event in events] == ["mismatch", "verified", "mismatch", "mismatch", "missing"]
+
+
+async def test_other_state_without_a_detail_is_a_line_too() -> None:
+    events = await noted(found(VerifyOutcome.CHANGED), found(VerifyOutcome.MISSING))
+    assert [event.what for event in events] == ["changed", "missing"]
+
+
+async def test_acknowledged_change_excuses_no_loss() -> None:
+    histories = Histories()
+    notes = HistoryWriter(histories, "bucket", Minutes())
+    await notes.add(found(VerifyOutcome.CHANGED))
+    await notes.flush()
+    histories.events += acknowledgements(histories.events, "2026-02-01", "Ada", "our own upload")
+    assert (await notes.add(found(VerifyOutcome.CHANGED))).outcome is VerifyOutcome.ACKNOWLEDGED
+    assert (await notes.add(found(VerifyOutcome.MISSING))).outcome is VerifyOutcome.MISSING
+
+
+async def test_what_a_ledger_cannot_take_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    class ReadOnly(Histories):
+        async def note(self, bucket: str, events: Sequence[Event]) -> None:
+            raise LedgerReadOnlyError("the ledger is read only")
+
+    notes = HistoryWriter(ReadOnly(), "bucket", Minutes())
+    for number in range(TOGETHER + 7):
+        await notes.add(Verified(key=f"{number}", outcome=VerifyOutcome.MISSING))
+    await notes.flush()
+    assert notes.unnoted == TOGETHER + 7
+    assert caplog.text.count("read only") == 1
 
 
 async def test_each_verification_of_a_match_is_a_line() -> None:

@@ -89,6 +89,8 @@ async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "change",
     [
+        {"v": 2},
+        {"verify": "20260102T030405Z-ffffff"},
         {"as_of": 7},
         {"start_after": 7},
         {"unfinished": [{"key": 7, "version_id": None, "checkpoint": {}}]},
@@ -105,6 +107,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, change: dict[str, objec
     hop = VerifyFolder(store, "audited", RUN, hop=1)
     assert hop.load_checkpoint().start_after == "k"
     path = f"{hop.path}/state-00000.json"
+    assert json.loads(store.get(path) or b"")["verify"] == RUN
     store.put(path, json.dumps(json.loads(store.get(path) or b"") | change).encode())
     with pytest.raises(OutputError, match="damaged"):
         hop.load_checkpoint()
@@ -146,6 +149,18 @@ def test_parts_are_closed_when_they_are_full(tmp_path: Path) -> None:
     folder.end_part()
     found = sorted((tmp_path / folder.path).glob("combined-*"))
     assert [gzip.decompress(path.read_bytes()) for path in found] == [b"1\n2\n", b"3\n"]
+
+
+def test_part_that_is_discarded_leaves_no_file(tmp_path: Path) -> None:
+    folder = VerifyFolder(LocalStore(tmp_path), BUCKET, RUN)
+    folder.write([b"1\n"])
+    folder.discard()
+    folder.discard()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    folder.write([b"2\n"])
+    folder.end_part()
+    (part,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    assert (part.name, gzip.decompress(part.read_bytes())) == ("combined-00000-00000.jsonl.gz", b"2\n")
 
 
 async def test_large_object_is_read_over_several_hops(bench: Bench) -> None:

@@ -115,6 +115,22 @@ async def test_bytes_that_no_listed_version_has_are_replaced_by_the_current_obje
     assert [pair.key for pair in pairs] == (["a", "a", "a", "b"] if versions else ["a", "a", "b"])
 
 
+async def test_bytes_without_a_digest_in_common_are_not_known_to_be_the_same() -> None:
+    old = replace(version("null"), etag="old", digests={"sha256": DIGEST})
+    current = replace(version("null"), digests={"md5": DIGEST})
+    pairs = await pairs_of([ref("a")], [KeyRecord(key="a", versions=(old, current))], Target("audited"))
+    assert [pair.version for pair in pairs if pair.replaced_by is not None] == [old]
+
+
+async def test_object_is_listed_at_the_time_before_its_page_was_asked_for() -> None:
+    times = iter(f"t{number}" for number in range(9))
+    target = Target("audited", versions=True)
+    listing = pages(MemoryEngine([ref("a"), "b", ref("c")], page_size=1), make_caller(), target)
+    told = Told([subject("aa", "null")]).all()
+    found = [pair async for part in merged(listing, told, target, lambda: next(times)) for pair in part]
+    assert [(pair.key, pair.listed_at) for pair in found] == [("a", "t0"), ("aa", ""), ("b", ""), ("c", "t2")]
+
+
 async def test_ledger_that_goes_back_proves_nothing() -> None:
     with pytest.raises(LedgerError, match="in order"):
         await pairs_of([ref("z")], [subject("b", "null"), subject("a", "null")], Target("audited"))

@@ -71,10 +71,10 @@ def opened(document: object, binding: Binding) -> HashProgress:
     bound = binding.fields()
     if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__slots__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")
-    if type(document["v"]) is not int or document["v"] != VERSION:
+    if document["v"] != VERSION:
         raise CheckpointError(f"the checkpoint's version is not {VERSION}")
     for name, value in bound.items():
-        if type(document[name]) is not type(value) or document[name] != value:
+        if document[name] != value:
             raise CheckpointError(f"the checkpoint is of another {name}")
     try:
         progress = typed(HashProgress, document)
@@ -94,5 +94,5 @@ def opened(document: object, binding: Binding) -> HashProgress:
 
 def _seal(document: Mapping[str, Any]) -> str:
     """Return the seal of a checkpoint: the SHA-256 of its other fields."""
-    text = json.dumps(document, ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

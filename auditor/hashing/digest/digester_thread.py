@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from functools import partial
 from queue import SimpleQueue
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 from auditor.aio.loop import wake
 from auditor.hashing.digest.digester import Digester
 
-P = ParamSpec("P")
-T = TypeVar("T")
 INLINE: Final = 256 * 1024
 """Bytes of an object up to which the event loop hashes it, because handing it to a thread would cost more."""
 
 
 class InlineExecutor(Executor):
-    """An Executor without threads: submit() runs the function at once."""
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        done: Future[T] = Future()
-        try:
-            done.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            done.set_exception(error)
-        return done
+    """Stands for no threads: a DigestThread with it hashes on the event loop."""
 
 
 class DigestThread:

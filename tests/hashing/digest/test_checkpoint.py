@@ -35,6 +35,11 @@ def test_checkpoint_is_read_back_as_written() -> None:
     assert opened(made(), BINDING) == PROGRESS
 
 
+def test_seal_stays_the_same_over_releases_and_orders() -> None:
+    assert made()["seal"] == "982b11be1828905a3e9571a1ead12f83b397e5adbba77513dbe48eb712df4aef"
+    assert opened(dict(sorted(made().items())), BINDING) == PROGRESS
+
+
 @pytest.mark.parametrize("name", sorted(made()))
 def test_missing_field_is_refused(name: str) -> None:
     document = made()

@@ -126,6 +126,21 @@ async def test_memory_that_grows_serves_the_blocks_that_wait() -> None:
     assert second.done()
 
 
+async def test_buffers_of_another_layout_are_not_lent_again() -> None:
+    room = BlockMemory()
+    room.change(40, 10)
+    for _ in range(2):
+        room.ask(10)
+    buffer = room.take()
+    room.give(buffer, 10)
+    room.change(40, 20)
+    late = room.take()
+    assert (len(buffer), len(late)) == (10, 20)
+    room.give(bytearray(10), 10)
+    room.change(40, 20)
+    assert len(room.take()) == 20
+
+
 async def test_memory_is_granted_in_order_even_where_a_later_block_would_fit() -> None:
     room = BlockMemory()
     room.change(100, 10)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import pytest
 
 from auditor.aio.budget import InFlightBudget
 from auditor.errors import CallFailed, CredentialsError
+from auditor.hashing.digest.digester_thread import InlineExecutor
 from auditor.hashing.digest.object import hash_many, hash_object, hash_patiently, hash_threads
 from auditor.hashing.digest.options import HashOptions
 from auditor.hashing.digest.result import Failed, Hashed, Superseded, Unhashable
@@ -153,8 +153,7 @@ async def test_denied_object_is_not_tried_again_in_place() -> None:
 @pytest.mark.parametrize(("memory", "here"), [("1769", True), ("128", True), ("1770", False), ("", False)])
 async def test_a_share_of_one_core_hashes_on_the_loop_itself(memory: str, here: bool) -> None:
     with hash_threads({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": memory}) as executor:
-        thread = executor.submit(threading.get_ident).result()
-        assert (thread == threading.get_ident()) is here
+        assert isinstance(executor, InlineExecutor) is here
         result = await hash_object(holding(), TASK, ["md5"], HashOptions(executor=executor, buffer_size=65_536))
     assert isinstance(result, Hashed)
     assert result.digests == {"md5": hashlib.md5(DATA).hexdigest()}
