@@ -1,4 +1,4 @@
-"""Do blocking work side by side, in threads."""
+"""Run blocking functions at the same time, in threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextvars import copy_context
 
 
 def side_by_side(works: Sequence[Callable[[], object]]) -> None:
-    """Do all the works at once, one of them in this thread, and wait for their ends. Raise the first one's error."""
+    """Call all functions at once, the first one in this thread, and wait for all. Raise the first error, if any."""
     if not works:
         return
     with ThreadPoolExecutor(max(1, len(works) - 1)) as threads:

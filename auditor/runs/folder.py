@@ -1,4 +1,4 @@
-"""The folder of one run: parts that are complete, a checkpoint after each, and the reports at the end."""
+"""Write the folder of a run: lines in parts, a checkpoint after each complete part, and the reports at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HELD_BYTES: Final = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """A position in the run: the last key that was written or passed, and the tally after it."""
+    """A position in the run: the last key whose lines were taken, and a copy of the tally after it."""
 
     key: str | None
     tally: Tally
@@ -44,7 +44,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Batch:
-    """Lines on their way to disk."""
+    """Lines that wait to be written to disk."""
 
     number: int
     """Number of their part."""
@@ -58,17 +58,16 @@ class _Batch:
 
 
 class RunFolder:
-    """The writer of one run's folder.
+    """Writes one run's folder.
 
     write(), passed() and write_findings() are cheap and may be called on an event loop. All other methods block: call
-    them in one thread. Call prepare() before the first write. Lines are JSON with their line ends (reports.lines).
-    Count an object in `tally`, then write its lines, with no `await` in between: the tally of each checkpoint then
-    agrees with its lines. A part ends between two keys, never between two versions of one key. Their lines are held
-    until the next key.
+    them in one thread. Call prepare() before the first write. Lines are JSON with their newlines (reports.lines). Count
+    an object in `tally`, then write its lines, with no `await` in between: the tally of each checkpoint then agrees
+    with its lines. A part never ends between two versions of one key, whose lines are held until the next key.
 
-    selection: as in Checkpoint. tally: shared with the caller, who restores it if a run is continued. state: the
-    checkpoint of the killed or handed-over run that is continued. part_seconds: seconds that a part with lines stays
-    open, at most. fresh: True if the run's ID is new, so that no part can be there.
+    selection: as in Checkpoint. tally: shared with the caller, who restores it for a run that is continued. state: the
+    checkpoint of the run that is continued; None for a new one. part_seconds: longest time that a part is open. fresh:
+    True if the run's ID is new, so that no part can be there yet.
     """
 
     def __init__(
@@ -125,9 +124,9 @@ class RunFolder:
         self._writer = writer_of(store, bucket, run_id, range_id)
 
     def prepare(self) -> None:
-        """Claim the run, and remove the files that a killed process wrote after its checkpoint.
+        """Claim the run, and delete the files that a killed process wrote after its last checkpoint.
 
-        Raise RunTaken if another process writes this run, OutputError if a part before the checkpoint is gone.
+        Raises RunTaken if another process writes this run, OutputError if a part before the checkpoint is gone.
         """
         first = self._writer.claim(self._loaded, self._checkpoint(self._batches[0].number, self._mark))
         self._skipped_parts, self._batches[0].number = first.skipped_parts, first.next_part
@@ -151,9 +150,7 @@ class RunFolder:
         undecided_line: bytes | None = None,
         routed_line: bytes | None = None,
     ) -> bool:
-        """Take one object's lines, in the order of keys. If True is returned, call flush() before the next write, or
-        memory grows.
-        """
+        """Take the lines of the next object in key order. Return True if flush() must come next, to free memory."""
         lines = [("objects", object_line), *(("findings", line) for line in finding_lines)]
         if undecided_line is not None:
             lines.append(("undecided", undecided_line))
@@ -175,23 +172,23 @@ class RunFolder:
 
     @property
     def position(self) -> str | None:
-        """Return the last key that was written or passed. Every key up to it has its lines."""
+        """The last key whose lines were taken. Every key up to it has its lines."""
         return self._mark.key
 
     def passed(self, key: str) -> None:
-        """Move past a step without lines: delete markers, which the tally counts."""
+        """Note that the run is past this key, which has no lines: delete markers, which only the tally counts."""
         with self._lock:
             self._begin_key(key)
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
-        """Take the lines of findings that belong to no object. Return the same as write()."""
+        """Take the lines of findings on the bucket itself. Return True as write() does."""
         with self._lock:
             self._raise_failure()
             self._append([("findings", line) for line in lines])
             return self._written(self._mark.key)
 
     def flush(self) -> None:
-        """Write the waiting lines to disk, and put the files of ended parts in place."""
+        """Write the waiting lines to disk, and move the files of complete parts to their places."""
         with self._io:
             self._raise_failure()
             with self._lock:
@@ -208,17 +205,17 @@ class RunFolder:
                 raise
 
     def tick(self) -> None:
-        """End the part if it has been open for part_seconds, and flush."""
+        """End the part if it has been open for part_seconds, and flush. Call this now and then."""
         with self._lock:
             self._check_due()
         self.flush()
 
     def save(self, whole_key: bool = True) -> None:
-        """End the part, and save a checkpoint with the present tally. The run may then be handed over: write no more.
+        """End the part, and save a checkpoint with the present tally. Write no lines after this.
 
-        whole_key: False if the last key may have more versions. They are then dropped, from the tally too, and the
-        process that continues reads them again. If a part has some of them already, the old checkpoint stays, and that
-        process replaces the part.
+        whole_key: False if the last key may have more versions. Its lines are then dropped, also from the tally, and
+        the process that continues the run reads it again. If a part has some of these lines already, the old checkpoint
+        stays, and that process replaces the part.
         """
         with self._lock:
             self._cut |= not whole_key
@@ -237,8 +234,9 @@ class RunFolder:
             self.saved_key = mark.key
 
     def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
-        """Save, then write the reports. update_latest: update latest.json too, if the run is complete and has no key
-        range.
+        """Save a checkpoint, then write the reports. html: the page.
+
+        update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
         """
         report, early = html.encode(), []
         side_by_side(
@@ -254,7 +252,7 @@ class RunFolder:
             update_latest_json(self._store, self._bucket, target_name(self._target), self.run_id)
 
     def close(self) -> None:
-        """Drop unsaved lines. Parts in place stay."""
+        """Drop the lines that are not saved, and let other processes claim the run."""
         with self._io:
             self._discard()
             self._writer.release()
@@ -285,7 +283,7 @@ class RunFolder:
         self._key = _Mark(key, self._tally.copy())
 
     def _end_key(self) -> None:
-        """Take the lines of all versions of the key."""
+        """Pass on the held lines, because all versions of their key are there."""
         if self._key is not None:
             self._append_held()
             self._mark, self._key, self._torn = self._key, None, False
@@ -300,7 +298,7 @@ class RunFolder:
         return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
 
     def _check_due(self) -> None:
-        """End the part if it is full, or was open for part_seconds; but not between two versions of a key."""
+        """End the part if it is full or open for part_seconds, but not between two versions of one key."""
         largest = max(self._counts.values())
         if not largest or self._torn:
             return

@@ -1,6 +1,4 @@
-"""See to it that one process at a time writes a run. A directory has a lock; in a bucket, the checkpoint names the
-writer.
-"""
+"""Let only one process at a time write a run: by a lock in a directory, by a name in the checkpoint in a bucket."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class LockedRun:
-    """The writer of one range of a run in a directory. Its lock ends with its process, so nobody takes a run from a
-    living writer.
-    """
+    """Writes a run in a directory, under a lock. The lock ends with the process, so no living writer loses its run."""
 
     def __init__(self, store: LockingStore, bucket: str, run_id: str, range_id: str) -> None:
         self._store = store
@@ -42,10 +38,8 @@ class LockedRun:
         """Let others write the run."""
 
     def claim(self, loaded: Checkpoint | None, first: Checkpoint) -> Checkpoint:
-        """Lock the run, and return `first`, the checkpoint to begin with.
-
-        loaded: the checkpoint that the caller read before. Raise RunTaken if another process writes the run, or wrote
-        it since.
+        """Lock the run, and return `first`, the checkpoint to begin with. loaded: the checkpoint that the caller has
+        read. Raises RunTaken if another process writes it, or wrote it since.
         """
         self.release = self._store.hold(self._folder, self._range_id)
         data, uri = self._store.get(self._path), self._store.uri(self._path)
@@ -54,12 +48,12 @@ class LockedRun:
         return first
 
     def put_parts(self, files: Mapping[Part, Path]) -> None:
-        """Move the local files into the run folder, in their order."""
+        """Move the local files of these parts into the run folder, one after the other."""
         for part, local in files.items():
             self._store.replace_file(f"{self._folder}/{part.path}", local)
 
     def put_early(self, path: str, data: bytes) -> bool:
-        """Do nothing, and return False: in a directory an early file saves no time."""
+        """Do nothing, and return False: in a directory it saves no time to write a file before the last checkpoint."""
         return False
 
     def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
@@ -67,14 +61,13 @@ class LockedRun:
 
 
 class ClaimedRun:
-    """The writer of one range of a run in a bucket. Nobody waits: a process claims the run, and the earlier writer is
-    refused.
+    """Writes a run in a bucket. A process that claims the run does not wait: the earlier writer is refused.
 
-    Each checkpoint names its writer, and is written on the condition that nobody wrote one since. To claim a run, a
-    process writes its checkpoint under its own name. If two do so at once, one succeeds. The earlier writer stops at
+    Each checkpoint names its writer, and is written on the condition that nobody else wrote one since. To claim a run,
+    a process writes its checkpoint under its own name. If two do so at once, one succeeds. The earlier writer stops at
     its next checkpoint. Until then it may still put one part in place, the one after its last checkpoint. Therefore the
-    new writer skips this number: it overwrites the part with an empty one. Every other part is put only if its file
-    is not there yet.
+    new writer skips the number of this part, and overwrites the part with an empty one. Every other part is put only if
+    its file is not there yet.
     """
 
     def __init__(self, store: ConditionalStore, bucket: str, run_id: str, range_id: str) -> None:
@@ -88,9 +81,9 @@ class ClaimedRun:
         self._tag: str | None = None
 
     def claim(self, loaded: Checkpoint | None, first: Checkpoint) -> Checkpoint:
-        """Take the run, and return the checkpoint to begin with: `first`, or a copy with one more skipped part.
+        """Claim the run, and return the checkpoint to begin with: `first`, or a copy that skips one more part.
 
-        loaded: the checkpoint that the caller read before. Raise RunTaken if another process wrote a checkpoint since.
+        loaded: the checkpoint that the caller has read. Raises RunTaken if another process wrote one since.
         """
         if loaded is not None:  # else the condition of the first write shows that nobody wrote a checkpoint
             data, self._tag = self._store.get_tagged(self._path)
@@ -107,8 +100,9 @@ class ClaimedRun:
         return first
 
     def put_parts(self, files: Mapping[Part, Path]) -> None:
-        """Move the local files into the run folder: the file of objects last, all others at once. Raise RunTaken if
-        another process put one of them there.
+        """Move the local files of these parts into the run folder: first all others at once, then the file of objects.
+
+        Raises RunTaken if another process put one of them there.
         """
         side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind != KINDS[-1]])
         side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind == KINDS[-1]])
@@ -118,13 +112,13 @@ class ClaimedRun:
             raise _taken(self._uri)
 
     def put_early(self, path: str, data: bytes) -> bool:
-        """Write the file `path` of the run folder before the last checkpoint, unless one is there. Return True if it is
-        in place. If the run is another process's by now, that process finds a file, and so overwrites it at its end.
+        """Write the file `path` into the run folder before the last checkpoint. Return False if a file is there
+        already. A process that has claimed the run by now overwrites this file at its end.
         """
         return self._store.put_if(f"{self._folder}/{path}", data, None) is not None
 
     def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
-        """Write the checkpoint. Raise RunTaken if another process claimed the run.
+        """Write the checkpoint. Raises RunTaken if another process has claimed the run.
 
         last: True if no part follows; the checkpoint then names no writer.
         """
@@ -143,14 +137,14 @@ class ClaimedRun:
         raise _taken(self._uri)
 
     def release(self) -> None:
-        """Do nothing: the next process can claim the run at any time."""
+        """Do nothing: any process can claim the run at any time."""
 
 
 RunWriter = LockedRun | ClaimedRun
 
 
 def writer_of(store: Store, bucket: str, run_id: str, range_id: str) -> RunWriter:
-    """Return the writer of one range of a run. All its methods block."""
+    """Return the writer of a run (of one of its ranges) that fits the store. All its methods block."""
     if isinstance(store, LockingStore):
         return LockedRun(store, bucket, run_id, range_id)
     if isinstance(store, ConditionalStore):

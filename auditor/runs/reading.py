@@ -27,11 +27,10 @@ _RUN_FOLDER: Final = re.compile(r"(?P<out>.*/)bucket=(?P<bucket>[^/]+)/run=(?P<r
 
 
 class RunReader:
-    """A reader of one run in its folder: complete, interrupted, or handed over to another process. All methods block.
+    """Reads the folder of one run, complete or not. All methods block.
 
-    Lines come in the order of the parts, with one part in memory at a time. Raises UsageError for a text that is not
-    the name of a bucket or a run. objects(), findings(), undecided() and routed() raise OutputError for a part that is
-    damaged or gone.
+    Lines come in the order of the parts, with one part in memory at a time. Raises UsageError for a wrong bucket name
+    or run ID. objects(), findings(), undecided() and routed() raise OutputError for a part that is damaged or gone.
     """
 
     def __init__(self, store: Store, bucket: str, run_id: str) -> None:
@@ -43,12 +42,12 @@ class RunReader:
 
     @property
     def exists(self) -> bool:
-        """True if the folder has a file."""
+        """True if the run folder has a file."""
         return bool(self._store.list(f"{self.path}/"))
 
     @cached_property
     def summary(self) -> Summary | None:
-        """Return the run's summary; None if the run wrote none yet. Raise OutputError for a damaged one."""
+        """The run's summary; None if the run has not written one. Raises OutputError if it is damaged."""
         data = self._store.get(f"{self.path}/summary.json")
         try:
             return None if data is None else Summary.from_dict(parse_object(data))
@@ -62,28 +61,27 @@ class RunReader:
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
-        """Return the run's checkpoint; None if the run wrote none. Raise OutputError for a damaged one."""
+        """The run's checkpoint; None if the run has not written one. Raises OutputError if it is damaged."""
         return self._checkpoint(UNDIVIDED)
 
     def objects(self) -> Iterator[ObjectLine]:
         return self._typed("objects", ObjectLine)
 
     def findings(self) -> Iterator[FindingLine]:
-        """Return the findings, the findings on the bucket first."""
+        """Yield the findings, those on the bucket itself first."""
         return self._typed("findings", FindingLine)
 
     def undecided(self) -> Iterator[UndecidedLine]:
         return self._typed("undecided", UndecidedLine)
 
     def routed(self) -> Iterator[ObjectVersion]:
-        """Return the objects that are left to S3 Batch Operations."""
+        """Yield the objects that are left to S3 Batch Operations."""
         return self._typed("routed", ObjectVersion)
 
     def lines(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield the lines as JSON objects. kind: one of parts.KINDS.
+        """Yield the lines of one kind (of parts.KINDS) as JSON objects.
 
-        Two kinds of parts are left out: a part that no checkpoint covers and whose objects are not in place, and a part
-        that the run skipped.
+        Two sorts of parts are left out: an incomplete part that no checkpoint covers, and a part that the run skipped.
         """
         parts = found_parts(self._store, self.path)
         committed = {(part.range_id, part.number) for part in parts if part.kind == "objects"}
@@ -115,9 +113,9 @@ def open_run(
     profile: str | None = None,
     region: str | None = None,
 ) -> Iterator[RunReader]:
-    """Open the run whose folder is `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
+    """Open the run in the folder `place`: a directory or s3:// URI that ends in bucket=BUCKET/run=ID.
 
-    Raise UsageError if `place` has another form or holds no run.
+    Raises UsageError if `place` has another form, or if no run is there.
     """
     whole = str(place)
     if "://" not in whole:
@@ -134,9 +132,9 @@ def open_run(
 
 
 def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
-    """Return the latest complete run of the target called `name`; None if no file names it.
+    """Return a reader of the target's latest complete run; None if latest.json names none. name: from target_name().
 
-    Raise OutputError if latest.json may not be read: at its end, the present run could not update the file either.
+    Raises OutputError if latest.json may not be read: the present run could not update it at its end either.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
@@ -146,7 +144,10 @@ def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
 
 
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
-    """Make run_id the latest run of the target called `name`, unless the file names a newer run."""
+    """Write into latest.json that this run is the target's latest one, unless the file names a later run.
+
+    name: of the target, from target_name().
+    """
 
     def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
         latest = value or {}

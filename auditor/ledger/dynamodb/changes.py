@@ -1,4 +1,4 @@
-"""Build the arguments of one UpdateItem: its changes and its conditions."""
+"""Build the arguments of DynamoDB's UpdateItem: changes and conditions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = str | int | float | bool | dict[str, str] | list[str]
 
 
 class Change:
-    """A change of one item. `put` replaces an attribute; `once` sets an attribute only if it is absent."""
+    """A change of one item, with conditions. Each method adds to it and returns it."""
 
     def __init__(self, name: Name) -> None:
         self.name = name
@@ -22,7 +22,7 @@ class Change:
         self._values: dict[str, dict[str, Any]] = {}
 
     def put(self, attribute: str, value: Value | None) -> Change:
-        """Set the attribute; None removes it."""
+        """Set the attribute, or remove it if the value is None."""
         if value is None:
             self._removes.append(self._attribute(attribute))
         else:
@@ -30,30 +30,30 @@ class Change:
         return self
 
     def once(self, attribute: str, value: Value | None) -> Change:
-        """Set the attribute if it is absent. None changes nothing."""
+        """Set the attribute if the item does not have it. A value of None changes nothing."""
         if value is not None:
             name = self._attribute(attribute)
             self._sets.append(f"{name} = if_not_exists({name}, {self._value(value)})")
         return self
 
     def append(self, attribute: str, value: str) -> Change:
-        """Append the value to the attribute's list; an absent list counts as empty."""
+        """Append the value to the attribute, a list. Without the attribute, begin an empty list."""
         name, empty = self._attribute(attribute), self._value([])
         self._sets.append(f"{name} = list_append(if_not_exists({name}, {empty}), {self._value([value])})")
         return self
 
     def add(self, attribute: str, amount: int) -> Change:
-        """Add the amount to the attribute; an absent attribute counts as 0."""
+        """Add the amount to the attribute, a number. Without the attribute, begin with 0."""
         self._adds.append(f"{self._attribute(attribute)} {self._value(amount)}")
         return self
 
     def when(self, attribute: str, value: Value | None) -> Change:
-        """Require that the attribute has this value; None: that it is absent."""
+        """Change the item only if the attribute has this value; None: only if the item does not have the attribute."""
         self._conditions.append(self._is(attribute, value))
         return self
 
     def when_any(self, *conditions: tuple[str, str, Value | None]) -> Change:
-        """Require that one of the conditions holds. Each is (attribute, `=`, `<` or `<=`, value)."""
+        """Change the item only if one of these conditions holds: (attribute, `=`, `<` or `<=`, value)."""
         alternatives = [
             self._is(attribute, value)
             if value is None or sign == "="
@@ -64,12 +64,12 @@ class Change:
         return self
 
     def when_there(self, attribute: str) -> Change:
-        """Require that the attribute exists."""
+        """Change the item only if it has the attribute."""
         self._conditions.append(f"attribute_exists({self._attribute(attribute)})")
         return self
 
     def arguments(self) -> dict[str, Any]:
-        """Return the members of UpdateItem, or of a transaction's Update, except the table's name."""
+        """Return the arguments for UpdateItem, or for an Update in a transaction, without the table's name."""
         clauses = (("SET", self._sets), ("REMOVE", self._removes), ("ADD", self._adds))
         found: dict[str, Any] = {
             "Key": key_of(self.name),
@@ -101,7 +101,7 @@ class Change:
 
 
 def key_of(name: Name) -> dict[str, dict[str, str]]:
-    """Return the member Key of a call."""
+    """Return the argument `Key` of a call for the item of this name."""
     return {"pk": {"S": name[0]}, "sk": {"S": name[1]}}
 
 

@@ -1,5 +1,6 @@
-"""Names and attributes of the table's items. Digests have the sk "version#etag"; the sk of other items begins with a
-space.
+"""The items of a DynamoDB ledger: their names (pk and sk) and their attributes.
+
+The item of a digest has the sk "version#etag". The sk of every other item begins with a space.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
 
 
 def partition(bucket: str, key: str) -> str:
-    """Return the pk of a key's items. Raise LedgerError if it is too long."""
+    """Return the pk of all items of an object key. Raises LedgerError if it is too long for DynamoDB."""
     pk = f"{bucket}/{key}"
     if len(pk.encode("utf-8", "surrogatepass")) > _LONGEST_PK:
         raise LedgerError(
@@ -55,8 +56,8 @@ def partition(bucket: str, key: str) -> str:
 
 
 def identity(version_id: str | None, etag: str) -> str:
-    """Return the sk of a version's digests. It is a hash if the plain name is too long or ambiguous, or sorts before
-    DIGESTS.
+    """Return the sk of the item with an object version's digests: "version#etag". It is a hash if that text is too long
+    or ambiguous, or sorts before DIGESTS.
     """
     version = version_id or NULL
     plain = f"{version}#{etag}"
@@ -70,12 +71,12 @@ def entry_name(entry: Entry) -> Name:
 
 
 def manifest(algorithm: str, origin: str) -> str:
-    """Return the sk of an expected digest."""
+    """Return the sk of the item of an expected digest. origin: the manifest's name."""
     return MANIFEST + digest_of(algorithm, origin)
 
 
 def digest_of(*parts: str) -> str:
-    """Return the SHA-256 of texts, in hexadecimal."""
+    """Return the SHA-256 of these texts, in hexadecimal."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -90,14 +91,14 @@ def number(item: Item, name: str) -> int | None:
 
 
 def sound_row(bucket: str, key: str, item: Item) -> LedgerRow:
-    """Return the item's digests without the damaged ones."""
+    """Return the digests in an item, without damaged ones."""
     version, _ = evidence(bucket, key, item)
     digests = {name: one.digest for name, one in version.digests.items() if not one.damaged}
     return LedgerRow(version.version_id, version.etag, version.size, digests)
 
 
 def version_and_etag(item: Item) -> tuple[str, str]:
-    """Return the item's version and ETag. They are attributes if the sk is a hash."""
+    """Return the version ID and the ETag of an item: from its sk, or from attributes if that is a hash."""
     version, _, etag = item["sk"]["S"].partition("#")
     return text(item, "version_id") or version, text(item, "etag") or etag
 
@@ -113,13 +114,13 @@ def _is_digest(name: str) -> bool:
 
 
 def by_etag(etag: str) -> str:
-    """Return the sk of the first line of the digests with this ETag."""
+    """Return the sk of the first history line of the digests with this ETag."""
     plain = "#" not in etag and len(etag.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY - len(RECORDED) - 33
     return RECORDED + (etag if plain else f"sha256:{digest_of(etag)}")
 
 
 def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:
-    """Return the seal that the row of a digest must have. It covers all but the last verification."""
+    """Return the seal that a digest in an item must have. It covers all but the last verification."""
     identity = (found.version_id, found.etag, found.size, algorithm)
     return row_seal(bucket, key, *identity, known.digest, known.source, known.recorded_at, known.bytes_read)
 
@@ -132,9 +133,8 @@ def state_of(bucket: str, key: str, item: Item, algorithm: str, known: Known) ->
 
 
 def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
-    """Return the version in a digest's item, and its place.
-
-    An item that has no sources was written by an earlier auditor, which read the object whole.
+    """Return the object version in a digest's item, and the item's place. An item without sources was written by an
+    early release, which had read the whole object.
     """
     found = row(item)
     hashed_at = text(item, "hashed_at") or ""
@@ -155,9 +155,8 @@ def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
 
 
 def chain_of(item: Item, algorithm: str) -> str:
-    """Return `chain` of Known: the number of verifications in the item, and the seal of the last one.
-
-    Return "" if the item is unsealed or full: the writer of the next verification must then read it first.
+    """Return `chain` of a Known: how many verifications the item has, and the seal of the last one. Return "" for an
+    item that is full or has no seal: who writes the next verification then has to read the item first.
     """
     looks = item.get(f"{algorithm}_looks", {}).get("L", [])
     if f"{algorithm}_seal" not in item or len(looks) >= LOOKS:
@@ -194,7 +193,7 @@ def expectation(key: str, item: Item) -> Expectation:
 
 
 def add(rows: KeyRows, bucket: str, key: str, item: Item) -> None:
-    """Add one item of a key to its rows. The item's sk is STATE or higher."""
+    """Add an item of a key to its rows. Its sk is not before STATE: history lines and leases are no rows."""
     sk = item["sk"]["S"]
     if sk >= DIGESTS:
         rows.versions.append(evidence(bucket, key, item))

@@ -1,4 +1,4 @@
-"""Read the shards of a bucket side by side, and merge their keys into one order."""
+"""Read all items of a bucket in key order: its shards are read side by side, and merged."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from auditor.ledger.dynamodb.shards import first_sort_key, partitions
 from auditor.ledger.dynamodb.table import Table
 
 PAGE: Final = 250
-"""Items of a Query. Memory holds one page of each shard, and an item has some 8 KB in memory."""
+"""Number of items that one Query returns. Memory holds one page of each shard; an item takes some 8 KB."""
 _COMPARED: Final = 150
-"""Letters of a prefix that decide where a shard ends: the sort key has these of every key."""
+"""Characters of a prefix that decide where the reading ends. Every sort key has so many of its object key."""
 
 Group = tuple[str, list[Item]]
-"""The pk of a key's items in a table without shards, and the items."""
+"""The items of one object key, after the pk that they have in a table without shards."""
 
 
 async def keys_in_order(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[Group, None]:
-    """Yield the items of each key below the prefix and after `start_after`; a few other keys may come too."""
+    """Yield the items of each key that begins with `prefix` and comes after `start_after`, in key order. A few keys
+    before and behind may come too: callers drop them.
+    """
     async with AsyncExitStack() as stack:
         first, beginning = first_sort_key(prefix, start_after), partition(bucket, prefix[:_COMPARED])
         shards = []
@@ -48,7 +50,9 @@ async def keys_in_order(table: Table, bucket: str, prefix: str, start_after: str
 
 
 async def _pages(table: Table, pk: str, first: str, beginning: str) -> AsyncGenerator[list[Item], None]:
-    """Yield the items of one shard from the sort key `first` on, and at least all whose keys begin with `beginning`."""
+    """Yield the items of the shard `pk` from the sort key `first` on, page by page. beginning: end with the first page
+    whose last item's own pk (bucket/key) does not begin so.
+    """
     values = {":pk": {"S": pk}, ":first": {"S": first}}
     condition = "pk = :pk AND sk >= :first"
     reading = table.pages("Query", KeyConditionExpression=condition, ExpressionAttributeValues=values, Limit=PAGE)
@@ -60,10 +64,10 @@ async def _pages(table: Table, pk: str, first: str, beginning: str) -> AsyncGene
 
 
 class _Shard:
-    """The keys of one shard. ready: those that are complete and in order.
+    """Puts the keys of one shard in order. ready: keys whose items are complete, in order.
 
-    Keys that are too long for a sort key come in the order of their hashes, behind the beginning that they share. They
-    wait for the last of them.
+    Keys that are too long for a sort key come in the order of their hashes, after their common beginning. They are held
+    until the last of them has come, and are then sorted.
     """
 
     def __init__(self, pages: AsyncGenerator[list[Item], None]) -> None:
@@ -72,7 +76,7 @@ class _Shard:
         self._held: list[Group] = []
 
     async def fill(self) -> None:
-        """Read until a key is ready, or to the end."""
+        """Read pages until a key is ready; at the end of the shard, `ready` may stay empty."""
         while not self.ready:
             page = await anext(self._pages, None)
             if page is None:

@@ -1,4 +1,4 @@
-"""Yield every key of a bucket in order. Shards have that order; a temporary file sorts the items of a Scan."""
+"""Read a whole DynamoDB ledger in key order. Shards have this order; items of a Scan are sorted in a temporary file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[KeyRecord, None]:
-    """Yield the records of the keys below a prefix and after `start_after`, in order."""
+    """Yield the records of the keys that begin with `prefix` and come after `start_after`, in key order."""
     beginning = partition(bucket, prefix)
     reading = keys_in_order(table, bucket, prefix, start_after) if table.sharded else _scanned_rows(table, beginning)
     async with aclosing(reading):
@@ -46,8 +46,8 @@ async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> 
 
 
 async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, None]:
-    """Yield the rows of each key below a prefix in a table without shards. The whole table is read, because DynamoDB
-    has no order between keys.
+    """Yield the items of each key whose pk begins with `beginning`, in key order, without the history. For tables
+    without shards. This reads the whole table, because DynamoDB has no order between partitions.
     """
     values = {":wanted": {"S": beginning}, ":state": {"S": STATE}}
     pages = _sorted(
@@ -60,7 +60,7 @@ async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, N
 
 
 async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:
-    """Yield all lines of each key below a prefix."""
+    """Yield the history lines of all keys that begin with `prefix`, in key order, in lists."""
     beginning = partition(bucket, prefix)
     values = {":wanted": {"S": beginning}, ":shards": {"S": f"{bucket}#"}}
     wanted = "begins_with(pk, :wanted) OR begins_with(pk, :shards)"
@@ -73,7 +73,7 @@ async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[li
 
 
 async def checked(table: Table) -> AsyncGenerator[list[Checked], None]:
-    """Check the rows and lines of all keys of all buckets."""
+    """Check the items of all keys in all buckets for damage, and yield the results in lists."""
     pages = _sorted(table)
     async with aclosing(pages):
         async for page in pages:
@@ -91,7 +91,7 @@ def _check(bucket: str, key: str, items: list[Item]) -> list[Checked]:
 
 
 async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[Group], None]:
-    """Yield the items of each pk that a Scan with these arguments finds, in the order of the pks, many at a time."""
+    """Yield the items that a Scan with these arguments finds, grouped and sorted by pk, in lists."""
     async with _spool() as spool:
         await together(_scan(table, arguments, segment, spool) for segment in range(SEGMENTS))
         groups = await spool.run(spool.in_order)
@@ -100,13 +100,13 @@ async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[Group],
 
 
 async def _scan(table: Table, arguments: dict[str, Any], segment: int, spool: _Spool) -> None:
-    """Read one part of the table into the spool."""
+    """Read one segment of the table into the spool."""
     async for items in table.pages("Scan", Segment=segment, TotalSegments=SEGMENTS, **arguments):
         await spool.run(lambda items=items: spool.put(items))  # type: ignore[misc]
 
 
 class _Spool:
-    """A temporary file that collects all items and then returns them sorted by key. Only its own thread uses it."""
+    """A temporary file that takes all items and returns them sorted by key. Only its own thread uses it."""
 
     def __init__(self, executor: ThreadPoolExecutor, folder: str) -> None:
         self._executor = executor
@@ -114,7 +114,7 @@ class _Spool:
         self._connection: sqlite3.Connection | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do the work in the spool's thread. Turn SQLite's errors into LedgerError."""
+        """Run `work` in the spool's thread. Raises LedgerError in place of SQLite's errors."""
 
         def guarded() -> T:
             try:
@@ -146,7 +146,7 @@ class _Spool:
         connection.execute("COMMIT")
 
     def in_order(self) -> Iterator[Group]:
-        """Yield the items of each key, sorted by key."""
+        """Yield the items, grouped by their key and sorted by it."""
         rows = self._open().execute("SELECT key, item FROM items ORDER BY key")
         for key, members in groupby(rows, key=lambda row: row[0]):
             yield key.decode("utf-8", "surrogatepass"), [json.loads(item) for _, item in members]

@@ -1,7 +1,7 @@
-"""The shards of a bucket: its keys' rows, notices, marks and expectations, apart from the history and sorted by key.
+"""Where a table with shards stores its items: all items of a bucket but history lines and leases, sorted by key.
 
-A shard is a partition of the table. Its sort keys begin with the object key, so a Query reads a bucket in order and
-leaves out the history. A table of an earlier schema has no shards: all items of an object key lie in one partition.
+A shard is one of 16 partitions of a bucket. Its sort keys begin with the object key, so that a Query reads keys in
+order, without their history. A table of an older schema has no shards: all items of a key have one pk, bucket/key.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import Any, Final
 from auditor.ledger.dynamodb.items import NOTICED, STATE, WHOLE_KEY, Item, Name, digest_of, text
 
 SHARDS: Final = 16
-"""Shards of a bucket. DynamoDB takes 1,000 writes a second in one partition ("Best practices for partition keys")."""
+"""Shards (partitions) of a bucket. DynamoDB writes 1,000 a second to one ("Best practices for partition keys")."""
 LONGEST_NAME: Final = 106
-"""Bytes of an item's name beside the object key, at most; a longer name is hashed."""
+"""Most bytes that a sort key has after the object key, for the item's own name; a longer name is hashed."""
 _LONGEST_KEY: Final = 870
-"""Bytes after which an object key is cut at the next letter. With its hash and its longest name it then fits into the
-1,024 bytes of a sort key."""
+"""Bytes after which an object key is cut, at the end of a character. With the key's hash and the longest name, it then
+fits into the 1,024 bytes of a sort key."""
 _END: Final = "\x01"
 """Ends the object key in a sort key, so that a key comes before all longer keys that begin with it."""
 _ESCAPES: Final = str.maketrans({"\0": "\x01\U0010fffe", "\x01": "\x01\U0010ffff"})
-"""Texts in place of the two letters that do not come after _END. They keep the order."""
+"""Texts in place of the two characters that do not sort after _END. They keep the order."""
 _CUT: Final = "\U0010fffd"
-"""Begins the hash of a cut key. It comes after all names, and before all escapes."""
+"""Stands before the hash of a cut key. It sorts after all names, and before all escapes."""
 _LAST_NAME: Final = "\U0010fffc"
 _PARTS: Final = re.compile(f"((?:[^{_END}]+|{_END}[\U0010fffe\U0010ffff])*){_END}(?:{_CUT}.{{32}})?(.*)", re.DOTALL)
 
 
 def partitions(bucket: str) -> list[str]:
-    """Return the pk of each shard. No object key has such a pk, because it has no slash."""
+    """Return the pk of each shard of a bucket. Other items never have such a pk, because it has no slash."""
     return [f"{bucket}#{number}" for number in range(SHARDS)]
 
 
 def stored_name(name: Name) -> Name:
-    """Return the name under which the table has an item; lines and leases keep their own."""
+    """Return the pk and sk that an item has in a table with shards. History lines and leases keep theirs."""
     pk, sk = name
     bucket, slash, key = pk.partition("/")
     if not slash or sk < STATE:
@@ -44,7 +44,7 @@ def stored_name(name: Name) -> Name:
 
 
 def stored_range(pk: str, first: str, last: str | None) -> tuple[str, str, str | None]:
-    """Return the pk and the range of sort keys in which the table has a key's items from `first` to `last`."""
+    """Return this range of items (pk, first and last sk) as a table with shards has it. last: None for no end."""
     if first < STATE:
         return pk, first, last
     bucket, _, key = pk.partition("/")
@@ -53,18 +53,20 @@ def stored_range(pk: str, first: str, last: str | None) -> tuple[str, str, str |
 
 
 def first_sort_key(prefix: str, start_after: str) -> str:
-    """Return a sort key that no item of a key below the prefix and after `start_after` precedes."""
+    """Return the sort key from which to read a shard for the keys that begin with `prefix` and come after
+    `start_after`.
+    """
     return max(_END, _head(prefix), _head(start_after) + _END)
 
 
 def cut_key(name: Name) -> str | None:
-    """Return the object key of an item whose stored name does not have the whole key; else None."""
+    """Return the object key of an item if it is too long to fit whole into the stored sort key; else None."""
     _, slash, key = name[0].partition("/")
     return key if slash and name[1] >= STATE and _head(key) != _escaped(key) else None
 
 
 def own_name(item: Item) -> Item:
-    """Return a stored item under the name that it has in a table without shards."""
+    """Return an item that was read, with the pk and sk that it would have in a table without shards."""
     pk = item["pk"]["S"]
     if "/" in pk or "#" not in pk:
         return item
@@ -81,7 +83,7 @@ def _partition(bucket: str, key: str) -> str:
 
 
 def _beginning(key: str) -> str:
-    """Return the part of a sort key that stands for the object key."""
+    """Return how the sort keys of a key's items begin: the key, or its first part and its hash."""
     head, escaped = _head(key), _escaped(key)
     return head + _END if head == escaped else f"{head}{_END}{_CUT}{digest_of(key)[:32]}"
 
@@ -91,7 +93,7 @@ def _escaped(key: str) -> str:
 
 
 def _head(key: str) -> str:
-    """Return the escaped key, cut after the first letter at or beyond _LONGEST_KEY."""
+    """Return the key with its escapes, cut behind the first character at which it has _LONGEST_KEY bytes or more."""
     escaped = _escaped(key)
     if len(escaped) * 4 <= _LONGEST_KEY or _size(escaped) <= _LONGEST_KEY:
         return escaped

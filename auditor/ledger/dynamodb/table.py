@@ -1,4 +1,4 @@
-"""A DynamoDB table: calls with retries, batches and pages, and errors of one sentence."""
+"""Call DynamoDB for one table: with retries, batches and pages, and with errors of one sentence."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _CANCELLED: Final = "TransactionCanceledException"
 _TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
 _PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
 SCHEMA_VERSION: Final = 3
-"""The present version of the table's items. Version 2 had no shards, and version 1 no seals and no item for the
-version. A table keeps the layout that it was begun with."""
+"""The present version of the layout of items. Version 2 had no shards, and version 1 no seals and no item for the
+version. A table keeps the layout with which it was begun."""
 _UNSHARDED: Final = 2
 _SCHEMA: Final = ("-", "-")
 """The item that has the schema version. No bucket has this name."""
@@ -40,16 +40,15 @@ R = TypeVar("R")
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
-    """A condition of a write does not hold. at: the indexes of such changes of a transaction."""
+    """A condition of a write did not hold. at: in a transaction, the indexes of such changes."""
 
     def __init__(self, at: Collection[int] = ()) -> None:
         self.at = at
 
 
 class Table:
-    """A DynamoDB table. At most THREADS calls run at once.
-
-    Names of items are those of a table without shards; this class alone knows where a table with shards has them.
+    """Makes the calls on one table, at most THREADS at once. Callers name items as in a table without shards. Only this
+    class knows the names that a table with shards stores.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class Table:
         self.sharded = False
 
     def place(self) -> int:
-        """Return microseconds since the epoch, larger at each call. Places give the order of one process's writes."""
+        """Return a number that grows with each call, by which writes are ordered: microseconds since the epoch."""
         self._place = max(self._place + 1, int(self._clock() * 1_000_000))
         return self._place
 
@@ -80,7 +79,7 @@ class Table:
         return item and self._own([item])[0]
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
-        """Return the items of these names. Absent items are left out."""
+        """Return the items with these names. Items that do not exist are left out."""
         wanted = {self._stored(name): name for name in names}
         keys = [key_of(stored) for stored in wanted]
         found: dict[Name, Item] = {}
@@ -91,9 +90,7 @@ class Table:
         return found
 
     async def _get_batch(self, wanted: dict[str, Any]) -> list[Item]:
-        """Return the items of one BatchGetItem. Ask again, after growing waits, for keys that DynamoDB left
-        unprocessed.
-        """
+        """Return the items of one BatchGetItem. Ask again, after growing pauses, for keys left unprocessed."""
         items: list[Item] = []
         for attempt in range(ATTEMPTS):
             answer = await self._call("BatchGetItem", RequestItems={self.name: wanted})
@@ -110,7 +107,7 @@ class Table:
         )
 
     async def pages(self, operation: str, **arguments: Any) -> AsyncGenerator[list[Item], None]:
-        """Yield the items of a Query or a Scan, page by page, each at most 1 MB."""
+        """Yield the items of a Query or a Scan, page by page. A page has at most 1 MB."""
         while True:
             answer = await self._call(operation, TableName=self.name, **arguments)
             yield self._own(answer["Items"])
@@ -121,7 +118,9 @@ class Table:
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
     ) -> list[Item]:
-        """Return the items of one object key with an sk from `first` to `last`. pages: read at most so many."""
+        """Return the items of one pk (an object key) whose sk is from `first` to `last` (None: to the end). pages: read
+        at most so many pages; None for all.
+        """
         if self.sharded:
             pk, first, last = stored_range(pk, first, last)
         values = {":pk": {"S": pk}, ":first": {"S": first}} | arguments.pop("ExpressionAttributeValues", {})
@@ -139,22 +138,21 @@ class Table:
         return found
 
     async def update(self, change: Change, *, returned: str = "NONE") -> Item:
-        """Make the change. Raise ConditionFailed if a condition does not hold. returned: ReturnValues of UpdateItem."""
+        """Make the change by UpdateItem. Raises ConditionFailed. returned: ReturnValues of UpdateItem."""
         await self._declare()
         answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **self._arguments(change))
         found: Item = answer.get("Attributes", {})
         return found
 
     async def update_all(self, changes: Sequence[Change]) -> None:
-        """Make all changes, or none. Raise ConditionFailed if a condition does not hold."""
+        """Make all changes in one transaction. Raises ConditionFailed if one of their conditions does not hold."""
         await self._declare()
         updates = [{"Update": {"TableName": self.name, **self._arguments(change)}} for change in changes]
         await self._call("TransactWriteItems", TransactItems=updates)
 
     async def probe(self) -> None:
-        """Read the table's schema: a missing table or permission then shows now, not in the middle of a run.
-
-        Raise LedgerError for the schema of a newer auditor.
+        """Read the table's schema version, so that a missing table or permission shows now, not in the middle of a run.
+        Raises LedgerError also for the schema of a newer release.
         """
         version = number(await self.get(_SCHEMA) or {}, "schema") or 0
         if version > SCHEMA_VERSION:
@@ -165,7 +163,7 @@ class Table:
         self.sharded = version == SCHEMA_VERSION or (version == 0 and await self._is_empty())
 
     async def _is_empty(self) -> bool:
-        """True if the table has no item. False if the role may not look: then it may be a table of version 1."""
+        """True if the table has no item. False also if the role may not scan it: it may be an old one then."""
         try:
             answer = await self._call("Scan", TableName=self.name, Limit=1, ConsistentRead=True)
         except LedgerError as error:
@@ -175,7 +173,7 @@ class Table:
         return not answer["Items"]
 
     async def _declare(self) -> None:
-        """Write the schema version before the first item. Tables of version 1 have none."""
+        """Write the schema version into a table that has none, before this process writes its first item."""
         async with self._declaring:
             if not self._declared:
                 change = Change(_SCHEMA).put("schema", SCHEMA_VERSION if self.sharded else _UNSHARDED)
@@ -220,9 +218,8 @@ class Table:
 
 
 def _is_transient(failure: CallFailed) -> bool:
-    """True if the same call may succeed later, although the SDK's six attempts failed.
-
-    A broken connection counts as permanent, because six attempts failed.
+    """True if a retry may succeed, although the SDK has made six attempts. A lost connection does not count: six
+    attempts in a row failed.
     """
     if failure.code == _CANCELLED:
         return _PASSING.search(failure.message) is not None
@@ -230,16 +227,17 @@ def _is_transient(failure: CallFailed) -> bool:
 
 
 def _refused(failure: CallFailed) -> list[int]:
-    """Return the indexes of the changes of a transaction whose conditions do not hold.
-
-    The message ends with a list of one reason for each change (DynamoDB API, TransactionCanceledException).
+    """Return the indexes of a transaction's changes whose conditions did not hold. They are read from the end of the
+    message, which lists a reason for each change (DynamoDB API, TransactionCanceledException).
     """
     reasons = failure.message.rpartition("[")[2].rstrip("]").split(", ")
     return [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:
-    """Call for every item and return the answers in the order of the items. A group's calls run one by one."""
+    """Call `call` for each item, many at once, and return the results in the order of the items. Items with the same
+    `group` are called one after the other.
+    """
     groups: Mapping[Hashable, list[tuple[int, T]]] = _grouped(items, group)
     waiting = iter(groups.values())
     answers: dict[int, R] = {}
@@ -261,7 +259,7 @@ def _grouped(items: Iterable[T], group: Callable[[T], Hashable]) -> Mapping[Hash
 
 
 def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
-    """Return a failed call as one sentence that names the table and the fix."""
+    """Return the error for a failed call: one sentence that names the table and the fix."""
     name, action = f"the ledger table {table!r} in {region}", failure.action
     if failure.code == "ValidationException":
         return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")
@@ -271,5 +269,5 @@ def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
 
 
 def is_denied(error: LedgerError) -> bool:
-    """True if the role may not make the call that failed."""
+    """True if the role may not make the call that failed with this error."""
     return isinstance(error.__cause__, CallFailed) and error.__cause__.code in DENIED

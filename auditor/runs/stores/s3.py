@@ -1,4 +1,4 @@
-"""A store in a bucket. Each file is written by one PutObject, with a condition if the caller needs one."""
+"""A store in a bucket. Each file is written by one PutObject, on a condition if the caller needs one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class S3Store:
-    """A store below `prefix` of a bucket. sleep: takes the seconds between two attempts."""
+    """A store below `prefix` of a bucket. sleep: waits for so many seconds between two attempts."""
 
     def __init__(
         self, objects: BucketObjects, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep
@@ -61,17 +61,17 @@ class S3Store:
 
     @property
     def prefix(self) -> str:
-        """Return the prefix of every object key: empty, or with `/` at its end."""
+        """The prefix of all object keys of the store, with `/` at its end; "" for none."""
         return self._prefix
 
     def uri(self, path: str = "") -> str:
         return f"s3://{self._bucket}/{self._prefix}{path}".rstrip("/")
 
     def check_writable(self) -> None:
-        """Try a write whose condition fails. S3 checks the permissions before the condition, so no file is written.
+        """Try a write whose condition cannot hold. S3 checks the permissions first, so this writes no file.
 
-        A read comes first, unless one succeeded already: the condition needs the permission to read too, and S3 does
-        not say which is missing.
+        A read comes before, unless one has succeeded already: the condition needs the permission to read too, and S3
+        does not say which of the two is missing.
         """
         key = f"{self._prefix}.auditor-probe"
         with self._errors(self.uri()):
@@ -117,7 +117,7 @@ class S3Store:
             self._objects.delete(self._key(path))
 
     def update_json(self, path: str, change: Change) -> None:
-        """Change the file as it was last seen here, and read it only if it is another one by now."""
+        """Change a JSON file: first as it was last seen here. It is read only if that is out of date."""
         uri = self.uri(path)
         seen = self._seen.pop(path, None)
         if seen is not None and self._conditional and self._changed(path, change, *seen) is True:
@@ -131,8 +131,8 @@ class S3Store:
         raise OutputError(f"{uri} is being written by too many others at once: run again")
 
     def _changed(self, path: str, change: Change, data: bytes | None, tag: str | None) -> bool | None:
-        """Write the changed file if the bucket still has these bytes. Return False if it has others; None if nothing is
-        to be changed.
+        """Change `data`, and write it if the file still has this tag. Return True if written, False if the file has
+        another tag; None if nothing is to be changed.
         """
         uri = self.uri(path)
         with self._errors(uri):
@@ -158,8 +158,9 @@ class S3Store:
             return self._put_where(path, data, tag)
 
     def put_new_file(self, path: str, local: Path) -> bool:
-        """Write a new file of 5 GB at most. Return True also if a file with the same bytes is there: it is our own
-        write, whose answer was lost.
+        """Write a new file of 5 GB at most. Return False if another file is there.
+
+        If a file with the same bytes is there, return True: it is this process's own write, whose answer was lost.
         """
         uri = self.uri(path)
         for attempt in range(UPDATES):
@@ -180,7 +181,7 @@ class S3Store:
         return tag.strip('"')
 
     def spool_dir(self, folder: str) -> Path:
-        """Return one temporary directory for all folders. close() removes it."""
+        """Return a temporary directory, the same for all folders. close() deletes it."""
         checked(folder)
         if self._spool is None:
             with output_errors(tempfile.gettempdir()):
@@ -207,8 +208,8 @@ class S3Store:
         return self._objects.put(self._key(path), body, kind=_type(path), md5=_md5(body), **condition)
 
     def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write the file if it still has this tag, and return the new tag; None if it has another tag. If the server
-        has no conditional writes, read the tag first.
+        """Write the file if it still has this tag (None: no file), and return its new tag; None if it has another. If
+        the server has no conditional writes, the tag is read first.
         """
         if self._conditional:
             try:
@@ -218,10 +219,10 @@ class S3Store:
         return self._put(path, body) if self._read(path)[1] == tag else None
 
     def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write only if the ETag of the path is still `tag`, or, with None, only if nothing is there.
+        """Write the file on the condition that its ETag is `tag`, or with None, that it does not exist.
 
-        Return the new ETag; None if the condition does not hold. If the server refuses although the condition holds,
-        try the ETag without quotes, as Ceph compares it.
+        Return the new ETag; None if the condition does not hold. If the server refuses although it holds, try the ETag
+        without quotes, as Ceph compares it.
         """
         bare = None if tag is None else tag.strip('"')
         for form in dict.fromkeys((tag, bare)):
@@ -237,8 +238,8 @@ class S3Store:
         return self._put(path, body)
 
     def _placed(self, path: str, local: Path) -> bool | None:
-        """Try to write our file. Return True if it is in place, False if another file is there; None if another process
-        is changing the file now.
+        """Try to write a new file. Return True if it is in place, False if another file is there; None if another
+        process is writing at this moment.
         """
         with local.open("rb") as body:
             if self._put_where(path, body, None) is not None:
@@ -248,7 +249,9 @@ class S3Store:
             return None if there is None else there == body.read()
 
     def _do_without_conditions(self, error: CallFailed | None = None) -> None:
-        """Warn, and read before each write from now on. error: raised if it is not about missing conditions."""
+        """Warn that the server has no conditional writes, and from now on read before each write. error: the refusal of
+        such a write; raised if it has another cause.
+        """
         if error is not None and error.code not in _NO_CONDITIONS:
             raise error
         if self._conditional:
@@ -259,7 +262,7 @@ class S3Store:
             )
 
     def _read(self, path: str) -> tuple[bytes | None, str | None]:
-        """Return the file and its ETag, with the quotes that conditions need; two None if there is no file."""
+        """Return the file's bytes, and its ETag in quotes, as conditions need it; (None, None) without a file."""
         found: tuple[bytes | None, str | None] = None, None
         try:
             found = self._objects.get(self._key(path))
@@ -275,7 +278,7 @@ class S3Store:
 
     @contextmanager
     def _errors(self, uri: str) -> Iterator[None]:
-        """Turn the errors of calls into an OutputError with one sentence."""
+        """Convert the errors of calls in this `with` block to an OutputError of one sentence."""
         try:
             yield
         except (CallFailed, CredentialsError, UsageError) as error:
@@ -290,7 +293,7 @@ def _sentence(uri: str, failure: Exception) -> str:
 
 
 def _md5(body: bytes | BufferedReader) -> str:
-    """Return the MD5 of the whole body in base64."""
+    """Return the MD5 of the whole body, in base64. A body that is a file is rewound."""
     if isinstance(body, bytes):
         digest = hashlib.md5(body, usedforsecurity=False).digest()
     else:
