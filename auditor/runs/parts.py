@@ -72,10 +72,10 @@ class PartFile:
 
     def discard(self) -> None:
         """Close the file and delete it, whether it is complete or not."""
-        for step in (self._file.close, lambda: self.path.unlink(missing_ok=True)):
+        for step in (self._file.close, self.path.unlink):
             try:
                 step()
-            except OSError:  # the disk is full or gone, as an earlier error said
+            except OSError:  # the disk is full or the file gone, as an earlier error said
                 continue
 
 

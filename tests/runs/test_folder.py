@@ -9,6 +9,8 @@ import json
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,12 @@ from auditor.runs import folder as folders
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import FLUSH_BYTES, RunFolder
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
-from auditor.runs.reading import RunReader
+from auditor.runs.reading import RunReader, last_listed
 from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.support.paths import ROOT
-from tests.support.samples.reports import RUN, finding, judged, sample_summary, target
+from tests.support.samples.reports import RUN, finding, judged, sample_summary, tally_of, target
 
 FOLDER = f"bucket=audited/run={RUN}"
 
@@ -60,6 +62,16 @@ def hidden(store: LocalStore) -> list[str]:
     return sorted(path.name for path in Path(store.uri()).glob("**/.*") if not path.name.endswith(".lock"))
 
 
+@pytest.fixture
+def far_from_greenwich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "XXX-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_greenwich")
 def test_run_ids_say_when_and_sort() -> None:
     east = timezone(timedelta(hours=2))
     run_id = new_run_id(datetime(2026, 1, 2, 5, 4, 5, 999, east), bytes.fromhex("0a1b2cff"))
@@ -297,6 +309,28 @@ def test_findings_of_the_bucket(store: LocalStore) -> None:
     assert store.list(f"{FOLDER}/objects/") == []
 
 
+@pytest.mark.parametrize(
+    ("range_id", "left"),
+    [
+        ("00000", [".objects-part-00001-00002.tmp", ".state-00001.json.x.tmp"]),
+        ("00001", [".objects-part-00000-00002.tmp", ".report.html.x.tmp", ".state.json.x.tmp", ".summary.json.x.tmp"]),
+    ],
+)
+def test_unfinished_files_of_a_killed_run_are_removed_and_those_of_other_ranges_are_left(
+    store: LocalStore, tmp_path: Path, range_id: str, left: list[str]
+) -> None:
+    with opened(store, Tally(), range_id=range_id):
+        pass
+    for name in (
+        *(".objects-part-00000-00002.tmp", ".summary.json.x.tmp", ".report.html.x.tmp", ".state.json.x.tmp"),
+        *(".objects-part-00001-00002.tmp", ".state-00001.json.x.tmp"),
+    ):
+        (tmp_path / FOLDER / name).touch()
+    with opened(store, Tally(), range_id=range_id):
+        pass
+    assert hidden(store) == left
+
+
 def test_part_whose_objects_never_came_does_not_count(store: LocalStore) -> None:
     tally = Tally()
     with opened(store, tally) as folder:
@@ -342,6 +376,20 @@ def test_latest_names_a_run_for_each_target(store: LocalStore) -> None:
     assert finished(store, prefix="logs/") == {"": RUN, "logs/": RUN}
     assert finished(store, prefix="logs/", versions=True) == {"": RUN, "logs/": RUN, "logs/|versions": RUN}
     assert store.get(f"{FOLDER}/report.html") == "<p>\u00e9".encode()
+
+
+def test_number_of_objects_that_the_latest_run_listed(store: LocalStore) -> None:
+    def told(name: str) -> int | None:
+        return last_listed(store, "audited", name)
+
+    assert told("") is None
+    with opened(store, Tally()) as folder:
+        folder.finish(sample_summary(tally_of(judged("a"), judged("b"))), "", update_latest=True)
+    assert (told(""), told("logs/")) == (2, None)
+    store.put(f"{FOLDER}/summary.json", b"{")
+    assert told("") is None
+    store.put("bucket=audited/latest.json", b'{"runs": {"": "no run"}}')
+    assert told("") is None
 
 
 def test_latest_is_never_an_older_run(store: LocalStore) -> None:

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,10 +15,12 @@ from auditor.aws.session import make_client
 from auditor.errors import OutputError, RunTaken
 from auditor.runs.checkpoint import Checkpoint, load_checkpoint
 from auditor.runs.folder import RunFolder
+from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS
 from auditor.runs.paths import run_path
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
+from auditor.runs.stores.base import Store
 from auditor.runs.stores.s3 import S3Store
 from auditor.runs.tally import Tally
 from tests.support.killed_run import judgements, put, put_all
@@ -370,3 +372,8 @@ def test_runs_lie_where_they_did(start: Start, tmp_path: Path) -> None:
     assert [name for name in names if name.startswith("objects/")] == [
         f"objects/part-00000-{number:05}.jsonl.gz" for number in range(5)
     ]
+
+
+def test_a_store_that_neither_locks_nor_writes_on_conditions_is_no_place_for_a_run() -> None:
+    with pytest.raises(TypeError, match="neither locks nor writes on conditions"):
+        writer_of(cast(Store, object()), "audited", RUN, "00000")

@@ -68,6 +68,45 @@ def test_restored_with_fields_missing() -> None:
         Tally.from_dict({"coverage": {}})
 
 
+def full() -> Tally:
+    """Counts of which each sum is met exactly, with as many bytes as a large bucket has."""
+    tally = tally_of(judged("a", finding("a")), denied("b"), gone("c"))
+    tally.accept()
+    tally.hash("pending")
+    tally.leave("STANDARD_IA", 2**60)
+    tally.hash("unhashable")
+    tally.route(2**60)
+    return tally
+
+
+def test_counts_that_add_up_exactly() -> None:
+    full().check(hashing=True)
+    assert Tally.from_dict(full().to_dict()) == full()
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "sums"),
+    [
+        ("coverage", "vanished", ["listed = audited + vanished + undecided"]),
+        ("verdicts", "private", ["verdicts = audited + undecided"]),
+        ("rules", "O02", ["findings by rule = findings by severity"]),
+        ("findings", "low", ["findings by rule = findings by severity"]),
+        ("hashing", "known", ["hashing = audited + undecided"]),
+        ("left_objects", "STANDARD_IA", ["left for cost <= pending"]),
+        ("left_objects", "GLACIER_IR", ["left for cost <= pending", "classes left have their bytes"]),
+        ("left_bytes", "GLACIER_IR", ["classes left have their bytes"]),
+        ("routed", "objects", ["routed <= unhashable"]),
+    ],
+)
+def test_one_count_too_many(field: str, name: str, sums: list[str]) -> None:
+    tally = full()
+    counts = getattr(tally, field)
+    counts[name] = counts.get(name, 0) + 1
+    with pytest.raises(ValueError, match="the counts do not add up") as caught:
+        tally.check(hashing=True)
+    assert str(caught.value).removeprefix("the counts do not add up: ").split("; ")[:-1] == sums
+
+
 def test_counts_that_do_not_add_up() -> None:
     tally = tally_of(judged("a"))
     tally.coverage["listed"] += 1

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from auditor.s3.checksums import stored
+from auditor.model.object import Evidence, Head, ObjectRef, Skipped, Unread
+from auditor.s3.checksums import promised, s3_digests, stored
 from auditor.s3.engines.base import Engine, Span
 from tests.s3.engines.common import read
 from tests.support.servers.stub import StubServer
@@ -25,7 +26,7 @@ async def told(engine: Engine, span: Span | None = None) -> Mapping[str, str]:
         return body.stored
 
 
-@pytest.mark.parametrize(
+KINDS = pytest.mark.parametrize(
     ("kind", "etag", "found"),
     [
         ("FULL_OBJECT", "e" * 32, FOUND),
@@ -36,11 +37,34 @@ async def told(engine: Engine, span: Span | None = None) -> Mapping[str, str]:
         ("COMPOSITE", "e" * 32, {}),
     ],
 )
+
+
+@KINDS
 async def test_whole_objects_digests_are_told(
     engine: Engine, bucket: StubBucket, kind: str | None, etag: str, found: Mapping[str, str]
 ) -> None:
     bucket.put("key", CONTENT, etag=etag, checksums=TOLD, checksum_type=kind)
     assert await told(engine) == found
+
+
+@KINDS
+def test_head_and_listing_tell_them_of_whole_objects_only(
+    kind: str | None, etag: str, found: Mapping[str, str]
+) -> None:
+    ref = ObjectRef("key", etag, 7, "2026-01-02T03:04:05Z", checksum_algorithms=tuple(TOLD), checksum_type=kind)
+    head = Head(
+        etag=etag,
+        content_length=7,
+        checksum_type=kind,
+        checksum_sha256=TOLD["SHA256"],
+        checksum_crc64nvme=TOLD["CRC64NVME"],
+        checksum_sha1="no base64",
+        checksum_crc32="//79/A==",
+    )
+    acl = Skipped("not asked")
+    assert s3_digests(Evidence(ref, acl, head)) == found
+    assert s3_digests(Evidence(ref, acl, Unread("HeadObject", "403"))) == {}
+    assert promised(ref) == found.keys()
 
 
 async def test_object_without_any(engine: Engine, bucket: StubBucket) -> None:

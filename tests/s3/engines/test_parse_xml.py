@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from auditor.errors import CallFailed
-from auditor.model.object import ALL_USERS
+from auditor.model.object import ALL_USERS, Acl, Grant
 from auditor.s3.engines import parse_xml as documents
-from auditor.s3.engines.base import ListQuery
+from auditor.s3.engines.base import ListQuery, Page, Position
 
 OWNER = "<Owner><ID>o</ID></Owner>"
 EVERYONE = f"<Grantee><URI>{ALL_USERS}</URI></Grantee>"
@@ -50,6 +50,96 @@ def test_page_of_which_half_would_be_lost(name: str) -> None:
     with pytest.raises(CallFailed) as caught:
         documents.page(ListQuery(), f"<ListBucketResult>{PAGES[name]}</ListBucketResult>".encode())
     assert caught.value.code == "Malformed"
+
+
+def page_of(body: str, versions: bool = False) -> Page:
+    return documents.page(ListQuery(versions=versions), f"<r xmlns='http://s3'>{body}</r>".encode())
+
+
+def test_page_with_everything() -> None:
+    entry = (
+        f"<Contents>{ENTRY}<StorageClass>GLACIER</StorageClass><Owner><ID>o</ID><DisplayName/></Owner>"
+        "<RestoreStatus><IsRestoreInProgress>false</IsRestoreInProgress>"
+        "<RestoreExpiryDate>2027-01-02T00:00:00Z</RestoreExpiryDate></RestoreStatus></Contents>"
+    )
+    restoring = entry.replace("false", "true").replace("<Key>k", "<Key>l")
+    prefixes = "<CommonPrefixes><Prefix>a</Prefix></CommonPrefixes>" * 2
+    page = page_of(f"{MORE}<EncodingType>url</EncodingType>{entry}{restoring}{prefixes}")
+    assert [(ref.key, ref.restored) for ref in page.refs] == [("k", True), ("l", False)]
+    assert (page.refs[0].owner, page.refs[0].storage_class) == ("o", "GLACIER")
+    assert page.refs[0].last_modified == "2026-01-02T03:04:05Z"
+    assert page.next == Position(token="t")
+    assert page_of(" <IsTruncated> False </IsTruncated>").next is None
+
+
+def test_page_of_versions() -> None:
+    version = f"<Version>{ENTRY}<VersionId>v</VersionId><IsLatest>%s</IsLatest></Version>"
+    marker = "<DeleteMarker><Key>m%d</Key><IsLatest>true</IsLatest></DeleteMarker>"
+    markers = "<NextKeyMarker>k</NextKeyMarker><NextVersionIdMarker>w</NextVersionIdMarker>"
+    body = f"{MORE}{markers}{version % 'true'}{version % 'false'}{marker % 1}{marker % 2}"
+    page = page_of(body, versions=True)
+    assert [(ref.version_id, ref.is_latest) for ref in page.refs] == [("v", True), ("v", False)]
+    assert page.delete_markers == ("m1", "m2")
+    assert page.next == Position(key_marker="k", version_id_marker="w")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<IsTruncated>yes</IsTruncated>",
+        "<IsTruncated/>",
+        f"{END}<Contents>{ENTRY.replace('2026-01', '2026-13')}</Contents>",
+        f"{END}<Contents>{ENTRY.replace('<Size>1', '<Size>one')}</Contents>",
+        f"{END}<Contents>{ENTRY}<Owner><ID>o</ID><ID>o</ID></Owner></Contents>",
+    ],
+)
+def test_page_with_a_value_that_is_none(body: str) -> None:
+    for versions in (False, True):
+        with pytest.raises(CallFailed) as caught:
+            page_of(body.replace("Contents", "Version" if versions else "Contents"), versions)
+        assert (caught.value.code, caught.value.status) == ("Malformed", 200)
+        assert caught.value.action == ("ListObjectVersions" if versions else "ListObjectsV2")
+
+
+@pytest.mark.parametrize("grants", [0, 1, 100])
+def test_acl_of_any_size(grants: int) -> None:
+    body = f"<r>{OWNER}<AccessControlList>{GRANT * grants}</AccessControlList></r>"
+    assert documents.acl("GetObjectAcl", body.encode()) == Acl("o", (Grant(ALL_USERS, "READ"),) * grants)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "status", "message"),
+    [
+        (b"", "Malformed", 200, "the answer is empty"),
+        (b"no xml", "500", 500, "the answer is no XML"),
+        (b"<?xml version='1.0' encoding='unheard-of'?><r/>", "500", 500, "the answer is no XML"),
+        (b"<Error><Code> SlowDown </Code><Message>m</Message></Error>", "SlowDown", 500, "m"),
+        (b"<Error/>", "500", 500, ""),
+        (b"<Error><Code>%s</Code></Error>" % (b"c" * 200), "c" * 100, 500, ""),
+    ],
+)
+def test_answer_of_status_200_that_is_none(body: bytes, code: str, status: int, message: str) -> None:
+    with pytest.raises(CallFailed) as caught:
+        documents.root_of("GetObjectAcl", body)
+    assert (caught.value.code, caught.value.status) == (code, status)
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"<Error><Code> NoSuchKey</Code><Message>m</Message></Error>", ("NoSuchKey", "m")),
+        (b"<Error xmlns='x'><Code>NoSuchKey</Code></Error>", ("NoSuchKey", "")),
+        (b"<ErrorResponse><Error><Code>c</Code><Message>m</Message></Error><RequestId/></ErrorResponse>", ("c", "m")),
+        (b"<Error><Message>m</Message></Error>", ("", "m")),
+        (b"<Error><Code/></Error>", ("", "")),
+        (b"<html>", ("", "")),
+        (b"no xml", ("", "")),
+        (b"<?xml version='1.0' encoding='unheard-of'?><r/>", ("", "")),
+    ],
+)
+def test_error_document(body: bytes, found: tuple[str, str]) -> None:
+    assert documents.error_of(body) == found
 
 
 def test_body_larger_than_any_acl_or_error_is_not_parsed() -> None:
