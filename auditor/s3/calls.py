@@ -129,7 +129,7 @@ class Caller:
 
     def _spend(self, kind: Kind, action: str, beyond_budget: bool) -> None:
         """Count one call against --max-calls. Raises CallFailed with the code MaxCalls if they are used up."""
-        if self._max_calls is not None and not beyond_budget:
+        if not beyond_budget:
             reserved = self.calls_per_object * self.permits.in_use if kind == "list" else 0
             if self.short_of(1 + reserved):
                 raise CallFailed(action, "MaxCalls", message="the limit of --max-calls is reached")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as real_time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -130,11 +131,16 @@ async def test_refused_connection_to_an_unknown_server_is_given_up_soon() -> Non
         assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]
 
 
-@pytest.mark.parametrize("failures", [[], [CallFailed("HeadBucket", "SlowDown", 503)]], ids=["answered", "throttled"])
+@pytest.mark.parametrize(
+    "failures",
+    [[], [CallFailed("HeadBucket", "SlowDown", 503)], [CallFailed("HeadBucket", "AccessDenied", 403)]],
+    ids=["answered", "throttled", "denied"],
+)
 async def test_refused_connection_to_a_server_that_answered_is_tried_with_patience(failures: list[CallFailed]) -> None:
     time = FakeTime()
     caller = make_caller(time, dice=LongestPause())
-    await caller.call("bucket", "HeadBucket", failing(*failures))
+    with suppress(CallFailed):
+        await caller.call("bucket", "HeadBucket", failing(*failures))
     time.slept.clear()
     with pytest.raises(CallFailed):
         await caller.call("acl", "GetObjectAcl", always(REFUSED))
@@ -186,6 +192,51 @@ async def test_refusals_count_as_answers() -> None:
         with pytest.raises(CallFailed):
             await caller.call("acl", "GetObjectAcl", always(CallFailed("GetObjectAcl", "AccessDenied", 403)))
     assert permits.statistics().limit == 8
+
+
+class Noting(RateLimit):
+    """A rate that notes when the calls were sent of which it is told."""
+
+    def __init__(self, time: FakeTime) -> None:
+        super().__init__(None, clock=time.clock)
+        self.noted: list[tuple[str, float, float]] = []
+
+    def answered(self, now: float, sent: float) -> None:
+        self.noted.append(("answered", now, sent))
+
+    def refused(self, now: float, sent: float) -> Refusals:
+        self.noted.append(("refused", now, sent))
+        return Refusals.FEW
+
+
+@pytest.mark.parametrize(
+    ("failure", "noted"),
+    [
+        (None, ["answered"]),
+        (SLOW_DOWN, ["refused", "answered"]),
+        (CallFailed("GetObjectAcl", "AccessDenied", 403), ["answered"]),
+        (CallFailed("GetObjectAcl", "Timeout"), ["answered"]),
+        (CallFailed("GetObjectAcl", "InternalError", 500), ["answered"]),
+    ],
+)
+async def test_the_rate_is_told_of_each_answer_when_it_came_and_was_sent(
+    failure: CallFailed | None, noted: list[str]
+) -> None:
+    time = FakeTime()
+    rate = Noting(time)
+    caller = Caller(
+        "audited", rate=rate, permits=ConcurrencyLimit(4, clock=time.clock), clock=time.clock, sleep=time.sleep
+    )
+    answer = failing(*([failure] if failure else []))
+
+    async def attempt() -> str:
+        time.now += 2.0
+        return await answer()
+
+    with suppress(CallFailed):
+        await caller.call("acl", "GetObjectAcl", attempt)
+    assert [name for name, _, _ in rate.noted] == noted
+    assert {now - sent for _, now, sent in rate.noted} == {2.0}
 
 
 class Incurable(RateLimit):

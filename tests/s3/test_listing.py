@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -14,7 +15,7 @@ from auditor.errors import BucketError, CallFailed
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.s3.engines.base import ListQuery, Page, Position
-from auditor.s3.listing import Listed, pages
+from auditor.s3.listing import Listed, listed_still, pages
 from tests.conformance.memory import MemoryEngine
 from tests.support.fakes.caller import make_caller, ref
 from tests.support.odd_keys import ODD_KEYS
@@ -39,6 +40,7 @@ async def test_range_is_open_at_its_start_and_closed_at_its_end() -> None:
     engine = MemoryEngine([ref(key) for key in "abcdef"], page_size=2)
     steps = await steps_of(engine, Target("audited", start_after="b", stop_at="d"))
     assert [step.key for step in steps] == ["c", "d"]
+    assert engine.count("list") == 2
 
 
 async def test_no_page_is_asked_for_beyond_the_end_of_the_range() -> None:
@@ -129,7 +131,7 @@ class TestFailures:
         engine = MemoryEngine([ref(f"{number}") for number in range(9)], page_size=2)
         with pytest.raises(CallFailed) as caught:
             await steps_of(engine, Target("audited"), max_calls=2)
-        assert caught.value.code == "MaxCalls"
+        assert (caught.value.action, caught.value.code) == ("ListObjectsV2", "MaxCalls")
         assert engine.count("list") == 2
 
     async def test_versions_are_listed_to_the_end_of_the_key_past_the_budget(self) -> None:
@@ -174,3 +176,55 @@ def test_ranges_that_share_their_ends_are_together_the_flat_listing(
     assert refs == [entry for entry in entries if isinstance(entry, ObjectRef)]
     assert markers == sum(isinstance(entry, str) for entry in entries)
     assert (refs, markers) == _listed(entries, Target("audited", versions=True), 1000)
+
+
+class Pages(MemoryEngine):
+    """An engine that lists these pages, whatever is asked, and keeps the questions."""
+
+    def __init__(self, *pages: Page) -> None:
+        super().__init__([])
+        self._pages = list(pages)
+        self.asked: list[tuple[ListQuery, Position | None]] = []
+
+    async def list_page(self, query: ListQuery, position: Position | None) -> Page:
+        self.asked.append((query, position))
+        return self._pages.pop(0)
+
+
+ONE, TWO = Position(token="1"), Position(token="2")
+SAME, OTHER, LONGER = ref("k"), replace(ref("k"), etag="other"), ref("k/more")
+FIRST, SECOND = ref("k", "1"), ref("k", "2")
+
+
+@pytest.mark.parametrize(
+    ("situation", "sought", "found", "still", "calls"),
+    [
+        ("there", SAME, [Page((SAME,), None)], True, 1),
+        ("there, and more to list", SAME, [Page((SAME, LONGER), ONE)], True, 1),
+        ("overwritten", SAME, [Page((OTHER,), None)], False, 1),
+        ("gone", SAME, [Page((), None)], False, 1),
+        ("gone, another key follows", SAME, [Page((LONGER,), ONE)], False, 1),
+        ("on a later page", SAME, [Page((), ONE), Page((SAME,), None)], True, 2),
+        ("an older version on a later page", FIRST, [Page((SECOND,), ONE), Page((FIRST,), None)], True, 2),
+        ("a version that is gone", FIRST, [Page((SECOND,), ONE), Page((SECOND,), TWO), Page((), None)], False, 3),
+        ("a version of another name", FIRST, [Page((SECOND, LONGER), ONE)], False, 1),
+        ("the server repeats its page", SAME, [Page((), ONE), Page((), ONE)], False, 2),
+    ],
+)
+async def test_object_that_a_new_listing_has_unchanged(
+    situation: str, sought: ObjectRef, found: list[Page], still: bool, calls: int
+) -> None:
+    engine = Pages(*found)
+    assert await listed_still(engine, make_caller(), sought) is still, situation
+    assert len(engine.asked) == calls
+    assert [position for _, position in engine.asked] == [None, *(page.next for page in found)][:calls]
+    (query,) = {query for query, _ in engine.asked}
+    assert (query.prefix, query.start_after, query.versions) == ("k", None, sought.version_id is not None)
+    assert query.page_size < 1000
+
+
+@pytest.mark.parametrize(("sought", "action"), [(SAME, "ListObjectsV2"), (FIRST, "ListObjectVersions")])
+async def test_new_listing_for_which_no_call_is_left(sought: ObjectRef, action: str) -> None:
+    with pytest.raises(CallFailed) as caught:
+        await listed_still(Pages(), make_caller(max_calls=0), sought)
+    assert (caught.value.action, caught.value.code) == (action, "MaxCalls")

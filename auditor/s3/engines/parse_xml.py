@@ -104,7 +104,7 @@ def _grant(element: Element) -> dict[str, Any]:
     if name_of(element) != "Grant":
         raise ValueError(f"{name_of(element)[:20]} stands where a Grant should")
     check_once(element)
-    return {name_of(child): _texts(child) if name_of(child) == "Grantee" else child.text or "" for child in element}
+    return {name_of(child): _texts(child) if name_of(child) == "Grantee" else child.text for child in element}
 
 
 def _texts(element: Element) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_what_is_not_said_is_none() -> None:
         (b"x-amz-meta-a", b"b", "metadata", {"a": "b"}),
     ],
 )
-def test_header_that_is_a_fact(name: bytes, value: bytes, field: str, fact: object) -> None:
+def test_header_that_is_a_fact(name: bytes, value: bytes, field: str, fact: Any) -> None:
     assert headers.head({**LEAST, name: value}) == replace(headers.head(LEAST), **{field: fact})
 
 

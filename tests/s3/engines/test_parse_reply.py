@@ -31,11 +31,11 @@ def objects(*entries: dict[str, Any], **reply: Any) -> Page:
     return replies.page(ListQuery(), {"IsTruncated": False, "Contents": entries, **reply})
 
 
-def refused(call: Any, *arguments: Any) -> str:
+def refused(call: Any, *arguments: Any, action: str = "ListObjectsV2") -> str:
     """The message of the CallFailed that the call raises, which is malformed in an answer of status 200."""
     with pytest.raises(CallFailed) as caught:
         call(*arguments)
-    assert (caught.value.code, caught.value.status) == ("Malformed", 200)
+    assert (caught.value.action, caught.value.code, caught.value.status) == (action, "Malformed", 200)
     return caught.value.message
 
 
@@ -87,7 +87,7 @@ def test_restored_is_an_object_whose_restore_has_ended(status: Any, restored: bo
 def test_entry_that_lacks_an_element(name: str) -> None:
     assert refused(objects, without(LEAST, name)) == f"{name} is missing"
     entry = {"IsTruncated": False, "Versions": [without(LEAST | {"VersionId": "v"}, name)]}
-    assert refused(replies.page, VERSIONS, entry) == f"{name} is missing"
+    assert refused(replies.page, VERSIONS, entry, action="ListObjectVersions") == f"{name} is missing"
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,22 @@ def test_versions() -> None:
     assert (page.refs[0].version_id, page.next) == ("v", Position(key_marker="k", version_id_marker="v"))
     assert replies.page(VERSIONS, reply | {"NextVersionIdMarker": ""}).next == Position(key_marker="k")
     assert replies.page(VERSIONS, {"IsTruncated": False}) == Page((), None)
-    assert refused(replies.page, VERSIONS, {"IsTruncated": False, "Versions": [LEAST]}) == "VersionId is missing"
-    assert refused(replies.page, VERSIONS, {"IsTruncated": False, "DeleteMarkers": [{}]}) == "Key is missing"
-    assert refused(replies.page, VERSIONS, without(reply, "NextKeyMarker")) == "NextKeyMarker is missing"
-    assert refused(replies.page, VERSIONS, without(reply, "IsTruncated")) == "IsTruncated is missing"
+    assert (
+        refused(replies.page, VERSIONS, {"IsTruncated": False, "Versions": [LEAST]}, action="ListObjectVersions")
+        == "VersionId is missing"
+    )
+    assert (
+        refused(replies.page, VERSIONS, {"IsTruncated": False, "DeleteMarkers": [{}]}, action="ListObjectVersions")
+        == "Key is missing"
+    )
+    assert (
+        refused(replies.page, VERSIONS, without(reply, "NextKeyMarker"), action="ListObjectVersions")
+        == "NextKeyMarker is missing"
+    )
+    assert (
+        refused(replies.page, VERSIONS, without(reply, "IsTruncated"), action="ListObjectVersions")
+        == "IsTruncated is missing"
+    )
 
 
 # ---- ACL, HEAD and the body
@@ -172,7 +184,7 @@ def test_grantee(grantee: dict[str, str], name: str) -> None:
     ],
 )
 def test_acl_that_lacks_an_element(changes: dict[str, Any], message: str) -> None:
-    assert refused(replies.acl, "GetObjectAcl", {"Owner": {"ID": "o"}, "Grants": []} | changes) == message
+    assert refused(replies.acl, "ACL", {"Owner": {"ID": "o"}, "Grants": []} | changes, action="ACL") == message
 
 
 def test_head() -> None:
@@ -191,8 +203,8 @@ def test_head() -> None:
     assert (found.last_modified, found.object_lock_retain_until_date) == ("2026-01-02T03:04:05Z",) * 2
     assert (found.expires, found.missing_meta, found.metadata) == ("never", 2, {"team": "x"})
     for name in least:
-        assert refused(replies.head, without(least, name)) == f"{name} is missing"
-        assert refused(replies.length_and_etag, without(least, name)) == f"{name} is missing"
+        assert refused(replies.head, without(least, name), action="HeadObject") == f"{name} is missing"
+        assert refused(replies.length_and_etag, without(least, name), action="GetObject") == f"{name} is missing"
     assert replies.length_and_etag(least) == (3, "e")
 
 
@@ -226,4 +238,4 @@ def test_span(content_range: str | None, span: Span | None, fits: bool) -> None:
     if fits:
         replies.check_span(content_range, span)
     else:
-        assert "another span than asked for" in refused(replies.check_span, content_range, span)
+        assert "another span than asked for" in refused(replies.check_span, content_range, span, action="GetObject")

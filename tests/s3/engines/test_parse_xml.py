@@ -23,6 +23,7 @@ ACLS = {
     "a grant of two permissions": f"<Grant>{EVERYONE}{READ}<Permission>WRITE</Permission></Grant>",
     "a grant to two grantees": f"<Grant>{EVERYONE}{SOMEONE}{READ}</Grant>",
     "a grantee with two URIs": f"<Grant><Grantee><URI>{ALL_USERS}</URI><URI>b</URI></Grantee>{READ}</Grant>",
+    "a grant without a permission": f"<Grant>{EVERYONE}<Permission/></Grant>",
     "a list in the list": f"<AccessControlList>{GRANT}</AccessControlList>",
     "a grant by another name": f"<grant>{EVERYONE}{READ}</grant>",
 }
@@ -42,7 +43,7 @@ def test_acl_of_which_half_would_be_lost(name: str) -> None:
     inner = said if "<Owner>" in said else f"{OWNER}<AccessControlList>{said}</AccessControlList>"
     with pytest.raises(CallFailed) as caught:
         documents.acl("GetObjectAcl", f"<AccessControlPolicy>{inner}</AccessControlPolicy>".encode())
-    assert caught.value.code == "Malformed"
+    assert (caught.value.action, caught.value.code) == ("GetObjectAcl", "Malformed")
 
 
 @pytest.mark.parametrize("name", PAGES)
