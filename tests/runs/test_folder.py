@@ -23,12 +23,12 @@ from auditor.runs import folder as folders
 from auditor.runs.checkpoint import load_checkpoint
 from auditor.runs.folder import FLUSH_BYTES, RunFolder
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
-from auditor.runs.reading import RunReader, last_listed
+from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
 from tests.support.killed_run import OBJECTS, PART, judgements, put, put_all
 from tests.support.paths import ROOT
-from tests.support.samples.reports import RUN, finding, judged, sample_summary, tally_of, target
+from tests.support.samples.reports import RUN, finding, judged, sample_summary, target
 
 FOLDER = f"bucket=audited/run={RUN}"
 
@@ -338,6 +338,11 @@ def test_part_whose_objects_never_came_does_not_count(store: LocalStore) -> None
         folder.flush()
     store.put(f"{FOLDER}/findings/part-00000-00000.jsonl.gz", gzip.compress(b'{"key":"a"}\n'))
     assert keys(store, "findings") == []
+    with opened(store, tally) as folder:
+        put(folder, tally, judged("b", finding("b")))
+        folder.save()
+    store.put(f"{FOLDER}/findings/part-00000-00001.jsonl.gz", gzip.compress(b'{"key":"c"}\n'))
+    assert keys(store, "findings") == ["b"]
 
 
 def test_damaged_part_is_named(store: LocalStore) -> None:
@@ -378,18 +383,16 @@ def test_latest_names_a_run_for_each_target(store: LocalStore) -> None:
     assert store.get(f"{FOLDER}/report.html") == "<p>\u00e9".encode()
 
 
-def test_number_of_objects_that_the_latest_run_listed(store: LocalStore) -> None:
-    def told(name: str) -> int | None:
-        return last_listed(store, "audited", name)
-
-    assert told("") is None
-    with opened(store, Tally()) as folder:
-        folder.finish(sample_summary(tally_of(judged("a"), judged("b"))), "", update_latest=True)
-    assert (told(""), told("logs/")) == (2, None)
-    store.put(f"{FOLDER}/summary.json", b"{")
-    assert told("") is None
-    store.put("bucket=audited/latest.json", b'{"runs": {"": "no run"}}')
-    assert told("") is None
+def test_latest_run_of_a_target_is_found_or_there_is_none(store: LocalStore) -> None:
+    assert last_run(store, "audited", "") is None
+    finished(store)
+    run = last_run(store, "audited", "")
+    assert run is not None
+    assert run.path == FOLDER
+    assert last_run(store, "audited", "logs/") is None
+    for data in (b"{", b"[]", b'{"runs": 7}', b'{"runs": {"": "no run"}}', b'{"runs": {"": 7}}'):
+        store.put("bucket=audited/latest.json", data)
+        assert last_run(store, "audited", "") is None
 
 
 def test_latest_is_never_an_older_run(store: LocalStore) -> None:

@@ -184,10 +184,10 @@ class Pages(MemoryEngine):
     def __init__(self, *pages: Page) -> None:
         super().__init__([])
         self._pages = list(pages)
-        self.asked: list[tuple[ListQuery, Position | None]] = []
+        self.queries: list[tuple[ListQuery, Position | None]] = []
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page:
-        self.asked.append((query, position))
+        self.queries.append((query, position))
         return self._pages.pop(0)
 
 
@@ -216,9 +216,9 @@ async def test_object_that_a_new_listing_has_unchanged(
 ) -> None:
     engine = Pages(*found)
     assert await listed_still(engine, make_caller(), sought) is still, situation
-    assert len(engine.asked) == calls
-    assert [position for _, position in engine.asked] == [None, *(page.next for page in found)][:calls]
-    (query,) = {query for query, _ in engine.asked}
+    assert len(engine.queries) == calls
+    assert [position for _, position in engine.queries] == [None, *(page.next for page in found)][:calls]
+    (query,) = {query for query, _ in engine.queries}
     assert (query.prefix, query.start_after, query.versions) == ("k", None, sought.version_id is not None)
     assert query.page_size < 1000
 
