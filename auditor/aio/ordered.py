@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ItemWork(Generic[R]):
-    """Work on an item that may start once `size` bytes fit into the budget. make: returns the coroutine of the work."""
+    """Work on one item, to start once `size` bytes are free in the budget. make: returns the coroutine of the work."""
 
     budget: InFlightBudget
     size: int

@@ -69,8 +69,8 @@ class Audit:
     """Audits one target. Call run() once.
 
     run_id: ID of an earlier run of the same target, to resume it; None for a new run. resume: False to begin a new run
-    with this ID. began: called with the run's ID once the run folder exists. hop: number of invocations before this
-    one. hands_on: True if the next invocation continues a stopped run, so that this one writes no summary. The
+    with this ID. began: called with the run's ID once the run folder exists. hop: number of Lambda invocations before
+    this one. hands_on: True if the next invocation continues a stopped run, so that this one writes no summary. The
     attribute `shown` has the objects and findings that a report names; it is set at the end.
     """
 
@@ -123,7 +123,6 @@ class Audit:
 
     async def run(self) -> Summary:
         """Audit the target, write the summary to the run folder, and return it. After a RunError, written parts stay.
-
         Raises RunStopped if the stop's grace is over before the run is saved.
         """
         try:
@@ -357,7 +356,7 @@ class Audit:
 
 
 def _listed(run: RunReader) -> int | None:
-    """Return the number of objects of a complete run. It is only used for an estimate, so no error ends the run."""
+    """Return how many objects a complete run listed; None if its summary cannot be read: this is for an estimate."""
     with suppress(OutputError):
         return None if run.summary is None else run.summary.coverage.listed
     return None

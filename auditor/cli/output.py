@@ -19,7 +19,7 @@ def say(sentence: str) -> None:
 
 
 def first_word(sentence: str) -> None:
-    """Tell the user what is done before the first slow call; without a terminal, only the log says it (-v)."""
+    """Tell the user on a terminal what begins, before a first slow call. Elsewhere the sentence is only logged (-v)."""
     if sys.stderr.isatty():
         say(sentence)
     else:

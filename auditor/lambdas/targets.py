@@ -91,7 +91,7 @@ async def each_target(
     and is left to one too. If the function may not invoke itself, the summary says how to resume the run, and a target
     that was not begun is a failure.
 
-    A run that another invocation writes or has ended is only named in `left`: an event can be delivered twice.
+    A run that another invocation writes or has ended is only named, in `left` of the result: an event can come twice.
     """
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
         try:
@@ -248,9 +248,8 @@ class Turns(Generic[R]):
 def measure(
     environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
 ) -> None:
-    """Emit one line of metrics. The labels of the present log lines become its properties.
-
-    target: the target of the run; None for an invocation that failed.
+    """Emit one line of metrics. The labels of the present log lines become its properties. target: the target of the
+    run; None for an invocation that failed.
     """
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
     context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))

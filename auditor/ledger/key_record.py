@@ -38,9 +38,8 @@ MARKS: Final = frozenset(Mark)
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
-    """The newest notification, or the Mark, of a version.
-
-    place: grows with each write of the ledger; 0 if a newer notification came before. at: time of a Mark, else "".
+    """The newest notification, or the Mark, of a version. place: grows with each write of the ledger; 0 if a newer
+    notification came before. at: time of a Mark, else "".
     """
 
     sequencer: str
@@ -48,7 +47,7 @@ class NoticedVersion:
     at: str = ""
 
     def replaced_by(self, sequencer: str, place: int) -> bool:
-        """True if a notification with this sequencer and place is newer. Without both sequencers, the places decide."""
+        """True if a notification with this sequencer and place is newer. Places decide if a sequencer is missing."""
         if self.sequencer and sequencer:
             return newer(sequencer, self.sequencer)
         return place > self.place
@@ -66,9 +65,8 @@ class Latest:
 
 @dataclass(slots=True)
 class KeyRows:
-    """All rows of one object key in the ledger.
-
-    versions: each with its place, as in NoticedVersion. noticed: by version ID, and ETag or Mark.
+    """All rows of one object key in the ledger. versions: each with its place, as in NoticedVersion. noticed: by
+    version ID, and ETag or Mark.
     """
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
@@ -207,9 +205,8 @@ class _State:
         return not recorded & {(version_id, etag), (NULL, etag)}
 
     def deleted_at(self) -> str | None:
-        """Return when the key was deleted; None if it exists.
-
-        If the current object was listed or read long after the deletion, a notification was lost, and the key exists.
+        """Return when the key was deleted; None if it exists. If the current object was listed or read long after the
+        deletion, a notification was lost, and the key exists.
         """
         at = self._told_at()
         listed = self._mark(NULL, Mark.LISTED)
@@ -291,6 +288,6 @@ def source_of(text: str | None) -> Source:
 def version_of(
     version_id: str, etag: str, size: int, digests: Mapping[str, Known], first_seen: str | None = None
 ) -> Version:
-    """Make a Version. first_seen: None in a row of an earlier release: then its oldest digest gives the time."""
+    """Make a Version. first_seen: None (a row of an early release) for the oldest time in `digests`."""
     seen = first_seen or min((one.recorded_at for one in digests.values()), default="")
     return Version(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)

@@ -46,7 +46,7 @@ Validate = Callable[[Mapping[str, Any]], None]
 
 
 def any_options(options: Mapping[str, Any]) -> None:
-    """Accept any values of a rule's options. It is the default; the types of options are always checked."""
+    """Accept any values of a rule's options: the default of Rule.validate. Their types are checked in any case."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ class Caller:
             self._rate.answered(now, sent)
 
     def _limit(self, failure: CallFailed, server: str) -> float:
-        """Return the longest time from the first attempt to another, by RetryPolicy. A status shows an answer."""
+        """Return the seconds in which retries may begin. A failure with a status shows that the server answers."""
         if failure.status:
             self._reached.add(server)
         if server in self._reached or failure.code != "ConnectionError":

@@ -34,7 +34,7 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
 
 
 def promised(ref: ObjectRef) -> frozenset[str]:
-    """Return the algorithms of the whole object's checksums that the listing names. Perhaps no one may read them."""
+    """Return the algorithms of the object's own checksums in the listing. The caller may not be allowed to see them."""
     whole = ref.checksum_type == "FULL_OBJECT" or (ref.checksum_type is None and "-" not in ref.etag)
     return frozenset(name.lower() for name in ref.checksum_algorithms) if whole else frozenset()
 
@@ -69,9 +69,8 @@ def stored_of_reply(reply: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def without_validation(client: Any) -> Any:
-    """Let the client ask for the checksums of each whole object that it reads, and not verify them. Return it.
-
-    With botocore's own setting for this, botocore would also hash each body.
+    """Let the client ask for the checksums of each whole object that it reads, and not verify them. Return it. With
+    botocore's own setting for this, botocore would also hash each body.
     """
     client.meta.events.register("before-call.s3.GetObject", _ask)
     return client

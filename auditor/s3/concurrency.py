@@ -28,7 +28,7 @@ memory (docs/performance.md).
 
 
 def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
-    """Return the number of calls in flight at the start: few in a small Lambda function: each takes a handshake."""
+    """Return the number of calls in flight at the start: few in a small Lambda function, as each needs a handshake."""
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     if not memory.isdecimal():
         return 2 * AUTO_START
@@ -126,9 +126,8 @@ class ConcurrencyLimit:
             self._end_round(self._latency_sum / self._answers)
 
     def throttled(self) -> None:
-        """Lower the limit by a quarter because S3 throttled a call, but only once in a quarter of a second.
-
-        Calls that are in flight together are mostly throttled together, so they count as one.
+        """Lower the limit by a quarter because S3 throttled a call, but only once in a quarter of a second. Calls that
+        are in flight together are mostly throttled together, so they count as one.
         """
         now = self._clock()
         if now < self._ignores_throttling_until:

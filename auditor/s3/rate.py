@@ -77,7 +77,6 @@ Sleep = Callable[[float], Awaitable[None]]
 @dataclass(frozen=True, slots=True)
 class RateStatistics:
     """per_second: the present rate; infinity without a limit. answers, refusals: their numbers in the present interval.
-
     incurable: the share of the calls that S3 seems to refuse at any rate.
     """
 
@@ -230,7 +229,7 @@ class RateLimit:
         self._judged_from = judged_from
 
     def _climb(self, now: float, trial: Trial) -> None:
-        """Raise the rate far, to see if the share of refusals stays the same. trial: the one that led to this."""
+        """Raise the rate far, to see if the share of refusals stays the same. trial: the last change of the rate."""
         if not trial.steps:
             self._incurable, self._sure = trial.after, False
         sent = trial.after.calls / max(now - trial.after.begun_at, LEAST_SECONDS)
@@ -254,7 +253,7 @@ class RateLimit:
             self._probe(now, counts)
 
     def _probe(self, now: float, counts: RefusalCounts) -> None:
-        """Find out anew if refusals depend on the rate: by a higher rate after a time of doubt, else by a lower one."""
+        """If it is time, test again if refusals depend on the rate: by a much higher rate, or else by a lower one."""
         if self._climbed_at < self._doubts_until <= now:
             self._climb(now, Trial(self._incurable, counts, 1))
         elif now >= self._climbed_at + TRIAL_SECONDS:
@@ -264,8 +263,8 @@ class RateLimit:
             self._trial = Trial(self._incurable, RefusalCounts(self._judged_from))
 
     def _end_trial(self, now: float, trial: Trial) -> bool:
-        """End the trial, if it has counted enough calls, and act on its result. Return True if the trial goes on, or
-        another one begins.
+        """Judge the last change of the rate, once enough calls are counted. Return True if this or another trial goes
+        on.
         """
         after = trial.after
         if not trial.steps:

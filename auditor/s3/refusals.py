@@ -50,9 +50,8 @@ class Refusals(Enum):
 
 @dataclass(slots=True)
 class RefusalCounts:
-    """Numbers of calls, and of the refusals among them, since `begun_at`.
-
-    answers: number of answered calls, also of those sent too early to be judged.
+    """Numbers of calls, and of the refusals among them, since `begun_at`. answers: number of answered calls, also of
+    those sent too early to be judged.
     """
 
     begun_at: float = 0.0
@@ -70,8 +69,7 @@ class RefusalCounts:
         )
 
     def above(self, usual: RefusalCounts, sure: float = SURE) -> bool:
-        """True if the share of refusals is above the usual one, or the tolerated one, by more than chance.
-
+        """True if the share of refusals is above the share in `usual`, and above TOLERATED_SHARE, by more than chance.
         sure: the number of standard deviations that is no chance.
         """
         expected = max(TOLERATED_SHARE, usual.share) * self.calls
@@ -89,7 +87,6 @@ NONE: Final = RefusalCounts()
 @dataclass(slots=True)
 class Trial:
     """A change of the rate, and the refusals before and after it. steps: 0 for a fall, else the number of the rise.
-
     rate, base: calls per second before this rise, and before the first one. falls: how many falls did not suffice.
     """
 

@@ -108,7 +108,7 @@ class VerdictJudge:
         return self._by_another(granted & live)
 
     def _by_another(self, live: int) -> int:
-        """Return the rank for a canonical ID that is no known insider. live: the ways open to this ID."""
+        """Return the rank of the verdict for a canonical ID that is no known insider. live: actions that it may use."""
         if not live:
             return _MASKED
         return _UNKNOWN if self._principals.owner is None else _SHARED

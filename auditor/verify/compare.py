@@ -122,7 +122,7 @@ class Comparison:
 
     @staticmethod
     def versions(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
-        """Return the ledger's versions whose digests the listed object must have. As ledger.matching.match.
+        """Return the ledger's versions whose digests the listed object must have, by the rule of ledger.matching.match.
 
         First choice: the version with the object's version ID. A version never changes, so its ETag does not matter.
         Second choice: the versions with the object's ETag and without a version ID (NULL). Third choice, only if the
@@ -152,9 +152,8 @@ class Comparison:
         )
 
     def absent(self, pair: Pair, deleted: bool) -> Verified:
-        """Return the outcome of an object that the ledger has and the listing lacks.
-
-        deleted: True if a notification reported that the object was deleted.
+        """Return the outcome of an object that the ledger has and the listing lacks. deleted: True if a notification
+        reported that the object was deleted.
         """
         subject, version = pair.subject, pair.version
         if subject is None:
@@ -188,9 +187,8 @@ class Comparison:
 
 
 def listed_again(pair: Pair) -> Event | None:
-    """Return a "listed" event if the key is listed although the ledger calls it deleted or retired; else None.
-
-    A deletion counts only if it was long before the listing.
+    """Return a "listed" event if the key is listed although the ledger calls it deleted or retired; else None. A
+    deletion counts only if it was long before the listing.
     """
     ref, subject = pair.ref, pair.subject
     if ref is None or not ref.is_latest or subject is None:
@@ -224,9 +222,8 @@ def is_settled(pair: Pair) -> bool:
 
 
 def in_question(pair: Pair) -> list[Version]:
-    """Return the versions whose deletion only the key's history may tell, as an earlier release wrote it.
-
-    Without a version in the pair, these are the key's versions without a recorded deletion.
+    """Return the versions that may be deleted although the record does not say so, as early releases told only the
+    history. These are the pair's version or, if it has none, the key's versions without a recorded deletion.
     """
     if pair.version is not None:
         return [pair.version]
@@ -271,9 +268,8 @@ def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]
 
 
 def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[Event]) -> Verified:
-    """Return the mismatch `found`, unless the key's history (lines) contradicts the ledger's row.
-
-    If the history has the digest that was found, return MATCH. For any other contradiction, return LEDGER_FAULT.
+    """Return the mismatch `found`, unless the key's history (lines) contradicts the ledger's row. If the history has
+    the digest that was found, return MATCH. For any other contradiction, return LEDGER_FAULT.
     """
     for version in versions:
         for algorithm in version.digests:

@@ -50,7 +50,9 @@ class Verified:
 
     @property
     def unread(self) -> str | None:
-        """Why a due object could not be read: `archived`, `left_for_cost`, an error code ..; None if it is not so."""
+        """Why a due object was not read: `archived`, `left_for_cost`, an error code ..; None if it was, or is not
+        due.
+        """
         if self.outcome is VerifyOutcome.UNREADABLE:
             return self.detail["code"]
         return self.outcome.value if self.outcome in LEFT else None

@@ -47,8 +47,8 @@ def _text(text: str, flag: str) -> str:
 async def _tell(
     settings: Settings, targets: Sequence[Target], action: str, version: str | None, word: dict[str, str]
 ) -> Told:
-    """Make the events for all keys, and only then write them: if one key is wrong, nothing is written. action: "retire"
-    or "acknowledge". version: a version ID; None: all versions. word: the person and the reason.
+    """Make the events for all keys, then write them into the ledger: if one key is wrong, nothing is written. action:
+    "retire" or "acknowledge". version: a version ID; None: all versions. word: the person and the reason.
     """
     events_of = _retired if action == "retire" else _acknowledged
     async with ledger_of(settings) as ledger:

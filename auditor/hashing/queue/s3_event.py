@@ -46,7 +46,7 @@ _DELETED: Final[_Fields] = {**_DETAIL, "deletion": ("detail.deletion-type", text
 
 
 def _fields(place: str, at: str, etag: str, version: str, key: Callable[[Any], str]) -> dict[Kind | None, _Fields]:
-    """Return the JSON members to read for each kind of event; key None: for an object that S3 lost.
+    """Return the JSON members to read for each kind of event. The entry None is for an object that S3 itself has lost.
 
     place: path of the bucket and the object. at: path of the event's time. etag, version: names of these fields of the
     object. key: reader of the object key.
@@ -94,9 +94,8 @@ class ObjectEvent:
 
 
 def from_records(records: list[Any], received: Callable[[], str]) -> list[ObjectEvent]:
-    """Read the events of S3's own form; leave out kinds that do not matter here. Raises JsonError.
-
-    received: returns the time for an event without one.
+    """Read the events of S3's own form; leave out kinds that do not matter here. Raises JsonError. received: returns
+    the time for an event without one.
     """
     if len(records) > MAX_OBJECTS:
         raise JsonError(f"has {len(records)} entries, more than {MAX_OBJECTS}", "Records")

@@ -12,7 +12,6 @@ from auditor.model.dates import now_in_utc
 
 async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
     """Record the events in the ledger, and return the notification without the objects that a newer event has replaced.
-
     Objects that are sent again are checked too: a newer event may have arrived meanwhile. Raises LedgerError.
     """
     for removed in notification.removals:
@@ -52,5 +51,5 @@ def _notice(task: HashTask) -> Notice:
 
 
 def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
-    """True if a newer object with the same key has replaced this one. An object with a version ID is never replaced."""
+    """True if a newer event has replaced this object. older: (bucket, key, sequencer) of events with a newer one."""
     return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older

@@ -63,12 +63,12 @@ async def known(
 
 
 def _first_line(bucket: str, ref: AnyVersion, item: Item | None) -> list[LedgerRow]:
-    """Return the digests in the first history line of an ETag; [] if a later line has other digests."""
+    """Return the digests in an ETag's first history line; [] without such a line, or if a later line contradicts it."""
     return [] if item is None or "mixed" in item else [sound_row(bucket, ref.key, item)]
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """Return the names of the items for an object version: with its version ID, and without one."""
+    """Return the names (pk, sk) of the items that may have a version's digests: with its version ID, and without."""
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
@@ -158,8 +158,8 @@ def _first_name(entry: Entry) -> Name:
 
 
 def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> list[Change]:
-    """Return the changes that write the history line of the new digests. first: the ETag's first line, if there is one.
-    A first line with another size or digest is marked "mixed": it is no longer true of all versions with this ETag.
+    """Return the changes that write one history line of new digests. first: the first line of this ETag, if there is
+    one. A first line that the entry contradicts is marked "mixed": it is not true of all versions with this ETag.
     """
     pk, sk = _first_name(entry)
     if not first:

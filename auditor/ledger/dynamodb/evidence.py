@@ -39,8 +39,8 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write the event's line, then the item of its Mark, if it has one: with the line alone, a deletion has no effect.
-    A verification of a digest is written only into the digest's own item.
+    """Write an event: first its history line, then the item of its Mark (such as "retired"), if it has one. The Mark
+    alone changes the key's record. A verification of a digest is written only into the digest's own item.
     """
     if event.what == "verified" and await looked(table, bucket, event):
         return
@@ -53,7 +53,7 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
 
 
 def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
-    """Return the change that writes the item of a Mark, on the condition that it has no newer time."""
+    """Return the change that writes a Mark (such as "retired") into its item, unless the item has a newer time."""
     change = Change((partition(bucket, key), NOTICED + identity(*mark)))
     change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
     return change.put("sequencer", sequencer).put("place", place).when_any(("at", "=", None), ("at", "<", at))

@@ -114,13 +114,13 @@ def _is_digest(name: str) -> bool:
 
 
 def by_etag(etag: str) -> str:
-    """Return the sk of the first history line of the digests with this ETag."""
+    """Return the sk under which the first history line of a digest with this ETag is stored."""
     plain = "#" not in etag and len(etag.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY - len(RECORDED) - 33
     return RECORDED + (etag if plain else f"sha256:{digest_of(etag)}")
 
 
 def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:
-    """Return the seal that a digest in an item must have. It covers all but the last verification."""
+    """Return the seal (a hash) that a digest in an item must have. It covers all but the last verification."""
     identity = (found.version_id, found.etag, found.size, algorithm)
     return row_seal(bucket, key, *identity, known.digest, known.source, known.recorded_at, known.bytes_read)
 
@@ -133,8 +133,8 @@ def state_of(bucket: str, key: str, item: Item, algorithm: str, known: Known) ->
 
 
 def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
-    """Return the object version in a digest's item, and the item's place. An item without sources was written by an
-    early release, which had read the whole object.
+    """Return the object version in a digest's item, and the item's place: a number that orders the writes of a key. An
+    item without sources was written by an early release, which had read the whole object.
     """
     found = row(item)
     hashed_at = text(item, "hashed_at") or ""
@@ -155,8 +155,8 @@ def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
 
 
 def chain_of(item: Item, algorithm: str) -> str:
-    """Return `chain` of a Known: how many verifications the item has, and the seal of the last one. Return "" for an
-    item that is full or has no seal: who writes the next verification then has to read the item first.
+    """Return the text for Known.chain: how many verifications the item has, and the seal of the last one. Return "" if
+    the item is full or has no seal: the next verification then begins with a read of the item.
     """
     looks = item.get(f"{algorithm}_looks", {}).get("L", [])
     if f"{algorithm}_seal" not in item or len(looks) >= LOOKS:
@@ -193,7 +193,7 @@ def expectation(key: str, item: Item) -> Expectation:
 
 
 def add(rows: KeyRows, bucket: str, key: str, item: Item) -> None:
-    """Add an item of a key to its rows. Its sk is not before STATE: history lines and leases are no rows."""
+    """Add an item of a key to `rows`. It must not be a history line or a lease, whose sk comes before STATE."""
     sk = item["sk"]["S"]
     if sk >= DIGESTS:
         rows.versions.append(evidence(bucket, key, item))

@@ -68,7 +68,7 @@ async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
 
 
 def write_look(event: Event, version: Version, algorithm: str, place: int) -> str:
-    """Return a verification as text for the list in a digest's item: place, time, and fields that are not _usual()."""
+    """Return a verification as text for its digest's item: place, time, and the fields other than _usual() ones."""
     rest = [event.version_id, event.etag, event.size, dict(event.detail)]
     if event == _usual(event.key, event.at, version, algorithm):
         rest = []
@@ -82,7 +82,7 @@ def _usual(key: str, at: str, version: Version, algorithm: str) -> Event:
 
 
 def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str) -> list[tuple[int, Line]]:
-    """Return the history lines of the verifications in a digest's item, each with its place. One seal covers all."""
+    """Return the history lines of a digest's verifications, each with its place in time. One seal covers all."""
     after = text(item, f"{algorithm}_look_from") or ""
     found = []
     for look in item.get(f"{algorithm}_looks", {}).get("L", []):
@@ -101,7 +101,9 @@ def look_time(look: str) -> str:
 
 
 def _read_look(look: str, usual: Event) -> tuple[int, Event]:
-    """Return the place and the event in a text of write_look(). A damaged text is shown in the event's detail."""
+    """Return place and event from a text of write_look(). usual: fields that it leaves out. Damaged text goes into the
+    detail.
+    """
     try:
         place, at, rest = json.loads(look)
         version_id, etag, size, detail = rest or (usual.version_id, usual.etag, usual.size, usual.detail)
@@ -127,10 +129,8 @@ def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
 
 
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
-    """Return the "recorded" history lines in an item, each with its place.
-
-    A digest's item of an early release has no lines beside it: its digests stand for lines without seals. The oldest
-    have place 0.
+    """Return the "recorded" history lines in an item, each with its place in the key's order of writes. An early
+    release wrote no lines: the digests of its items stand for lines without seals, the oldest with place 0.
     """
     version, _ = evidence(bucket, key, item)
     is_line = item["sk"]["S"].startswith(RECORDED)
@@ -149,7 +149,7 @@ def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
 
 
 def history_line(key: str, item: Item) -> Line:
-    """Return the history line that an item of its own holds."""
+    """Read the history line from an item that holds one line and nothing else."""
     what: Any = text(item, "what")
     event = Event(
         key=key,

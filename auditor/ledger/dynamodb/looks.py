@@ -59,7 +59,7 @@ async def looked(table: Table, bucket: str, event: Event) -> bool:
 
 
 async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm: str) -> Item:
-    """Return the digest's item, and seal an old one; {} if the verification does not belong there."""
+    """Return the digest's item, sealed now if it never was; {} if it is damaged, or has a later verification."""
     item = await table.get(name) or {}
     if algorithm not in item or (text(item, f"{algorithm}_verified_at") or "") >= event.at:
         return {}

@@ -64,9 +64,8 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 class _Spacing:
-    """Finds out how many characters stand between digest and name: two, or one in the output of BSD's `md5 -r`.
-
-    The first line of a file decides for all its lines, as in coreutils, because a name may begin with a space.
+    """Finds out how many characters stand between digest and name: two, or one in the output of BSD's `md5 -r`. The
+    first line of a file decides for all its lines, as in coreutils, because a name may begin with a space.
     """
 
     def __init__(self, source: ManifestFile) -> None:
@@ -74,7 +73,7 @@ class _Spacing:
         self._reversed: bool | None = None
 
     def name(self, line: int, rest: str) -> str:
-        """Return the file name in a line. rest: the line after the digest and one more character. line: its number."""
+        """Return the file name in a line. rest: the line from the second character after the digest. line: number."""
         if self._reversed is None:
             if rest in (" ", "*"):
                 raise self._source.error(line, f"the line names no file: {_WANTED}")

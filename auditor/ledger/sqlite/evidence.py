@@ -43,9 +43,8 @@ def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -
 
 
 def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None:
-    """Set verified_at of the digest that the event is about, and renew the row's seal.
-
-    A damaged row, or an old one that the history contradicts, is not touched: a new seal would hide the damage.
+    """Set verified_at of the digest that the event is about, and renew the row's seal. A damaged row, or an old one
+    that the history contradicts, is not touched: a new seal would hide the damage.
     """
     for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
         if row.algorithm != event.detail.get("algorithm") or (row.verified_at or "") >= event.at:
@@ -66,7 +65,6 @@ def checked(
     connection: sqlite3.Connection, after: tuple[str, bytes] | None
 ) -> tuple[list[Checked], tuple[str, bytes]] | None:
     """Check the next keys for damage. Return the results and the last (bucket, key); None if there are no more keys.
-
     after: the last (bucket, key) of the call before; None to begin.
     """
     where, variables = ("", ()) if after is None else ("WHERE (bucket, key) > (?, ?)", after)
@@ -88,7 +86,6 @@ def histories(
     connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None
 ) -> tuple[list[HistoryEntry], str] | None:
     """Return all events of the next keys that begin with `prefix`, and the last key; None if there are no more keys.
-
     after: the last key of the call before; None to begin.
     """
     first = blob(prefix) if after is None else blob(after) + b"\0"
@@ -133,7 +130,7 @@ def _mark(
     sequencer: str,
     place: int,
 ) -> None:
-    """Write the row of a Mark, unless the row has a newer time."""
+    """Write the row of a Mark (such as "retired"), unless the row has a newer time."""
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, told_place, sequencer) VALUES (?,?,?,?,?,?,?)"
         " ON CONFLICT DO UPDATE SET first_seen = excluded.first_seen, told_place = excluded.told_place,"

@@ -102,7 +102,7 @@ def head(headers: Headers) -> Head:
 
 
 def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
-    """Return the values of Head's fields, in order: positional arguments take half the time of named ones."""
+    """Return the fields of a Head as positional arguments, in their order, because named ones take twice the time."""
     metadata: dict[str, str] = {}
     values: list[Any] = [None] * len(_PLACES)
     values[_METADATA] = metadata
