@@ -27,6 +27,8 @@ class Snapshot:
     """More counts, in words."""
     expected: int | None = None
     """Number of objects in the last run; None if it is unknown."""
+    heard: bool = False
+    """True if a server answered, even if no object is done."""
     done: bool = False
     """True if the work has ended."""
 

@@ -15,6 +15,7 @@ from threading import Lock, get_ident
 from typing import Any, Final
 
 from botocore.exceptions import ConnectionError as NoConnection
+from botocore.exceptions import ConnectTimeoutError
 
 LONGEST: Final = 5.0
 """Limit in seconds for the wait of other threads. Connecting takes no longer, and the certificates are loaded next."""
@@ -58,7 +59,8 @@ class FirstCallGate:
 
     def give_up(self, attempts: int, caught_exception: Exception | None = None, **_: Any) -> None:
         """Raise the exception of a first call that got no connection in ATTEMPTS attempts, to end its retries."""
-        if not self._answered and attempts >= ATTEMPTS and isinstance(caught_exception, NoConnection):
+        most = 1 if isinstance(caught_exception, ConnectTimeoutError) else ATTEMPTS
+        if not self._answered and attempts >= most and isinstance(caught_exception, NoConnection):
             raise caught_exception
 
 

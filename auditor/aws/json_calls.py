@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, HeadersDict
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ConnectTimeoutError
 
 from auditor.aws.first_call import full_patience
 from auditor.errors import CallFailed
@@ -44,7 +44,9 @@ class JsonCalls:
         self._session = session
 
     def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Make one call, and return its answer; None if the SDK has to repeat it. Raises CallFailed for _ANSWERS."""
+        """Make one call, and return its answer; None if the SDK has to repeat it. Raises CallFailed for _ANSWERS, and
+        for the first call if no connection is made in time.
+        """
         credentials = self._session.get_credentials() if self._plain else None
         if credentials is None:
             return None
@@ -55,6 +57,10 @@ class JsonCalls:
             answer = self._http.send(AWSPreparedRequest("POST", self._url, headers, body, False))
             content: bytes = answer.content
             found = json.loads(content)
+        except ConnectTimeoutError as error:
+            if self._answered:
+                return None
+            raise CallFailed(operation, "ConnectionError", message=str(error)[:500]) from error
         except (BotoCoreError, JSONDecodeError, UnicodeDecodeError):
             return None
         if not self._answered:

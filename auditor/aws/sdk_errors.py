@@ -31,7 +31,7 @@ _NO_CREDENTIALS = (
 )
 _PARSERS: Final = frozenset({"botocore.parsers", "aiobotocore.parsers"})
 _LONGEST_CODE: Final = 100
-_TIMEOUTS = (sdk.ConnectTimeoutError, sdk.ReadTimeoutError, http.TimeoutError, asyncio.TimeoutError, TimeoutError)
+_TIMEOUTS = (sdk.ReadTimeoutError, http.TimeoutError, asyncio.TimeoutError, TimeoutError)
 
 
 def from_client_error(action: str, error: Any) -> CallFailed:

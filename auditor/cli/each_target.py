@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from auditor.aio.stop import Stop
-from auditor.cli.output import first_word, say
+from auditor.cli.output import expect, first_word, heard, say
 from auditor.cli.progress import Show, make_progress, showing
 from auditor.cli.signals import GRACE, stop_on_signals
 from auditor.errors import RunError
@@ -43,6 +43,7 @@ async def each_target(
                 say(f"{visible(target.uri)} was not {verb}: {stop.reason}")
                 codes.append(4)
                 continue
+            expect(f"asking about {visible(target.uri)}")
             try:
                 async with stop.all() as limit:
                     codes.append(await one(target, shared, stop, partial(showing, progress)))
@@ -55,6 +56,7 @@ async def each_target(
                 say(f"{visible(target.uri)}: given up; {kept}")
                 codes.append(4)
             finally:
+                heard()
                 progress.close()
     return worst(codes)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from auditor.cli.logs import set_up
-from auditor.cli.output import say
+from auditor.cli.output import heard, say
 from auditor.cli.parser import make_parser
 from auditor.cli.signals import leave
 from auditor.errors import AuditorError
@@ -50,6 +50,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _fail("given up; finished work is kept", None, 0, 4)
     except Exception as error:  # a traceback is a bug: say so in one sentence
         return _bug(error, options.verbose)
+    finally:
+        heard()
     return code
 
 

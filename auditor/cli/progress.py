@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol, TextIO
 
+from auditor.cli.output import heard
 from auditor.progress import Snapshot, reporting
 
 SECONDS_BETWEEN_LINES: Final = 60.0
@@ -83,4 +84,10 @@ def make_progress(stream: TextIO | None = None) -> Progress:
 
 def showing(progress: Progress, count: Count, *, ends: bool = True) -> AbstractAsyncContextManager[None]:
     """Return a context manager that shows the progress each second. ends: True to show it once more at the end."""
-    return reporting(count, progress.update, ends=ends)
+
+    def update(snapshot: Snapshot) -> None:
+        if snapshot.heard or snapshot.objects:
+            heard()
+        progress.update(snapshot)
+
+    return reporting(count, update, ends=ends)

@@ -32,7 +32,7 @@ def failed(code: str, status: int = 0, **headers: str) -> CallFailed:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (sdk.ConnectTimeoutError(endpoint_url=URL), "Timeout"),
+        (sdk.ConnectTimeoutError(endpoint_url=URL), "ConnectionError"),
         (sdk.ReadTimeoutError(endpoint_url=URL), "Timeout"),
         (urllib3.exceptions.ReadTimeoutError(None, URL, "late"), "Timeout"),  # type: ignore[arg-type]
         (TimeoutError(), "Timeout"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError
 
 from auditor.aws.client import _make
 from auditor.aws.connection import Connection
@@ -116,14 +116,14 @@ def test_clients_make_their_first_call_alone(made: Callable[[], Any]) -> None:
     assert len(sent) == THREADS
 
 
-def refused_client(answered: int) -> tuple[Any, list[str]]:
-    """A client with six attempts, whose connections are refused after this many answers."""
+def refused_client(answered: int, error: Callable[..., Exception] = EndpointConnectionError) -> tuple[Any, list[str]]:
+    """A client with six attempts, whose connections fail after this many answers."""
     sent: list[str] = []
 
     def answer(request: Any, **_: Any) -> AWSResponse:
         sent.append(request.url)
         if len(sent) > answered:
-            raise EndpointConnectionError(endpoint_url=request.url)
+            raise error(endpoint_url=request.url)
         return AWSResponse(request.url, 200, {}, _Empty())
 
     connection = Connection(bucket="bucket", endpoint_url=HERE)
@@ -140,11 +140,12 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_pauses")
-def test_first_call_without_a_connection_is_given_up_soon() -> None:
-    client, sent = refused_client(answered=0)
-    with pytest.raises(EndpointConnectionError):
+@pytest.mark.parametrize(("error", "attempts"), [(EndpointConnectionError, ATTEMPTS), (ConnectTimeoutError, 1)])
+def test_first_call_without_a_connection_is_given_up_soon(error: type[Exception], attempts: int) -> None:
+    client, sent = refused_client(answered=0, error=error)
+    with pytest.raises(error):
         client.head_bucket(Bucket="bucket")
-    assert len(sent) == ATTEMPTS == 3
+    assert len(sent) == attempts
 
 
 @pytest.mark.usefixtures("_no_pauses")

@@ -15,7 +15,9 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.exceptions import ConnectTimeoutError
 
+from auditor.aws import client as client_module
 from auditor.aws.client import open_client
 from auditor.errors import CallFailed
 
@@ -114,3 +116,20 @@ async def test_refused_condition_is_an_answer_and_asked_once() -> None:
         await get(service)
     assert (failed.value.code, failed.value.status) == ("ConditionalCheckFailedException", 400)
     assert service.plain == [True]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_table_that_takes_no_connection_is_asked_again_only_if_it_answered_before(answered: bool) -> None:
+    class Dead:
+        def send(self, request: Any) -> Any:
+            raise ConnectTimeoutError(endpoint_url=request.url)
+
+    client, calls = client_module._make("dynamodb", {}, "eu-west-1", "http://127.0.0.1:9", None)
+    assert calls is not None
+    calls._http, calls._answered = Dead(), answered
+    if answered:
+        assert calls.send("GetItem", {}) is None
+    else:
+        with pytest.raises(CallFailed, match="ConnectionError"):
+            calls.send("GetItem", {})
+    client.close()

@@ -1,16 +1,20 @@
-"""The first word of a command comes before its resources are opened."""
+"""The first word of a command comes before its resources are opened, and a warning when nothing answers."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
+from auditor.cli import output
 from auditor.cli.each_target import each_target
-from auditor.model.target import parse_target
+from auditor.cli.output import Silence, say
+from auditor.cli.progress import make_progress, showing
+from auditor.model.target import Target, parse_target
+from auditor.progress import Snapshot
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -37,3 +41,63 @@ async def test_first_word_comes_before_the_resources_are_opened(
     assert await each_target(targets, opening(), one, verb="audited", kept="nothing") == 0
     words = "asking about s3://bucket-a/p and 1 more"
     assert seen == [("", f"auditor: {words}\n" if terminal else "", [] if terminal else [words])]
+
+
+class Timers:
+    """Timers that come when the test says so."""
+
+    def __init__(self) -> None:
+        self.due: list[Callable[[], object]] = []
+        self.seconds: list[float] = []
+        self.daemon = False
+
+    def __call__(self, seconds: float, function: Callable[..., object], arguments: tuple[object, ...]) -> Timers:
+        self.seconds.append(seconds)
+        self._next = lambda: function(*arguments)
+        return self
+
+    def start(self) -> None:
+        assert self.daemon, "a command must not wait for the timer"
+        self.due.append(self._next)
+
+    def cancel(self) -> None:
+        self.due.clear()
+
+
+@pytest.fixture
+def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
+    made = Timers()
+    monkeypatch.setattr(output, "silence", Silence(made))  # type: ignore[arg-type]
+    return made
+
+
+async def test_each_target_that_does_not_answer_is_named(timers: Timers, caplog: pytest.LogCaptureFixture) -> None:
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[None]:
+        timers.due.pop()()
+        yield
+
+    async def one(target: Target, *_: object) -> int:
+        if target.bucket == "bucket-b":
+            timers.due.pop()()
+        say("an answer")
+        assert not timers.due
+        return 0
+
+    targets = [parse_target(f"s3://bucket-{name}") for name in "abc"]
+    assert await each_target(targets, opening(), one, verb="audited", kept="nothing") == 0
+    assert [line.partition(", ")[2] for line in caplog.messages] == [
+        "still asking about s3://bucket-a and 2 more",
+        "still asking about s3://bucket-b",
+    ]
+    assert {line.levelname for line in caplog.records} == {"WARNING"}
+    assert (set(timers.seconds), timers.due) == ({output.PATIENCE}, [])
+
+
+@pytest.mark.parametrize(("objects", "heard", "warns"), [(0, False, True), (1, False, False), (0, True, False)])
+async def test_progress_is_an_answer(timers: Timers, objects: int, heard: bool, warns: bool) -> None:
+    output.first_word("asking the queue", longer=5.0)
+    snapshot = Snapshot(what="the queue", objects=objects, heard=heard, seconds=1.0)
+    async with showing(make_progress(), lambda: snapshot):
+        pass
+    assert (bool(timers.due), timers.seconds) == (warns, [output.PATIENCE + 5.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,25 @@ def test_failure_that_does_not_pass() -> None:
     with pytest.raises(CallFailed, match="SlowDown"):
         objects(transport, pauses).put("k", b"x", kind="text/plain", md5="m")
     assert (len(transport.requests), len(pauses)) == (ATTEMPTS, ATTEMPTS - 1)
+
+
+@pytest.mark.parametrize(("before", "attempts"), [(None, 1), (DONE, ATTEMPTS), (DENIED, ATTEMPTS)])
+def test_address_that_never_connects_is_given_up_soon(before: Response | None, attempts: int) -> None:
+    transport, now = Scripted(*([before] if before else []), ConnectionLostError("no connection")), [0.0]
+
+    def clock() -> float:
+        now[0] += 5.0
+        return now[0]
+
+    store = objects(transport)
+    store._clock = clock
+    if before is not None:
+        with suppress(CallFailed):
+            store.get("k")
+        transport.requests.clear()
+    with pytest.raises(CallFailed, match="ConnectionError"):
+        store.get("k")
+    assert len(transport.requests) == attempts
 
 
 def test_refusal_is_not_tried_again() -> None:

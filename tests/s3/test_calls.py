@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from auditor.aws.connection import Connection
 from auditor.errors import BucketError, CallFailed, CredentialsError, RunError
 from auditor.s3.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
@@ -129,6 +130,20 @@ async def test_refused_connection_to_an_unknown_server_is_given_up_soon() -> Non
         with pytest.raises(CallFailed):
             await caller.call("bucket", "HeadBucket", always(REFUSED))
         assert time.slept == [0.1, 0.2, 0.4, 0.8, 1.6]
+
+
+async def test_address_that_never_connects_is_given_up_after_one_attempt() -> None:
+    time = FakeTime()
+    caller, sent = make_caller(time), list[float]()
+
+    async def black_hole() -> None:
+        sent.append(time.now)
+        time.now += Connection(bucket="b").connect_timeout
+        raise REFUSED
+
+    with pytest.raises(CallFailed):
+        await caller.call("bucket", "HeadBucket", black_hole)
+    assert len(sent) == 1
 
 
 @pytest.mark.parametrize(

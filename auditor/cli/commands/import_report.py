@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack, closing
 from dataclasses import asdict, replace
 from functools import cache
 
 from auditor.cli import signals
 from auditor.cli.options import check_needed, settings_of
 from auditor.cli.output import first_word, print_json, say
+from auditor.cli.progress import make_progress, showing
 from auditor.config.resources import caller_of, connection_to, ledger_of
 from auditor.config.settings import Settings
 from auditor.hashing.batch.import_report import BATCH, ImportCounts, Importer
 from auditor.hashing.batch.report_files import open_report
+from auditor.progress import Snapshot
 from auditor.s3.calls import Caller
 from auditor.s3.concurrency import ConcurrencyLimit
 from auditor.s3.engines.base import Engine
@@ -53,10 +56,17 @@ async def _import(settings: Settings, reports: Sequence[str]) -> ImportCounts:
         for store, _ in places:
             stack.enter_context(store)
         async with ledger_of(settings) as ledger, EnginePool(open_engine) as engines:
-            importer = Importer(ledger, engines, caller)
-            for store, path in places:
-                await importer.take(store, path)
+            importer, started = Importer(ledger, engines, caller), time.monotonic()
+            progress = stack.enter_context(closing(make_progress()))
+            async with showing(progress, lambda: _snapshot(importer.counts, time.monotonic() - started), ends=False):
+                for store, path in places:
+                    await importer.take(store, path)
     return importer.counts
+
+
+def _snapshot(counts: ImportCounts, seconds: float) -> Snapshot:
+    done = counts.recorded + counts.known + counts.superseded + counts.composite + counts.unusable + counts.failed
+    return Snapshot(what="the reports", objects=done + counts.conflicts, seconds=seconds)
 
 
 def _print(counts: ImportCounts) -> None:

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     check_needed(settings, "queue", "ledger")
     idle = seconds(options.idle, "--idle")
-    first_word(f"asking the queue {settings.queue}")
+    first_word(f"asking the queue {settings.queue}", longer=Pace().poll)
     counts, stopped = signals.run(_work(settings, idle))
     if options.format == "json":
         print_json(asdict(counts))
@@ -65,13 +65,15 @@ async def _work(settings: Settings, idle: float) -> tuple[Counts, bool]:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, caught)
         started = time.monotonic()
         with closing(make_progress()) as progress:
-            async with showing(progress, lambda: _snapshot(worker.counts, time.monotonic() - started), ends=False):
+            async with showing(progress, lambda: _snapshot(worker, time.monotonic() - started), ends=False):
                 return await worker.run(), stopped
 
 
-def _snapshot(counts: Counts, seconds: float) -> Snapshot:
+def _snapshot(worker: Worker, seconds: float) -> Snapshot:
+    counts = worker.counts
     return Snapshot(
         what="the queue",
+        heard=worker.heard,
         objects=counts.hashed + counts.known + counts.superseded + counts.unhashable,
         seconds=seconds,
         detail=f"{counted(counts.messages, 'message')}, {counts.failed:,} failed, {counts.resent:,} sent again",

@@ -55,7 +55,8 @@ class Pace:
 class Worker:
     """Receives queue messages, processes them and deletes them. Call run() once, and stop() on the same event loop.
 
-    counts: the counts so far. in_hand: number of messages that are being processed now.
+    counts: the counts so far. in_hand: number of messages that are being processed now. heard: True if the
+    queue answered.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Worker:
     ) -> None:
         self.counts = Counts()
         self.in_hand = 0
+        self.heard = False
         self._processor = processor
         self._queue = processor.queue
         self._pace = pace or Pace()
@@ -111,6 +113,7 @@ class Worker:
         except AuditorError as error:
             self._give_up(error)
             return []
+        self.heard = True
         if batch and self._stop:
             for received in batch:
                 await leave(self._queue, received, 0)

@@ -35,6 +35,8 @@ _LARGEST: Final = 1024 * 1024 * 1024
 """Limit in bytes of an object that is read whole."""
 _FIRST_PAUSE: Final = 0.3
 _LONGEST_PAUSE: Final = 20.0
+_FIRST_SECONDS: Final = 5.0
+"""Seconds in which a call is tried if the server never answered and no connection is made, as in RetryPolicy."""
 
 
 class KeptTransports:
@@ -68,6 +70,7 @@ class DirectObjects:
         *,
         kept: bool = False,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = f"{origin.path_prefix}/"
         self._host = origin.host_header
@@ -79,6 +82,8 @@ class DirectObjects:
         self.transport = transport
         self._kept = kept
         self._sleep = sleep
+        self._clock = clock
+        self._reached = False
 
     def get(self, key: str) -> tuple[bytes, str]:
         answer = self._retried("GetObject", lambda: self._send("GetObject", "GET", key))
@@ -118,13 +123,22 @@ class DirectObjects:
 
     def _retried(self, action: str, attempt: Callable[[], T]) -> T:
         """Make the call, and retry it after failures that may be temporary. Raises CallFailed."""
+        started = self._clock()
         for failures in range(ATTEMPTS):
+            pause = backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE)
             try:
-                return attempt()
+                answer = attempt()
             except CallFailed as failure:
+                self._reached |= failure.status > 0
                 if failures + 1 == ATTEMPTS or not (is_transient(failure) or self._renewed(failure)):
                     raise
-            self._sleep(backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE))
+                lost = failure.code == "ConnectionError" and not self._reached
+                if lost and self._clock() + pause - started > _FIRST_SECONDS:
+                    raise
+            else:
+                self._reached = True
+                return answer
+            self._sleep(pause)
         raise AssertionError(action)
 
     def _renewed(self, failure: CallFailed) -> bool:

@@ -235,6 +235,8 @@ def _errors() -> Iterator[None]:
         yield
     except TransportError:
         raise
+    except aiohttp.ConnectionTimeoutError as error:
+        raise ConnectionLostError(f"no connection: {error}") from error
     except TimeoutError as error:
         raise TransportTimeoutError(str(error) or "it took too long") from error
     except (aiohttp.ClientError, HttpProcessingError, ssl.SSLError, OSError, UnicodeError) as error:

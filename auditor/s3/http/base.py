@@ -35,8 +35,8 @@ class TransportError(Exception):
     """A request got no complete answer.
 
     TransportError
-    |-- ConnectionLostError   refused, reset, closed early, TLS or proxy failed
-    |-- TransportTimeoutError connecting, waiting for the next byte, or the whole answer took too long
+    |-- ConnectionLostError   not made in time, refused, reset, closed early, TLS or proxy failed
+    |-- TransportTimeoutError waiting for the next byte, or the whole answer took too long
     `-- BrokenAnswerError     the answer is not HTTP/1.1, or larger than a limit
 
     read: number of the body's bytes that are in the reader's buffer.
@@ -46,11 +46,13 @@ class TransportError(Exception):
 
 
 class ConnectionLostError(TransportError):
-    """The connection was refused, reset, or closed before the end of the answer; or TLS or the proxy failed."""
+    """The connection was not made in time, refused, reset, or closed before the end of the answer; or TLS or the proxy
+    failed.
+    """
 
 
 class TransportTimeoutError(TransportError):
-    """The connection, the next bytes, or the whole answer took longer than the limit."""
+    """The next bytes, or the whole answer, took longer than the limit."""
 
 
 class BrokenAnswerError(TransportError):

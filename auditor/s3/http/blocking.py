@@ -55,7 +55,7 @@ class _BlockingConnection:
                 self._socket.close()
                 raise
         except TimeoutError as error:
-            raise TransportTimeoutError(f"no connection within {server.connect_timeout:g} seconds") from error
+            raise ConnectionLostError(f"no connection within {server.connect_timeout:g} seconds") from error
         except (OSError, UnicodeError) as error:
             raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from auditor.s3.http.base import ConnectionLostError, Response, Server, TransportTimeoutError
+from auditor.s3.http.base import ConnectionLostError, Response, Server
 from auditor.s3.http.connection import HttpConnection, StaleConnectionError
 
 _LONGEST_CLOSE: Final = 1.0
@@ -224,7 +224,7 @@ class Pool(Generic[K]):
                 )
         except TimeoutError as error:
             connection.close()
-            raise TransportTimeoutError(f"no connection within {server.connect_timeout:g} seconds") from error
+            raise ConnectionLostError(f"no connection within {server.connect_timeout:g} seconds") from error
         except (OSError, UnicodeError) as error:
             connection.close()
             raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error

@@ -112,7 +112,7 @@ async def test_connecting_takes_too_long(opening: Opening) -> None:
         with socket.create_connection(("127.0.0.1", raw.port)):
             async with opening(raw, connections=1, connect_timeout=0.1) as transport:
                 results = await asyncio.gather(*(transport.send(get()) for _ in range(2)), return_exceptions=True)
-    assert [type(result) for result in results] == [TransportTimeoutError] * 2
+    assert [type(result) for result in results] == [ConnectionLostError] * 2
 
 
 async def test_requests_of_a_kept_connection_outlive_its_first_timer(thin: Opening) -> None:
