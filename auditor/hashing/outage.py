@@ -28,7 +28,6 @@ PAUSE: Final = 60.0
 
 class LedgerPatience:
     """Retries work that fails at the ledger, until the ledger answers. All work of a process shares one LedgerPatience.
-
     Work is retried only if work of the same `kind` has succeeded before: else a setting may be wrong.
     """
 
@@ -86,5 +85,5 @@ class _PatientLedger:
 
 
 def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:
-    """Wrap a ledger so that its calls wait for the end of an outage, or for the stop."""
+    """Wrap a ledger so that its calls wait for the end of an outage, or for the stop. patience: None for a new one."""
     return cast(Ledger, _PatientLedger(ledger, patience or LedgerPatience(), stop))

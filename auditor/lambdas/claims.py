@@ -32,8 +32,8 @@ class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user s
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claimed bucket, and the run to work on. begun: True if an earlier invocation began the run. untold: True if the
-    run's end may not be reported yet. fruitless: how many invocations just before this one made no progress.
+    """A claimed bucket, and the run to work on. begun: True if an earlier invocation began the run. untold: True if
+    perhaps nobody has reported the run's end. fruitless: how many invocations just before this one made no progress.
     """
 
     run: str
@@ -93,7 +93,6 @@ class Claims:
         self, run: str, *, ended: bool = False, dropped: bool = False, passed_on: bool = False, fruitless: int = 0
     ) -> None:
         """End the claim on the bucket. ended: the run's end is reported. dropped: the run cannot be continued.
-
         passed_on: the next invocation continues the run, so that the bucket is kept for it. fruitless: as in Claim.
         """
 

@@ -56,9 +56,8 @@ def read_event(
     needed: Sequence[str] = (),
     request: str | None = None,
 ) -> Invocation:
-    """Read an event. `{}` or a schedule's event: every configured bucket. `{"bucket": ..}`: this bucket.
-
-    function: "audit" or "verify". needed: settings that must have a value. request: its ID. Raises UsageError.
+    """Read an event. `{}` or a schedule's event: every configured bucket. `{"bucket": ..}`: this bucket. function:
+    "audit" or "verify". needed: settings that must have a value. request: its ID. Raises UsageError.
     """
     allowed = event_settings(function)
     if not isinstance(event, Mapping):
@@ -85,7 +84,7 @@ def read_event(
 
 
 def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return {}, which an event of a schedule means. Raises UsageError for any other event of EventBridge."""
+    """Check that a schedule sent this event of EventBridge, and return {}: it has no settings. Raises UsageError."""
     if event["source"] not in _SCHEDULES or event["detail-type"] != "Scheduled Event":
         name = f"{event['detail-type']!s:.100} of {event['source']!s:.100}"
         raise UsageError(

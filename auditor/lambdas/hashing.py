@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 
 
 class HashingFunction:
-    """The hashing function. One instance handles all events of a process; the first event opens its clients."""
+    """The hashing worker's Lambda function. One instance handles all events of a process; the first event opens its
+    clients.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

@@ -132,8 +132,8 @@ class _State:
     def _ranks(self) -> dict[_Name, tuple[int, str]]:
         """Return a rank for each version that is recorded or was notified: a newer version has a higher one.
 
-        Between two notified versions the sequencers decide, because the places of a key may come from clocks that
-        differ. A version without a notification is ranked by its place.
+        Between two notified versions the sequencers decide. A version without a notification is ranked by its place in
+        the order of writes, which is less sure: the writers' clocks may differ.
         """
         ranks = {(version.version_id, version.etag): (place, "") for version, place in self._rows.versions}
         created = [(name, notice) for name, notice in self._rows.noticed.items() if name[1] not in MARKS]

@@ -80,8 +80,8 @@ class _Digest:
 def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
     """Replace the damaged digests in `rows` by those in the key's history, and list the damage in `rows.damage`.
 
-    lines: the events whose lines are not damaged. If a damaged row lost its name, an event that fits no row replaces
-    its digest. A digest without an event stays, marked as damaged.
+    lines: the events whose lines are not damaged. If the damage hit a row's version ID, ETag or algorithm, an event
+    that fits no row replaces its digest. A digest without an event stays, marked as damaged.
     """
     found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
     rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
@@ -101,9 +101,8 @@ def _only(version: Version, algorithm: str) -> Version:
 
 
 def _mended(damaged: _Digest, proven: _Proven, spare: _Proven) -> _Digest:
-    """Return the digest in the history for a damaged one; the damaged one itself if the history has none.
-
-    spare: the events that fit no row.
+    """Return the digest in the history for a damaged one; the damaged one itself if the history has none. spare: the
+    events that fit no row.
     """
     own = proven.get(damaged.name)
     alike = (name for name in spare if name[2] == damaged.algorithm)

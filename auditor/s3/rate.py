@@ -158,7 +158,7 @@ class RateLimit:
             self._end_interval(now)
 
     def refused(self, now: float, sent: float) -> Refusals:
-        """Count a call that S3 throttled, and lower the rate if there were too many. now, sent: as in answered()."""
+        """Count a call that S3 throttled; if too many were, lower the rate. Return what the present refusals mean."""
         for counts in (self._now, self._trial.after) if self._trial and sent >= self._judged_from else (self._now,):
             counts.calls += 1
             counts.refusals += 1

@@ -87,7 +87,8 @@ NONE: Final = RefusalCounts()
 @dataclass(slots=True)
 class Trial:
     """A change of the rate, and the refusals before and after it. steps: 0 for a fall, else the number of the rise.
-    rate, base: calls per second before this rise, and before the first one. falls: how many falls did not suffice.
+    rate, base: calls per second before this rise, and before the first one. falls: number of falls before it that
+    changed nothing.
     """
 
     before: RefusalCounts

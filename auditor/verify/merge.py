@@ -142,7 +142,7 @@ def _share_a_digest(one: Mapping[str, Known], other: Mapping[str, Known]) -> boo
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
-    """Yield the pairs of a key that is not listed: one, or if the run lists versions, one for each."""
+    """Yield the pairs of a key that is not listed: one for each version if the run lists versions, else one for all."""
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)

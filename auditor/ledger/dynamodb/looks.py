@@ -1,4 +1,4 @@
-"""Write verifications into a DynamoDB ledger: each is one write of one unit, into the item of its digest."""
+"""Write verifications into a DynamoDB ledger, each into the item of its digest: this costs one write unit."""
 
 from __future__ import annotations
 

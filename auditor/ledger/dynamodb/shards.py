@@ -60,7 +60,7 @@ def first_sort_key(prefix: str, start_after: str) -> str:
 
 
 def cut_key(name: Name) -> str | None:
-    """Return the object key of an item if it is too long to fit whole into the stored sort key; else None."""
+    """Return the object key of an item if it is too long for a sort key of a table with shards; else None."""
     _, slash, key = name[0].partition("/")
     return key if slash and name[1] >= STATE and _head(key) != _escaped(key) else None
 

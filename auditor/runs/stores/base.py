@@ -104,7 +104,7 @@ class ConditionalStore(Store, Protocol):
         ...
 
     def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """Write the file if it still has this tag, and return its new tag; None if it has another tag."""
+        """Write the file if it still has this tag (None: no file), and return its new tag; None if it has another."""
         ...
 
     def put_new_file(self, path: str, local: Path) -> bool:

@@ -216,7 +216,9 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             future.set_result(answer)
 
     def _arrived(self, data: memoryview) -> None:
-        """Deliver bytes of a body to its reader. They must not change later, except those of a chunked body."""
+        """Deliver bytes of a body to its reader, or of a chunked body its content. Unless it is chunked, they must not
+        change later.
+        """
         if not self._chunked:
             self._left -= len(data)
             self._delivery.hand(data)
@@ -263,7 +265,6 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
 
     def _salvage(self, *, plain: bool) -> None:
         """Read the rest of a body out of TLS after the connection ended. asyncio does not, if reading was paused.
-
         plain: True if the end of a connection without TLS also ends a body without a length.
         """
         if self._phase is not Phase.BODY or not self.alive:
