@@ -61,7 +61,8 @@ class Worked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetWork(Generic[R]):
-    """The work of a Lambda function on a target. function: "audit" or "verify", by which events may have settings.
+    """The work of a Lambda function on a target. function: "audit" or "verify"; it decides which settings an event may
+    have.
 
     noun: "audit" or "verification", for messages. failed, handed_on: names of the metrics for a failed invocation, and
     for a run that goes on in the next. needed: settings that must have a value. opening: opens the resources that the

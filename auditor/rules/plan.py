@@ -16,7 +16,9 @@ ACLS_DISABLED = "ACLs are disabled (BucketOwnerEnforced)"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: the rules to judge, the rules without a bucket fact, and the calls for each object."""
+    """The plan of a run: the rules to judge, the rules that stay undecided for lack of a bucket fact, and the calls for
+    each object.
+    """
 
     bucket_rules: tuple[Rule, ...]
     object_rules: tuple[Rule, ...]
