@@ -58,7 +58,7 @@ class FirstCallGate:
             self._lock.release()
 
     def give_up(self, attempts: int, caught_exception: Exception | None = None, **_: Any) -> None:
-        """Raise the exception of a first call that got no connection in ATTEMPTS attempts, to end its retries."""
+        """Raise a first call's exception after ATTEMPTS attempts without a connection, or after one that timed out."""
         most = 1 if isinstance(caught_exception, ConnectTimeoutError) else ATTEMPTS
         if not self._answered and attempts >= most and isinstance(caught_exception, NoConnection):
             raise caught_exception

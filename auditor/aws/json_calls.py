@@ -45,7 +45,7 @@ class JsonCalls:
 
     def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Make one call, and return its answer; None if the SDK has to repeat it. Raises CallFailed for _ANSWERS, and
-        for the first call if no connection is made in time.
+        for a first call whose connection is not made in time.
         """
         credentials = self._session.get_credentials() if self._plain else None
         if credentials is None:

@@ -18,14 +18,14 @@ PATIENCE: Final = 2.0
 
 
 class Silence:
-    """Warns if a command hears nothing for some seconds. timer: makes a threading.Timer: the event loop may be busy."""
+    """Warns the user if no server answers for some seconds. timer: a threading.Timer; the event loop may be busy."""
 
     def __init__(self, timer: Callable[..., Timer] = Timer) -> None:
         self._make = timer
         self._timer: Timer | None = None
 
     def begin(self, sentence: str, seconds: float) -> None:
-        """Warn after so many seconds, unless end() comes before. sentence: names the work, such as "asking .."."""
+        """Warn after so many seconds, unless end() is called before. sentence: the work, such as "asking .."."""
         self.end()
         self._timer = self._make(seconds, log.warning, ("no answer for %g seconds, still %s", seconds, sentence))
         self._timer.daemon = True
@@ -47,8 +47,8 @@ def say(sentence: str) -> None:
 
 
 def first_word(sentence: str, *, longer: float = 0.0) -> None:
-    """Tell the user on a terminal what begins, before a first slow call. Elsewhere the sentence is only logged (-v).
-    longer: see expect().
+    """Tell the user on a terminal what begins, before a first slow call; elsewhere, only log it. longer: as in
+    expect().
     """
     if sys.stderr.isatty():
         say(sentence)
@@ -58,14 +58,14 @@ def first_word(sentence: str, *, longer: float = 0.0) -> None:
 
 
 def expect(sentence: str, *, longer: float = 0.0) -> None:
-    """Warn on stderr, with or without a terminal, if nothing is heard for PATIENCE and `longer` seconds. Words for the
-    user and progress end the wait, and so does the end of the command. sentence: names the work, as "asking ..".
+    """Warn on stderr if no server answers for PATIENCE + `longer` seconds from now. Nothing is warned of if the command
+    says something, shows progress or ends before. sentence: names the work, such as "asking ..".
     """
     silence.begin(sentence, PATIENCE + longer)
 
 
 def heard() -> None:
-    """End the wait that expect() began."""
+    """Note that a server answered: the warning of expect() is not needed."""
     silence.end()
 
 

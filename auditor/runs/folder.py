@@ -176,7 +176,7 @@ class RunFolder:
         return self._mark.key
 
     def passed(self, key: str) -> None:
-        """Note that the run is past this key, which has no lines: delete markers, which only the tally counts."""
+        """Note that the run is past this key, which has no lines, because it has only delete markers."""
         with self._lock:
             self._begin_key(key)
 
