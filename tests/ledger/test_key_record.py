@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
-from auditor.ledger.base import Event, Known, Notice, Version
-from auditor.ledger.history import LONGEST, bounded, disagreed, fingerprint, read_detail, write_detail
+from auditor.ledger.base import Event, Expectation, Known, Notice, Version
+from auditor.ledger.history import (
+    LONGEST,
+    bounded,
+    disagreed,
+    fingerprint,
+    imported,
+    noticed,
+    read_detail,
+    write_detail,
+)
 from auditor.ledger.key_record import (
     KeyRows,
     Latest,
+    Mark,
     NoticedVersion,
     is_after,
     is_older,
@@ -18,8 +29,9 @@ from auditor.ledger.key_record import (
     key_record_of,
     version_of,
 )
-from auditor.ledger.matching import LedgerRow, match
+from auditor.ledger.matching import LedgerRow, conflict, match
 from auditor.model.object import ObjectVersion
+from tests.conformance.ledgers.base import ENTRY
 
 LATEST = Latest("05", deleted=False, at="2026-01-02", version_id=None)
 UNNUMBERED = Latest("", deleted=False, at="2026-01-02", version_id=None)
@@ -136,6 +148,7 @@ def test_each_long_text_of_a_line_is_cut() -> None:
 
 def test_mismatch_names_its_version() -> None:
     event = disagreed(ObjectVersion("key", "v1", "e", 5), {"algorithm": "sha256"})
+    assert datetime.fromisoformat(event.at).tzinfo is not None
     assert replace(event, at="") == Event(
         key="key", at="", what="mismatch", version_id="v1", etag="e", size=5, detail={"algorithm": "sha256"}
     )
@@ -154,3 +167,53 @@ def test_mismatch_names_its_version() -> None:
 )
 def test_row_fits_by_etag_size_and_version(row: LedgerRow, listed: str | None, found: dict[str, str]) -> None:
     assert match([row], ObjectVersion("key", listed, "e", 5), ["sha256"]) == found
+
+
+def test_conflict_says_what_the_ledger_holds() -> None:
+    assert f" {'k' * 100!r} " in str(conflict(replace(ENTRY, key="k" * 200), "size"))
+    assert str(conflict(ENTRY, "sha256")) == (
+        "the ledger holds another sha256 for the same version of 'a/key' in bucket 'bucket':"
+        " the object or its record was changed; nothing was overwritten"
+    )
+
+
+def test_events_that_a_ledger_writes_itself_have_all_fields() -> None:
+    notice_ = replace(notice("05"), version_id="v1", etag="e", size=5)
+    line = Event(key="key", at="2026-01-02", what="created", version_id="v1", etag="e", size=5)
+    assert noticed(notice_) == replace(line, detail={"sequencer": "05"})
+    assert noticed(replace(notice_, deleted=True)).what == "deleted"
+    expected = Expectation(key="key", algorithm="md5", digest="aa", origin="sums", imported_at="2026", size=5)
+    detail = {"algorithm": "md5", "digest": "aa", "origin": "sums"}
+    assert imported(expected) == Event(key="key", at="2026", what="imported", size=5, detail=detail)
+
+
+KNOWN = Known(digest="aa", source="auditor", recorded_at="2026-01-02T00:00:00Z", verified_at=None, bytes_read=1)
+ONE = Version(version_id="v9", etag="e", size=1, digests={"sha256": KNOWN}, first_seen="2026")
+
+
+def test_newest_version_without_a_digest_makes_the_key_unrecorded() -> None:
+    rows = KeyRows(versions=[(ONE, 1)], noticed={("v1", "f"): NoticedVersion("05", 2)})
+    assert key_record_of("key", rows).unrecorded
+    assert not key_record_of("key", replace(rows, versions=[(ONE, 3)])).unrecorded
+    assert not key_record_of("key", KeyRows()).unrecorded
+
+
+def test_rows_that_disagree_on_the_size_of_a_version_are_both_shown() -> None:
+    record = key_record_of("key", KeyRows(versions=[(ONE, 1), (replace(ONE, size=2), 1)]))
+    assert sorted(one.size for one in record.versions) == [1, 2]
+
+
+def test_key_that_only_a_manifest_names_can_be_retired() -> None:
+    mark = NoticedVersion("", 1, "2026-02-01T00:00:00Z")
+    assert key_record_of("key", KeyRows(noticed={("null", Mark.RETIRED): mark})).retired_at == mark.at
+    assert key_record_of("key", KeyRows(noticed={("v1", Mark.RETIRED): mark})).retired_at is None
+    for at, stays in (("2026-01-31T00:00:00Z", True), ("2026-02-01T00:00:00Z", True), ("2026-02-01T00:00:01Z", False)):
+        noticed_: dict[tuple[str, str], NoticedVersion] = {
+            ("null", Mark.RETIRED): mark,
+            ("null", Mark.LISTED): NoticedVersion("", 1, at),
+        }
+        assert (key_record_of("key", KeyRows(noticed=noticed_)).retired_at is not None) is stays
+        for deleted in (True, False):
+            latest = Latest("05", deleted=deleted, at=at, version_id=None)
+            rows = KeyRows(noticed={("null", Mark.RETIRED): mark}, latest=latest)
+            assert (key_record_of("key", rows).retired_at is not None) is (stays or deleted)

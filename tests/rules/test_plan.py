@@ -103,6 +103,12 @@ class TestWhatIsAsked:
         assert plan.ask.acl_for_owner
         assert not plan_of("O02").ask.acl_for_owner
 
+    def test_rules_on_acls_and_owners_are_dropped_where_acls_are_disabled(self) -> None:
+        plan = plan_of("O02", "O10", "E01", "B01", ownership=BUCKET_OWNER_ENFORCED)
+        assert (ids(plan.bucket_rules), ids(plan.object_rules)) == (["B01"], ["E01"])
+        plan = plan_of("O02", "O10", "E01", "B01")
+        assert (ids(plan.bucket_rules), ids(plan.object_rules)) == (["B01"], ["O02", "O10", "E01"])
+
 
 class TestBucketFactsThatAreMissing:
     def test_unread_leaves_its_rules_undecided_once_and_drops_them(self) -> None:

@@ -108,11 +108,23 @@ def test_expected_size_that_fits_or_is_unknown_is_no_mismatch(size: int | None) 
     assert found == verified(REF, VerifyOutcome.MISMATCH, **sizes)
 
 
+def test_mismatch_will_name_who_made_the_digest() -> None:
+    both = replace(VERSION, digests={"sha256": replace(KNOWN, source="s3"), "md5": KNOWN})
+    request = asked(COMPARISON, REF, both, expectations=(EXPECTED,))
+    assert [(one.algorithm, one.origin) for one in request.claims] == [
+        ("sha256", "s3"),
+        ("md5", "ledger"),
+        ("sha256", "sums"),
+    ]
+    assert request.claims[0].version is both
+
+
 def test_digests_by_algorithms_that_nobody_computes_are_a_hole() -> None:
     strange = replace(VERSION, digests={"sha3": KNOWN})
-    assert outcome(COMPARISON, REF, strange) is VerifyOutcome.UNREADABLE
-    assert outcome(COMPARISON, REF, strange, expectations=(EXPECTED,)) is VerifyOutcome.UNREADABLE
-    assert outcome(COMPARISON, REF, expectations=(replace(EXPECTED, algorithm="sha3"),)) is VerifyOutcome.UNREADABLE
+    hole = verified(REF, VerifyOutcome.UNREADABLE, code="UnknownAlgorithm")
+    unknown = replace(EXPECTED, algorithm="sha3")
+    for record in (subject(strange), subject(strange, expectations=(EXPECTED,)), subject(expectations=(unknown,))):
+        assert COMPARISON.listed(REF, record) == hole
     assert len(asked(COMPARISON, REF, VERSION, expectations=(replace(EXPECTED, algorithm="sha3"),)).claims) == 1
 
 

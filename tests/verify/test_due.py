@@ -179,6 +179,8 @@ def test_settings_choose() -> None:
     words = "5 percent, with a run every 7 days"
     assert due_of(None, 5.0, 7 * DAY) == Schedule(words, runs=20, every=7 * DAY, limit=147 * DAY)
     assert due_of(DAY, None, DAY / 2).words == "not looked at for 1 day, with a run every 0.5 days"
+    assert due_of(None, 100.0, DAY).words == "100 percent, with a run every day"
+    assert [due_of(share * DAY, None, DAY).runs for share in (0.5, 1, 2, 15, 20)] == [0, 0, 1, 12, 17]
     assert Schedule("everything").due("key", None, written(START + DAYS), START)
 
 
@@ -190,3 +192,4 @@ def test_turns_never_change() -> None:
         before, after = (begin + timedelta(seconds=turn + more) for more in (-1, 1))
         assert not due_of(None, 10, DAY).due(key, "v1", written(begin + timedelta(seconds=1)), before)
         assert due_of(None, 10, DAY).due(key, "v1", written(before), after)
+        assert not due_of(None, 10, DAY).due(key, "v1", written(before + timedelta(seconds=1)), after)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import LedgerError
-from auditor.ledger.base import KeyRecord, Known, Version
+from auditor.ledger.base import Expectation, KeyRecord, Known, Version
 from auditor.model.target import Target
 from auditor.s3.listing import pages
 from auditor.verify.merge import Pair, merged
@@ -129,6 +129,24 @@ async def test_object_is_listed_at_the_time_before_its_page_was_asked_for() -> N
     told = Told([subject("aa", "null")]).all()
     found = [pair async for part in merged(listing, told, target, lambda: next(times)) for pair in part]
     assert [(pair.key, pair.listed_at) for pair in found] == [("a", "t0"), ("aa", ""), ("b", ""), ("c", "t2")]
+
+
+async def test_bytes_of_an_older_version_that_is_listed_are_not_replaced() -> None:
+    old = replace(version("null"), etag="old", digests={"sha256": replace(DIGEST, digest="11")})
+    entries = [ref("a", "2"), replace(ref("a", "1", latest=False), etag="old")]
+    pairs = await pairs_of(entries, [KeyRecord(key="a", versions=(old,))], Target("audited", versions=True))
+    assert [shown(pair)[1] for pair in pairs] == ["listed", "listed"]
+
+
+async def test_delete_marker_over_an_older_version_leaves_what_a_manifest_expects() -> None:
+    expected = Expectation(key="a", algorithm="md5", digest="00", origin="sums", imported_at="2026")
+    entries: list[Entry] = ["a", ref("a", "1", latest=False)]
+    for expectations in ((), (expected,)):
+        told = [replace(subject("a", "1"), expectations=expectations)]
+        *_, last = await pairs_of(entries, told, Target("audited", versions=True))
+        assert last.absent is bool(expectations)
+        assert last.subject is not None
+        assert (last.version, last.subject.versions == ()) == (None, bool(expectations))
 
 
 async def test_ledger_that_goes_back_proves_nothing() -> None:

@@ -47,12 +47,12 @@ async def hash_patiently(
     checkpoint: Checkpoint | None = None,
 ) -> Result:
     """Call hash_object(), and retry after failures that may be temporary, `options.attempts` times in all."""
-    for attempt in range(1, options.attempts + 1):
+    for attempt in range(1, options.attempts):
         result = await hash_object(engine, task, algorithms, options, checkpoint)
-        if not (isinstance(result, Failed) and result.retryable) or attempt == options.attempts:
-            break
+        if not (isinstance(result, Failed) and result.retryable):
+            return result
         await options.sleep(backoff(attempt, 0.2, 15.0))
-    return result
+    return await hash_object(engine, task, algorithms, options, checkpoint)
 
 
 async def hash_many(

@@ -101,6 +101,18 @@ def test_impossible_value_is_refused_though_its_seal_fits(name: str, value: Any)
         opened(document, BINDING)
 
 
+@pytest.mark.parametrize(
+    ("states", "why"),
+    [
+        (STATES | {"x": "ab"}, "damaged: states names an algorithm that is not known"),
+        (STATES | {"md5": "cd"}, "damaged: states has no such md5"),
+    ],
+)
+def test_checkpoint_says_what_is_wrong_with_a_state(states: dict[str, str], why: str) -> None:
+    with pytest.raises(CheckpointError, match=why):
+        opened(made() | {"states": states}, BINDING)
+
+
 @pytest.mark.parametrize("document", [None, [], "text", 7, {}, {"v": 1}])
 def test_document_that_is_no_checkpoint_is_refused(document: object) -> None:
     with pytest.raises(CheckpointError):

@@ -80,6 +80,27 @@ async def test_abandoned_digest_frees_its_thread_for_the_next() -> None:
             feed.abandon()
 
 
+async def test_buffers_that_wait_are_dropped_when_the_digest_is_abandoned() -> None:
+    begun, free = threading.Event(), threading.Event()
+    freed: list[int] = []
+
+    class Held(Digester):
+        def update(self, data: memoryview) -> None:
+            begun.set()
+            free.wait(30)
+            super().update(data)
+
+    digester = Held({})
+    with ThreadPoolExecutor(1) as threads:
+        feed = DigestThread(digester, threads)
+        for number in range(3):
+            feed.put(memoryview(b"x"), partial(freed.append, number))
+        await asyncio.to_thread(begun.wait, 30)
+        feed.abandon()
+        free.set()
+    assert (digester.count, freed) == (1, [0])
+
+
 async def test_error_of_a_view_is_raised_by_the_next_put() -> None:
     class Broken(Digester):
         def update(self, data: memoryview) -> None:

@@ -9,7 +9,7 @@ import random
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -390,6 +390,14 @@ async def test_stop_is_heard_while_nothing_answers(
 async def test_small_object_is_finished_whatever_stop_says() -> None:
     engine = Generated(INLINE)
     hashed(await hash_object(engine, engine.task, ["md5"], HashOptions(stop=lambda: True)), engine, "md5")
+
+
+async def test_small_object_takes_no_thread() -> None:
+    engine, large = Generated(INLINE), Generated(INLINE + 1)
+    options = HashOptions(executor=Executor())  # it refuses all work
+    hashed(await hash_object(engine, engine.task, ["md5"], options), engine, "md5")
+    with pytest.raises(NotImplementedError):
+        await hash_object(large, large.task, ["md5"], options)
 
 
 async def test_stop_after_the_last_byte_is_no_pause(threads: ThreadPoolExecutor) -> None:
