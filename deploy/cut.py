@@ -13,8 +13,13 @@ from deploy.native import is_native, slim
 DATA: Final = ("botocore", "data")
 """One folder for each service of AWS, and a few files that every client reads."""
 
-NOT_LOADED: Final = ("bin", "boto3/data", "boto3/examples", "aiohttp/pytest_plugin.py", "aiohttp/test_utils.py")
-"""Programs, models of boto3's resources (we use none), examples, test helpers."""
+NOT_LOADED: Final = (
+    *("bin/", "boto3/data/", "boto3/examples/"),
+    *("aiohttp/pytest_plugin.py", "aiohttp/test_utils.py", "aiohttp/web", "aiohttp/worker.py", "uvloop/_testbase.py"),
+    *("dateutil/rrule.py", "dateutil/tz/win.py", "dateutil/zoneinfo/", "urllib3/contrib/emscripten/"),
+)
+"""Beginnings of names: programs, models of boto3's resources (we use none), examples, test helpers, aiohttp's server,
+calendars, time zones by name, and code for Windows and browsers."""
 
 KEPT_ALONE: Final = {"awscrt": ("__init__.py", "checksums.py")}
 """Packages of which only these files are kept. awscrt's checksums need only its native module, _awscrt."""
@@ -47,7 +52,7 @@ def is_needed(path: PurePosixPath, services: Collection[str]) -> bool:
     """True if a function may read this installed file, or if it is a licence, which must be shipped."""
     if path.suffix in _BUILD_ONLY or _FOLDERS & set(path.parts):
         return False
-    if any(path.is_relative_to(name) for name in NOT_LOADED):
+    if path.as_posix().startswith(NOT_LOADED):
         return False
     if path.parts[0] in KEPT_ALONE:
         return path.relative_to(path.parts[0]).as_posix() in KEPT_ALONE[path.parts[0]]

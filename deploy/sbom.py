@@ -28,6 +28,7 @@ def bill(lock: str) -> dict[str, Any]:
             "bom-ref": f"{name}@{version}",
             "name": name,
             "version": version,
+            "purl": f"pkg:pypi/{name}@{version}",
         }
         for name, version in _pinned(lock)
     ]

@@ -89,6 +89,7 @@ def test_the_bill_names_what_the_lock_pins_and_is_the_same_for_the_same_lock() -
         ("zope-thing", "1.0"),
         ("uvloop", "0.22.1"),
     ]
+    assert [one["purl"] for one in made["components"]][1] == "pkg:pypi/zope-thing@1.0"
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.5")
     assert made["dependencies"][0]["dependsOn"] == [one["bom-ref"] for one in made["components"]]
     assert bill(LOCK) == made

@@ -1,7 +1,9 @@
-"""Five hundred buckets, deployed to a local AWS at each level: the functions know all of them."""
+"""Five hundred buckets, and buckets and a key as a stack's parameters, deployed to a local AWS."""
 
 from __future__ import annotations
 
+import io
+import json
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy.template import PLACEHOLDER, plain, with_buckets
+from tests.system.deploy.checks.packaged import template
 from tests.system.deploy.checks.sources import LEVELS
 from tests.system.e2e.conftest import _server_command
 from tests.system.e2e.deployment import SERVICE, Deployment, serving
@@ -43,3 +47,29 @@ def test_five_hundred_buckets_deploy_at_each_level(server: Deployment, tmp_path:
     if level == "fixity":
         rules = server.client("events").list_rules()["Rules"]
         assert len([one for one in rules if "-object-events" in one["Name"]]) > 5
+
+
+def test_the_template_of_a_release_takes_buckets_and_a_key_as_parameters(server: Deployment) -> None:
+    given = ("level=fixity", "bucketAlarms=false", f"buckets={PLACEHOLDER}")
+    made = with_buckets(plain(template("--stage", "prod", *(part for one in given for part in ("--param", one)))))
+    server.client("s3").create_bucket(Bucket="code")
+    with io.BytesIO() as package, zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("handlers/audit.py", "")
+        archive.close()
+        server.client("s3").put_object(Bucket="code", Key="function.zip", Body=package.getvalue())
+    key = server.client("kms").create_key()["KeyMetadata"]["Arn"]
+    parameters = {"Buckets": "photos,archive", "CodeBucket": "code", "CodeKey": "function.zip", "KmsKeyArn": key}
+    server.client("cloudformation").create_stack(
+        StackName="release",
+        TemplateBody=json.dumps(made),
+        Capabilities=["CAPABILITY_IAM"],
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
+    )
+    function = server.client("lambda").get_function_configuration(FunctionName="s3-auditor-prod-verify")
+    assert function["Environment"]["Variables"]["AUDITOR_BUCKETS"] == "photos,archive"
+    role = function["Role"].rpartition("/")[2]
+    policy = str(server.client("iam").get_role_policy(RoleName=role, PolicyName="verify")["PolicyDocument"])
+    assert {"arn:aws:s3:::photos/*", "arn:aws:s3:::archive/*", key} <= set(policy.split("'"))
+    queues = server.client("sqs").list_queues(QueueNamePrefix="s3-auditor-prod-")["QueueUrls"]
+    asked = [server.client("sqs").get_queue_attributes(QueueUrl=one, AttributeNames=["All"]) for one in queues]
+    assert [one["Attributes"]["KmsMasterKeyId"] for one in asked] == [key] * 4
