@@ -70,10 +70,14 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
     return following
 
 
-def restart_event(event: Mapping[str, Any], target: Target, run: str | None) -> str:
-    """Return the event to send by hand to go on with the run, as text without object keys. run: None: a new one."""
+def restart_event(event: Mapping[str, Any], target: Target, run: str | None, hop: int | None = None) -> str:
+    """Return the event that a person or a script sends to continue, as text without object keys.
+
+    run: None for a new run. hop: of a verification, whose state lies with its hops; None for an audit or a new run.
+    """
     following = dict(event) | {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions}
-    return json.dumps(following | ({} if run is None else {"run": run}))
+    following |= {} if run is None else {"run": run}
+    return json.dumps(following | ({} if run is None or hop is None else {"hop": hop}))
 
 
 DEADLINE: Final = "the deadline is near"

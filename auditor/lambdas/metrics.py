@@ -25,6 +25,7 @@ OF_TARGET: Final = (
     "Verified",
     "Mismatches",
     "Missing",
+    "Lost",
     "VerificationsComplete",
 )
 """Metrics that are also kept for each target, under the dimensions Service and Target; CloudWatch charges for each."""

@@ -104,7 +104,7 @@ async def each_target(
                     opening = work.opening(invocation.settings, invocation.targets)
                     resources = await stack.enter_async_context(opening)
                 if limit.expired():
-                    raise _unopened(work.noun, invocation)
+                    raise _unopened(work, invocation)
                 return await Turns(work, invocation, resources, stop, context, environ).all()
         except AuditorError as error:
             log.error("the invocation failed: %s", error)
@@ -113,10 +113,12 @@ async def each_target(
             raise
 
 
-def _unopened(noun: str, invocation: Invocation) -> RunStopped:
-    again = "; ".join(restart_event(invocation.given, target, invocation.run) for target in invocation.targets)
+def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
+    hop = None if work.names_runs else invocation.hop
+    events = (restart_event(invocation.given, target, invocation.run, hop) for target in invocation.targets)
+    again = "; ".join(events)
     silent = "the ledger, the queue or the reports bucket did not answer"
-    return RunStopped(f"no {noun} was begun: {silent}; begin again with the event {again}")
+    return RunStopped(f"no {work.noun} was begun: {silent}; begin again with the event {again}")
 
 
 async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
@@ -194,7 +196,8 @@ class Turns(Generic[R]):
         async with self._stop.all() as limit:
             worked = await self._work.run(target, self._invocation, self._resources, self._stop, self._context)
         if limit.expired() or worked is None:
-            again = restart_event(self._invocation.given, target, self._invocation.run)
+            run = self._invocation.run if self._work.names_runs else None  # a verification begins anew
+            again = restart_event(self._invocation.given, target, run)
             raise RunStopped(
                 f"the {self._work.noun} of {target.uri} did not stop before the deadline, because a server did not"
                 f" answer: begin again with {again}"
@@ -236,12 +239,13 @@ class Turns(Generic[R]):
                 if limit.expired():
                     raise RunError("Lambda did not answer the invocation")
             except RunError as error:
-                again = restart_event(invocation.given, target, run)
+                audits = self._work.names_runs
+                again = restart_event(invocation.given, target, run, None if audits else invocation.hop + 1)
                 named = f"{target.uri}, run {run}" if run is not None else target.uri
                 log.error("%s is not handed on: %s", named, error)
                 raise RunError(
-                    f"the {self._work.noun} of {named} is not handed on: {error}; the next start goes on with it, or"
-                    f" the event {again}"
+                    f"the {self._work.noun} of {named} is not handed on: {error};"
+                    f" {'the next start goes on with it, or' if audits else 'it goes on with'} the event {again}"
                 ) from error
             log.info("the %s of %s is handed on to hop %d", self._work.noun, visible(target.uri), invocation.hop + 1)
 

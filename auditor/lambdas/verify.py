@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from auditor.config.resources import Resources, open_resources
-from auditor.errors import RunError
+from auditor.errors import AuditorError, RunError, RunTaken
 from auditor.lambdas.alerts import alert
 from auditor.lambdas.context import FunctionContext
 from auditor.lambdas.event import Invocation
-from auditor.lambdas.handover import FunctionStop
+from auditor.lambdas.handover import FunctionStop, restart_event
 from auditor.lambdas.targets import TargetWork, Worked, each_target, measure
 from auditor.logs import bound
 from auditor.model.outcome import FAIL_ON, VerifyOutcome
@@ -55,7 +55,14 @@ class VerifyFunction:
         verification = Verification(target, invocation.settings, resources, stop, hop=hop)
         with bound(run=verification.verify_id):
             log.info("the verification of %s begins", visible(target.uri))
-            summary = await verification.run()
+            try:
+                summary = await verification.run()
+            except AuditorError as error:
+                if not isinstance(error, RunTaken):
+                    again = restart_event(invocation.given, target, None)
+                    named = f"the verification of {target.uri}, {verification.verify_id}"
+                    error.args = (f"{named}: {error}; what it did not read is read with the event {again}",)
+                raise
             log.info("%s", _sentence(summary))
             if context.successor is not None and bool(stop) and not summary.complete:
                 if not verification.advanced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,3 +216,47 @@ async def test_event_asks_for_a_share_in_place_of_the_age_that_the_deployment_sa
 async def test_ledger_is_needed(service: Service) -> None:
     with pytest.raises(UsageError, match="AUDITOR_LEDGER"):
         await service(AUDITOR_LEDGER="").handle({}, Account(60).around())
+
+
+def event_of(error: BaseException) -> Any:
+    """The event in the sentence of a failure."""
+    return json.JSONDecoder().raw_decode(str(error).partition("the event ")[2])[0]
+
+
+async def test_event_of_a_refused_hand_over_goes_on_with_the_verification(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    account = Account()
+    stub.faults = [account.deadline.at("020")]
+    account.invoke = refuse  # type: ignore[method-assign]
+    with pytest.raises(RunError, match="is not handed on: throttled") as failed:
+        await service().handle({"bucket": BUCKET, "max_age": "1d"}, account.around())
+    event = event_of(failed.value)
+    assert event["max_age"] == "1d"
+    stub.faults = []
+    (summary,) = (await service().handle(event, Account().around()))["runs"]
+    assert (summary["complete"], summary["verify"], summary["outcomes"]["match"]) == (True, event["run"], OBJECTS)
+
+
+async def refuse(event: object) -> None:
+    raise RunError("throttled")
+
+
+async def test_event_of_a_failed_verification_reads_what_it_did_not(
+    service: Service, stub: StubServer, tmp_path: Path
+) -> None:
+    await fill(stub, tmp_path)
+    account = Account()
+    stub.faults = [account.deadline.at("020", "040")]
+    (summary,) = (await service().handle({"bucket": BUCKET, "max_age": "90d"}, account.around()))["runs"]
+    (tmp_path / "reports" / f"bucket={BUCKET}" / f"verify={summary['verify']}" / "state-00000.json").write_text("{")
+    with pytest.raises(
+        RunError, match=f"verification of s3://{BUCKET}, .* damaged: .*; what it did not read"
+    ) as failed:
+        await service().handle(account.events[0], account.around())
+    stub.faults = []
+    (again,) = (await service().handle(event_of(failed.value), Account().around()))["runs"]
+    assert again["verify"] != summary["verify"]
+    assert again["outcomes"]["not_due"] == summary["outcomes"]["match"] > 0
+    assert again["outcomes"]["match"] == OBJECTS - summary["outcomes"]["match"]

@@ -60,7 +60,7 @@ def run(
         env=environment | {"NODE_NO_WARNINGS": "1"} | environ,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # a thousand alarms take minutes on a busy machine
         check=False,
     )
 
