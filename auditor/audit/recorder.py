@@ -28,7 +28,7 @@ RunInThread = Callable[..., Awaitable[Any]]
 
 
 class Recorder:
-    """Looks objects up in the ledger, judges and counts them, writes their lines. record() is the sink of gather().
+    """Looks objects up in the ledger, judges and counts them, writes their lines. gather() calls record() with them.
 
     An object is counted and written in one step, so that each checkpoint has a tally that fits its lines.
     """

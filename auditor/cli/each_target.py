@@ -62,6 +62,6 @@ async def each_target(
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Return the worst of these exit codes: 1 (a failure), then 4 (a hole), then 3 (findings), then 0."""
+    """Return the worst of these exit codes: 1 (failed), then 4 (not all could be read), then 3 (findings), then 0."""
     found = set(codes)
     return next(code for code in (1, 4, 3, 0) if code in found)

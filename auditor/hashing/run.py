@@ -68,7 +68,7 @@ class HashRunSummary:
 
     @property
     def exit_code(self) -> int:
-        """4 if the run has a hole that is not accepted, else 0."""
+        """4 if an object without a digest, or a listing without an end, is not accepted by auditor.toml; else 0."""
         return 4 if self.holes else 0
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Alert an SNS topic when a run fails or has holes: a short message with counts and prefixes, never keys."""
+"""Alert an SNS topic if a run fails or could not read all: a short message with counts and prefixes, never keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SnsTopic:
 
 
 def hole_message(summary: Summary) -> str | None:
-    """Return the alert for a finished run with holes, or with nothing listed below its prefix; None for any other."""
+    """Return the alert for a finished run that could not read all, or listed nothing; None for any other run."""
     missing = holes(summary)
     target, coverage = summary.target, summary.coverage
     if not missing:

@@ -1,4 +1,4 @@
-"""Write the logs of a Lambda function: a JSON object on each line of stderr, with run, bucket, request and hop."""
+"""Write the logs of a Lambda function: a JSON object on each line, with run, bucket, request and number of the hop."""
 
 from __future__ import annotations
 

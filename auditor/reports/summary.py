@@ -104,8 +104,9 @@ def _unread(reason: str, number: int) -> UnreadCount:
 
 
 def exit_code(summary: Summary, fail_on: Severity | None) -> int:
-    """Return the exit code of an audit: 4 if there is a hole that auditor.toml does not accept; if not, 3 if there is a
-    finding at or above the severity `fail_on`, else 0. fail_on: None: findings do not change the exit code.
+    """Return the exit code of an audit: 4 if there is a hole (something unread) that auditor.toml does not accept; if
+    not, 3 if there is a finding at or above the severity `fail_on`, else 0. fail_on: None: findings do not change the
+    exit code.
     """
     if holes(summary):
         return 4

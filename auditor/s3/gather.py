@@ -22,7 +22,7 @@ BATCH: Final = 200
 
 @record()
 class Gathered:
-    """A step of the listing, with the facts of its object. evidence: None if the step is only delete markers."""
+    """A step of the listing (an object, or delete markers) with its object's facts. evidence: None without one."""
 
     step: Listed
     evidence: Evidence | None
@@ -57,7 +57,7 @@ async def gather(
 
 
 class _Starter:
-    """The `start` function for in_order(): takes a permit, and starts a task that reads the step's object."""
+    """Starts the work on each step for in_order(): takes a permit, and makes a task that reads the step's object."""
 
     def __init__(self, reader: ObjectReader, caller: Caller, stop: Stop) -> None:
         self._reader = reader

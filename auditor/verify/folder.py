@@ -39,7 +39,7 @@ class VerifyFolder:
         return self._store.uri(self.path)
 
     def claim(self) -> None:
-        """Mark this hop as begun. Raises RunTaken if it was begun already: Lambda can deliver an event twice."""
+        """Mark this invocation as begun. Raises RunTaken if it was begun already: Lambda can deliver an event twice."""
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
             raise RunTaken(

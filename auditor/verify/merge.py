@@ -47,10 +47,8 @@ async def merged(
     target: Target,
     now: Callable[[], str] = now_in_utc,
 ) -> AsyncGenerator[list[Pair], None]:
-    """Yield all pairs of listing and ledger in key order, in lists of about a page of the listing.
-
-    Objects that only the ledger has are at their places in this order. Raises the errors of listing and ledger. now:
-    returns the time (ISO 8601 in UTC).
+    """Yield a Pair for each object that the listing or the ledger has, in key order, in lists of about a page of the
+    listing. Raises the errors of listing and ledger. now: returns the time (ISO 8601 in UTC).
     """
     async with aclosing(pages), aclosing(subjects):
         ledger = _LedgerRecords(subjects, target)
@@ -104,9 +102,8 @@ class _ListedKey:
         )
 
     def end(self, versions: bool) -> Iterator[Pair]:
-        """Yield pairs for the versions in the ledger that were not listed. Call it after the key's last listed version.
-
-        versions: True if the run lists all versions.
+        """Yield a Pair for each version that the ledger has and the listing lacks. Call it after the key's last listed
+        version. versions: True if the run lists all versions.
         """
         if self._subject is None:
             return
@@ -142,7 +139,7 @@ def _share_a_digest(one: Mapping[str, Known], other: Mapping[str, Known]) -> boo
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
-    """Yield the pairs of a key that is not listed: one for each version if the run lists versions, else one for all."""
+    """Yield a Pair for a key that is not listed; if the run lists versions, one for each of the ledger's."""
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)

@@ -1,4 +1,4 @@
-"""Find the outcomes of all pairs of listing and ledger: many objects are read at once, outcomes come in key order."""
+"""Find the outcomes of all objects in listing and ledger: many are read at once, outcomes come in key order."""
 
 from __future__ import annotations
 
@@ -72,9 +72,8 @@ class ReadPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result for one pair of listing and ledger. answer: None if the pair is only delete markers.
-
-    late: by how many seconds the object was read too late, by the schedule; 0 if it was not.
+    """The result for one Pair of listing and ledger. answer: None if the pair is only delete markers. late: by how many
+    seconds the object was read too late, by the schedule; 0 if it was not.
     """
 
     key: str
@@ -119,7 +118,8 @@ class Walk:
         self._paused = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
-        """Find the outcomes of all pairs. Return True if the listing and the ledger came to their ends.
+        """Find the outcome of each pair of listing entry and record. Return True if the listing and the ledger came to
+        their ends.
 
         A stop takes effect between two keys. The first error that ends the run cancels the other reads and is raised
         itself; even then, the outcomes so far are written to the history.

@@ -19,9 +19,8 @@ _KEY: Final = 100
 
 
 def dead_letters(received: Received, message: HashMessage, failed: Sequence[Failed]) -> list[Outgoing]:
-    """Return messages for the dead-letter queue with the failed objects, one message or more for each error code.
-
-    Such a message can be moved back to the queue as it is: the attempts and hops of its objects are set to 0.
+    """Return messages for the dead-letter queue with the failed objects, one message or more for each error code. Such
+    a message can be moved back to the queue as it is: its objects then count as not yet tried.
     """
     letters: list[Outgoing] = []
     for code in sorted({one.code for one in failed}):

@@ -109,7 +109,7 @@ class MessageHasher:
         return result
 
     async def _tasks_to_hash(self, result: MessageResult) -> list[HashTask]:
-        """Return the objects to hash. Count those that the ledger knows; fail those with too many attempts or hops."""
+        """Return the objects to hash. Count those that the ledger knows; fail those that were tried too often."""
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
         tasks: list[HashTask] = []

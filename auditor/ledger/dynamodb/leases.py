@@ -55,8 +55,8 @@ async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[st
 
 
 async def release(table: Table, lease: Lease, *, done: bool) -> bool:
-    """End the lease; return False if it was not held. Its item stays, because its fence refuses this owner's later
-    writes.
+    """End the lease; return False if it was not held. Its item stays: the fence in it (the number of the claim) refuses
+    later writes of this owner.
     """
     change = _held(lease).put("owner", None).put("until", 0)
     if done:

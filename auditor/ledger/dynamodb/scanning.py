@@ -100,7 +100,7 @@ async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[Group],
 
 
 async def _scan(table: Table, arguments: dict[str, Any], segment: int, spool: _Spool) -> None:
-    """Read one segment of the table into the spool."""
+    """Scan one segment of the table, and put its items into the spool, a temporary file."""
     async for items in table.pages("Scan", Segment=segment, TotalSegments=SEGMENTS, **arguments):
         await spool.run(lambda items=items: spool.put(items))  # type: ignore[misc]
 

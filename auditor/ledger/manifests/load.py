@@ -33,7 +33,7 @@ class Read:
 def read_all(
     sources: Sequence[ManifestFile], spool: Spool, prefix: str, form: str = AUTO, algorithms: Sequence[str] = ()
 ) -> list[Read]:
-    """Read all manifest files into the spool, each file name as the object key `prefix` + name, without a separator.
+    """Read all manifest files into the spool, a temporary database. The object keys are `prefix` + file name.
 
     algorithms: the wanted ones; empty for all. Raises UsageError, or ManifestError, which names the file and the line.
     """
@@ -75,7 +75,6 @@ async def import_all(
     spool: Spool, ledger: KeyHistory, target: Target, imported_at: str, go_on: Callable[[int], bool]
 ) -> Imported:
     """Write the spool's digests into the ledger as expected digests; a repetition is harmless. Raises LedgerError.
-
     go_on: called before each batch with the number of digests written; False stops the import.
     """
     new = total = 0

@@ -174,7 +174,7 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
 
 
 def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append the events that are new to the histories, each line with its seal. Return the place of the newest line."""
+    """Append the new ones of these events to the histories, with seals. Return the serial number of the newest line."""
     for event in map(bounded, events):
         key, line = blob(event.key), fingerprint(event)
         variables = (bucket, key)

@@ -1,4 +1,4 @@
-"""Parse botocore's replies into facts. Without a needed element they raise CallFailed with the code Malformed."""
+"""Parse botocore's replies into facts. The functions raise CallFailed (Malformed) if a needed element is missing."""
 
 from __future__ import annotations
 
