@@ -89,7 +89,7 @@ class BucketSettingsReader:
             headers, code = getattr(error.__cause__, "headers", {}), "301"
             if "x-amz-bucket-region" not in headers:
                 raise
-        if code in ("404", "NoSuchBucket"):
+        if code == "404":  # a HEAD has no better code
             raise BucketError(f"there is no bucket named {bucket!r} (NoSuchBucket): check the name and the endpoint")
         found = str(headers.get("x-amz-bucket-region", ""))
         if not _REGION.fullmatch(found):  # anything else is unsafe: the region becomes part of a host name

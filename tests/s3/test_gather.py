@@ -14,7 +14,7 @@ import pytest
 from auditor.aio.stop import Stop
 from auditor.aws.failures import CREDENTIALS_RENEWED
 from auditor.errors import BucketError, CallFailed, CredentialsError
-from auditor.model.object import Acl, Ask, Evidence, Grant, Head, Outcome, Skipped, Unread
+from auditor.model.object import Acl, Ask, Evidence, Grant, Head, ObjectRef, Outcome, Skipped, Unread
 from auditor.model.target import Target
 from auditor.s3.calls import Caller, RetryPolicy
 from auditor.s3.concurrency import ConcurrencyLimit
@@ -272,6 +272,21 @@ class TestVersions:
             (key, f"v{number}") for key in keys(whole) for number in range(3)
         ]
 
+    async def test_nor_does_a_stop_while_waiting_for_the_page_with_the_rest(self) -> None:
+        begun = asyncio.Event()
+
+        async def stop(action: str, key: str) -> None:
+            if action == "list" and run.engine.count("list") == 2:
+                await begun.wait()
+                run.stop.set("enough")
+                await asyncio.sleep(0)
+            elif action == "head":
+                begun.set()
+
+        run = Run(versions_of(2, 3), page_size=2, versions=True, hook=stop)
+        assert await run() is False
+        assert [item.ref.version_id for item in run.evidence] == ["v0", "v1", "v2"]
+
     @pytest.mark.parametrize("max_calls", range(8, 40, 3))
     async def test_nor_does_the_end_of_the_budget(self, max_calls: int) -> None:
         run = Run(versions_of(40, 3), page_size=2, versions=True, max_calls=max_calls)
@@ -405,6 +420,16 @@ class TestReader:
         evidence, _ = await read_one(refuse(acl=("MethodNotAllowed", 405)))
         assert evidence.acl == Unread("GetObjectAcl", "MethodNotAllowed")
         assert evidence.outcome is Outcome.UNDECIDED
+        evidence, _ = await read_one(refuse(head=("405", 405)))
+        assert evidence.unread == (Unread("HeadObject", "405"),)
+
+    @pytest.mark.parametrize(("marker", "outcome"), [("true", Outcome.VANISHED), ("false", Outcome.UNDECIDED)])
+    async def test_405_that_names_a_delete_marker(self, marker: str, outcome: Outcome) -> None:
+        async def hook(action: str, key: str) -> None:
+            raise CallFailed("GetObjectAcl", "MethodNotAllowed", 405, headers={"x-amz-delete-marker": marker})
+
+        evidence, _ = await read_one(hook, ask=ACL_ONLY, version_id="v1")
+        assert evidence.outcome is outcome
 
     async def test_throttled_to_the_end_is_undecided(self) -> None:
         evidence, engine = await read_one(refuse(head=("503", 503)))
@@ -414,7 +439,7 @@ class TestReader:
     async def test_customers_key_when_the_acl_was_read(self) -> None:
         evidence, engine = await read_one(refuse(head=("400", 400)))
         assert evidence.head == Unread("HeadObject", "SSE-C")
-        assert engine.count("list") == 0
+        assert engine.asked == [("acl", "k"), ("head", "k"), ("acl", "k")]
 
     async def test_customers_key_when_the_acl_was_not_asked_is_proved_by_a_call_with_a_body(self) -> None:
         evidence, engine = await read_one(refuse(head=("400", 400)), ask=HEAD_ONLY)
@@ -471,6 +496,23 @@ class TestReader:
         evidence, _ = await read_one(refuse(head=("400", 400), list=code), ask=HEAD_ONLY)
         assert evidence.head == Unread("HeadObject", "400")
 
+    async def test_proof_that_failed_is_asked_for_again_by_the_next_refusal(self) -> None:
+        reader, engine, _ = make_reader(refuse(head=("400", 400), list=("AccessDenied", 403)), HEAD_ONLY)
+        for _ in range(2):
+            assert (await reader.read(ref("k"))).head == Unread("HeadObject", "400")
+        assert engine.count("list") == 2
+
+    async def test_400_after_renewed_credentials_beside_an_acl_that_was_denied_is_not_called_sse_c(self) -> None:
+        async def hook(action: str, key: str) -> None:
+            if action == "list" and engine.count("list") == 1:
+                raise CallFailed("ListObjectsV2", CREDENTIALS_RENEWED, 400)
+            await refuse(acl=("AccessDenied", 403), head=("400", 400))(action, key)
+
+        reader, engine, _ = make_reader(hook)
+        evidence = await reader.read(ref("k"))
+        assert evidence.unread == (Unread("GetObjectAcl", "AccessDenied"), Unread("HeadObject", "400"))
+        assert engine.count("head") == 2
+
     async def test_400_beside_an_acl_that_was_denied_is_not_called_sse_c(self) -> None:
         evidence, _ = await read_one(refuse(acl=("AccessDenied", 403), head=("400", 400)))
         assert evidence.unread == (Unread("GetObjectAcl", "AccessDenied"), Unread("HeadObject", "400"))
@@ -480,10 +522,16 @@ class TestReader:
         stored = engine.find("k")
         assert stored is not None
         stored.head = Head(etag="new", content_length=9, last_modified="2027-01-01T00:00:00Z", storage_class="GLACIER")
-        evidence = await reader.read(ref("k"))
+        listed = replace(
+            ref("k"), checksum_algorithms=("SHA1",), checksum_type="COMPOSITE", storage_class="STANDARD_IA"
+        )
+        evidence = await reader.read(listed)
         assert evidence.changed
-        assert (evidence.ref.etag, evidence.ref.size, evidence.ref.storage_class) == ("new", 9, "GLACIER")
+        assert evidence.ref == ObjectRef("k", "new", 9, "2027-01-01T00:00:00Z", storage_class="GLACIER", owner=OWNER)
         assert evidence.outcome is Outcome.AUDITED
+        stored.head = Head(etag="new", content_length=9)
+        evidence = await reader.read(listed)
+        assert (evidence.ref.last_modified, evidence.ref.storage_class) == (listed.last_modified, "STANDARD")
 
     async def test_owner_is_asked_of_the_acl_where_the_listing_names_none(self) -> None:
         ask = Ask(Skipped("not needed"), Skipped("not needed"), acl_for_owner=True)
@@ -513,7 +561,7 @@ class TestChecksums:
         engine.hook = no_decrypt
         wanted = replace(ref("k"), checksum_algorithms=("SHA256",))
         first, second = await reader.read(wanted), await reader.read(wanted)
-        assert first.outcome is second.outcome is Outcome.AUDITED
+        assert first.head == second.head == HEAD
         assert engine.checksums == [True, False, False]
 
     async def test_403_that_stays_is_denied_and_the_run_goes_on_asking(self) -> None:

@@ -1,0 +1,174 @@
+"""The region, owner and account of a bucket at AWS, as the answers to the questions let them be known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from auditor.aws.connection import Connection
+from auditor.errors import BucketError, CallFailed
+from auditor.model.bucket import BucketFacts, PublicAccessBlock
+from auditor.model.object import Skipped, Unread
+from auditor.s3.bucket import BucketSettingsReader
+from tests.support.fakes.caller import FakeTime, LongestPause, make_caller
+
+ACCOUNT = "111122223333"
+REGION = "x-amz-bucket-region"
+
+
+def failed(action: str, code: str, status: int = 403, **headers: str) -> CallFailed:
+    return CallFailed(action, code, status, headers={name.replace("_", "-"): text for name, text in headers.items()})
+
+
+class Answers:
+    """The questions about a bucket of ours, with the answers that the test changes."""
+
+    def __init__(self, **changes: Any) -> None:
+        self._answers: dict[str, Any] = {
+            "ListBuckets": {"Owner": {"ID": "me"}, "Buckets": [{"Name": "b"}]},
+            "GetCallerIdentity": {"Account": ACCOUNT},
+            "GetBucketAcl": {"Owner": {"ID": "me"}, "Grants": []},
+            **changes,
+        }
+        self.accounts: list[str] = []
+
+    async def head_bucket(self) -> Mapping[str, str]:
+        return await self.ask("HeadBucket")
+
+    async def ask(self, action: str) -> Mapping[str, Any]:
+        answer = self._answers.get(action, failed(action, "AccessDenied"))
+        if isinstance(answer, Exception):
+            raise answer
+        found: Mapping[str, Any] = answer
+        return found
+
+    async def account_block(self, account: str) -> Mapping[str, Any]:
+        self.accounts.append(account)
+        return await self.ask("Account")
+
+
+def reader(answers: Answers, **connection: Any) -> BucketSettingsReader:
+    return BucketSettingsReader(Connection(bucket="b", **connection), make_caller(), answers)
+
+
+async def read(answers: Answers, **connection: Any) -> BucketFacts:
+    return await reader(answers, **connection).read("us-east-1")
+
+
+ELSEWHERE = "https://s3.example"
+
+
+@pytest.mark.parametrize(
+    ("answer", "explicit", "endpoint", "region"),
+    [
+        ({REGION: "eu-west-3"}, None, None, "eu-west-3"),
+        ({REGION: "eu-west-3"}, "eu-west-3", None, "eu-west-3"),
+        ({REGION: "eu-west-3"}, "us-east-1", ELSEWHERE, "eu-west-3"),
+        ({}, None, None, Unread("HeadBucket", "Malformed")),
+        ({}, None, ELSEWHERE, Skipped("a custom endpoint names no region")),
+        ({REGION: "evil.example/"}, "us-east-1", None, Unread("HeadBucket", "Malformed")),
+        (failed("HeadBucket", "403"), None, None, Unread("HeadBucket", "403")),
+        (failed("HeadBucket", "403", x_amz_bucket_region="eu-west-3"), None, None, "eu-west-3"),
+        (failed("HeadBucket", "PermanentRedirect", 301, x_amz_bucket_region="eu-west-3"), None, None, "eu-west-3"),
+    ],
+)
+async def test_region(answer: Any, explicit: str | None, endpoint: str | None, region: Any) -> None:
+    assert await reader(Answers(HeadBucket=answer), endpoint_url=endpoint).region(explicit) == region
+
+
+@pytest.mark.parametrize(
+    ("answer", "explicit", "sentence"),
+    [
+        (
+            {REGION: "eu-west-3"},
+            "us-east-1",
+            "the bucket 'b' is in eu-west-3, not in us-east-1: use --region eu-west-3",
+        ),
+        (failed("HeadBucket", "404", 404), None, "there is no bucket named 'b'"),
+        (failed("HeadBucket", "NoSuchBucket", 404), None, "there is no bucket named"),
+        (failed("HeadBucket", "Timeout", 0), None, r"S3 cannot be reached \(Timeout\)"),
+        (failed("HeadBucket", "ConnectionError", 0), None, r"S3 cannot be reached \(ConnectionError\)"),
+        (failed("HeadBucket", "PermanentRedirect", 301), None, "region"),
+    ],
+)
+async def test_bucket_that_cannot_be_audited(answer: Any, explicit: str | None, sentence: str) -> None:
+    with pytest.raises(BucketError, match=sentence):
+        await reader(Answers(HeadBucket=answer)).region(explicit)
+
+
+BLOCK = {"Account": {"PublicAccessBlockConfiguration": {"IgnorePublicAcls": True}}}
+IGNORES = PublicAccessBlock(ignore_public_acls=True)
+LIST_DENIED = {"ListBuckets": failed("ListBuckets", "AccessDenied")}
+ANOTHERS = {"GetBucketAcl": {"Owner": {"ID": "other"}, "Grants": []}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected_owner", "block", "asked"),
+    [
+        (BLOCK, None, IGNORES, True),
+        ({}, None, Unread("GetPublicAccessBlock", "AccessDenied"), True),
+        ({"Account": failed("x", "NoSuchPublicAccessBlockConfiguration", 404)}, None, PublicAccessBlock(), True),
+        ({"Account": {}}, None, Unread("GetPublicAccessBlock", "Malformed"), True),
+        (BLOCK | LIST_DENIED, None, Unread("ListBuckets", "AccessDenied"), False),
+        (BLOCK | LIST_DENIED, ACCOUNT, IGNORES, True),
+        (BLOCK | ANOTHERS, None, Unread("GetPublicAccessBlock", "ForeignAccount"), False),
+        (BLOCK | ANOTHERS, "444455556666", Unread("GetPublicAccessBlock", "ForeignAccount"), False),
+        (
+            BLOCK | {"GetBucketAcl": failed("x", "AccessDenied"), "ListBuckets": {"Owner": {"ID": "me"}}},
+            None,
+            Unread("GetBucketAcl", "AccessDenied"),
+            False,
+        ),
+        (
+            BLOCK | {"GetCallerIdentity": failed("x", "AccessDenied")},
+            None,
+            Unread("GetCallerIdentity", "AccessDenied"),
+            False,
+        ),
+        (BLOCK | {"GetCallerIdentity": {}}, None, Unread("GetCallerIdentity", "Malformed"), False),
+    ],
+)
+async def test_block_of_the_account(changes: Any, expected_owner: str | None, block: object, asked: bool) -> None:
+    answers = Answers(**changes)
+    facts = await read(answers, expected_owner=expected_owner)
+    assert facts.account_public_access_block == block
+    assert answers.accounts == [ACCOUNT] * asked
+
+
+@pytest.mark.parametrize(
+    ("changes", "owner", "own_id"),
+    [
+        ({}, "me", "me"),
+        (ANOTHERS, "other", "me"),
+        ({"GetBucketAcl": failed("x", "AccessDenied")}, "me", "me"),
+        (LIST_DENIED, "me", Unread("ListBuckets", "AccessDenied")),
+        ({"ListBuckets": {"Owner": {}}}, "me", Unread("ListBuckets", "Malformed")),
+        ({"ListBuckets": {}}, "me", Unread("ListBuckets", "Malformed")),
+        (
+            {
+                "GetBucketAcl": failed("x", "AccessDenied"),
+                "ListBuckets": {"Owner": {"ID": "me"}, "Buckets": [{"Name": "b2"}, {}]},
+            },
+            Unread("GetBucketAcl", "AccessDenied"),
+            "me",
+        ),
+    ],
+)
+async def test_owner(changes: Any, owner: object, own_id: object) -> None:
+    facts = await read(Answers(**changes))
+    assert (facts.bucket, facts.region, facts.owner, facts.own_id) == ("b", "us-east-1", owner, own_id)
+
+
+async def test_sts_that_nobody_can_connect_to_is_given_up_soon_though_s3_answers() -> None:
+    caller = make_caller(FakeTime(), dice=LongestPause())
+    answers = Answers(GetCallerIdentity=failed("GetCallerIdentity", "ConnectionError", 0))
+    facts = await BucketSettingsReader(Connection(bucket="b"), caller, answers).read("us-east-1")
+    assert facts.account == Unread("GetCallerIdentity", "ConnectionError")
+    assert caller.counts["retried"] == 5
+
+
+async def test_answer_that_stays_unreadable_is_malformed() -> None:
+    facts = await read(Answers(GetBucketPolicy=failed("GetBucketPolicy", "500", 500)))
+    assert facts.policy == Unread("GetBucketPolicy", "Malformed")
