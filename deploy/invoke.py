@@ -83,7 +83,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise BuildError(done.error)
         ledger = ledger_after(event, done.ledger) if done.ledger and "Records" in event else []
     except (BuildError, ClientError, BotoCoreError) as error:
-        sys.stderr.write(f"invoke: {error}\n")
+        absent = "ResourceNotFoundException" in str(getattr(error, "response", ""))
+        sys.stderr.write(f"invoke: {error}{f'; deploy it: make deploy STAGE={options.stage}' if absent else ''}\n")
         return 1
     sys.stdout.write(json.dumps({**done.answer, **({"ledger": ledger} if ledger else {})}, indent=1) + "\n")
     wrong = [] if done.hands_on else [*failures(done.answer, done.log), *without_digest(ledger)]

@@ -40,8 +40,7 @@ def failures(answer: Any, log: str = "") -> list[str]:
             found.append(f"the run of {visible(run['target']['bucket'])} is not complete: {run['resume']['reason']}")
         if undecided := run.get("coverage", {}).get("undecided", 0) - run.get("accepted", {}).get("undecided", 0):
             found.append(f"{undecided:,} objects are undecided")
-        if unreadable := run.get("outcomes", {}).get("unreadable"):
-            found.append(f"{unreadable:,} objects could not be read")
+        found += [f"the verification has a hole: {visible(hole)}" for hole in run.get("holes", ())]
     bad = [entry for line in log.splitlines() if (entry := _entry(line)) and entry.get("level") in ("WARNING", "ERROR")]
     if bad:
         found.append(f"the log has {len(bad)} warnings or errors: see above")

@@ -62,6 +62,9 @@ def test_a_sample_shows_what_happened(local_url: str, capsys: pytest.CaptureFixt
 
 
 def test_what_was_hashed_is_verified(local_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, said = run(capsys, sample("verify"), "--function", "verify")
+    assert code == 1
+    assert "invoke: the verification has a hole: nothing was compared" in said
     assert run(capsys, sample("s3-notification"))[0] == 0
     code, answer, said = run(capsys, sample("verify"), "--function", "verify")
     assert code == 0, said
@@ -110,6 +113,13 @@ def test_an_event_is_made_for_an_object_that_is_there(
     assert (found["key"], list(found["digests"])) == ("files/001.txt", ["sha256"])
     assert make_event(["--kind", "s3-eventbridge", "--bucket", local_aws.BUCKET, "--key", "none"]) == 1
     assert "s3://auditor-sample/none cannot be asked" in capsys.readouterr().err
+
+
+def test_a_function_that_is_not_deployed_is_told_with_the_fix(
+    local_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--stage", "local", "--bucket", local_aws.BUCKET]) == 1
+    assert capsys.readouterr().err.endswith("s3-auditor-local-audit; deploy it: make deploy STAGE=local\n")
 
 
 def test_a_log_lies_where_make_logs_looks(local_url: str) -> None:
