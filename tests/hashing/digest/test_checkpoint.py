@@ -106,6 +106,7 @@ def test_impossible_value_is_refused_though_its_seal_fits(name: str, value: Any)
     [
         (STATES | {"x": "ab"}, "damaged: states names an algorithm that is not known"),
         (STATES | {"md5": "cd"}, "damaged: states has no such md5"),
+        ({"sha256": "ab" * 32}, "^the checkpoint's states are of other algorithms"),
     ],
 )
 def test_checkpoint_says_what_is_wrong_with_a_state(states: dict[str, str], why: str) -> None:
