@@ -37,7 +37,8 @@ def open_fixity(
     """Return the finder of the state of objects' digests; None if there is no ledger.
 
     stack: at its end the threads that hash are closed. concurrency: most objects in flight in the run. stop: ends the
-    wait for a ledger that does not answer; only a run that hashes itself waits.
+    wait for a ledger that does not answer; only a run that hashes itself waits. places: the run's ledger, queue and
+    stores.
     """
     ledger = places.ledger
     if ledger is None:

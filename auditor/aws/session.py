@@ -107,7 +107,9 @@ def _loader(data_path: str | None) -> Any:
 
 
 def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:
-    """Make a boto3 client with a session of its own. The client is thread-safe. Blocks, because it reads files."""
+    """Make a boto3 client with a session of its own. The client is thread-safe. Blocks, because it reads files.
+    attempts: as in client_options().
+    """
     session = make_session(connection.profile, connection.region)
     region = connection.region or session.region_name or "us-east-1"
     config = Config(**client_options(connection, attempts=attempts))

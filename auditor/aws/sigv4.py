@@ -144,7 +144,9 @@ class Signer:
         return (*prepared.headers, self._date, ("authorization", prepared.authorization + signature))
 
     def _tick(self, second: int) -> None:
-        """Set the time of the next signatures. On a new day, drop the cached parts of the day before."""
+        """Set the time of the next signatures. On a new day, drop the cached parts of the day before. second: since the
+        epoch.
+        """
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         if stamp[:8] != self._day:
             self._day = stamp[:8]

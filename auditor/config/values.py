@@ -53,7 +53,7 @@ def flag(value: Any, source: str) -> bool:
 
 
 def words(value: Any, source: str) -> tuple[str, ...]:
-    """Read names from a list, or from one text that separates them by commas. Raises UsageError."""
+    """Read names from a list, or from one text that separates them by commas. Raises UsageError, naming `source`."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
         raise _fail(source, value, "names with commas between them, or a list of texts")
@@ -116,7 +116,7 @@ def severity(value: Any, source: str) -> Severity | None:
 
 
 def outcomes(value: Any, source: str) -> tuple[VerifyOutcome, ...]:
-    """Read the names of outcomes of a verification; "never" gives an empty tuple. Raises UsageError."""
+    """Read names of verification outcomes; "never" gives an empty tuple. Raises UsageError, naming `source`."""
     found = words(value, source)
     if not found or not {*FINDINGS, _NEVER}.issuperset(found):
         raise _fail(source, value, f"some of {', '.join(FINDINGS)}, or {_NEVER}")
@@ -154,7 +154,7 @@ def account(value: Any, source: str) -> str:
 
 
 def size(value: Any, source: str) -> int:
-    """Read a size such as 500GB, 1.5TiB or 1000 (bytes), and return its bytes. Raises UsageError."""
+    """Read a size such as 500GB, 1.5TiB or 1000 (bytes), and return its bytes. Raises UsageError, naming `source`."""
     wanted = f"a size of at least 1 byte, as 500GB or 1TiB ({', '.join(_UNITS)})"
     match = re.fullmatch(r"([0-9]{1,18})(?:\.([0-9]{1,6}))? ?([A-Za-z]*)", str(value))
     if isinstance(value, bool | float) or match is None or match[3].lower() not in _UNIT_BYTES:
@@ -178,7 +178,7 @@ _SHARE: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%?")
 
 
 def span(value: Any, source: str) -> float:
-    """Read a duration such as 90d (days) or 15m (minutes), and return its seconds. Raises UsageError."""
+    """Read a duration such as 90d (days) or 15m (minutes), as seconds. Raises UsageError, naming `source`."""
     found = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a time like 90d, 36h, 15m or 30s")
@@ -193,7 +193,7 @@ def long_span(value: Any, source: str) -> float:
 
 
 def percent(value: Any, source: str) -> float:
-    """Read a percentage above 0 and up to 100, with or without "%". Raises UsageError."""
+    """Read a percentage above 0 and up to 100, with or without "%". Raises UsageError, naming `source`."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     found = _SHARE.fullmatch(str(value)) if number or isinstance(value, str) else None
     if found is None or not 0 < float(found[1]) <= 100:

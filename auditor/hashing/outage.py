@@ -37,8 +37,8 @@ class LedgerPatience:
         self._refused = False
 
     async def __call__(self, kind: str, work: Callable[[], Awaitable[T]], stop: Stop) -> T:
-        """Do the work, with retries; return its result. Raises the last LedgerError at a stop or after LONGEST
-        seconds.
+        """Do the work, with retries; return its result. Raises the last LedgerError at a stop or after LONGEST seconds.
+        kind: any name for such work.
         """
         waited, failures = 0.0, 0
         while True:

@@ -92,7 +92,7 @@ def emf(
     """Return a line of metrics. milliseconds: the time since 1970. properties: values to search for, such as the run.
 
     target: the run's target; None for a failed invocation. A run over a key range has no metrics of its target.
-    CloudWatch charges nothing for properties.
+    CloudWatch charges nothing for properties. service: value of the dimension Service.
     """
     directives = [_directive(values, DIMENSION)]
     document: dict[str, Any] = {DIMENSION: service, **properties, **values}

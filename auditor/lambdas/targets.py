@@ -254,7 +254,7 @@ def measure(
     environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
 ) -> None:
     """Emit one line of metrics. The labels of the present log lines become its properties. target: the target of the
-    run; None for an invocation that failed.
+    run; None for an invocation that failed. values: by the metric's name.
     """
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
     context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))

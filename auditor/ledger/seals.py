@@ -101,8 +101,8 @@ def _only(version: Version, algorithm: str) -> Version:
 
 
 def _mended(damaged: _Digest, proven: _Proven, spare: _Proven) -> _Digest:
-    """Return the digest in the history for a damaged one; the damaged one itself if the history has none. spare: the
-    events that fit no row.
+    """Return the digest in the history for a damaged one; the damaged one itself if the history has none. proven: the
+    "recorded" events. spare: those of them that fit no row.
     """
     own = proven.get(damaged.name)
     alike = (name for name in spare if name[2] == damaged.algorithm)

@@ -69,7 +69,9 @@ class Highlights:
         self.undecided: list[UndecidedLine] = []
 
     def add(self, judgement: Judgement, findings: Iterable[FindingLine], undecided: UndecidedLine | None) -> None:
-        """Note an object if a report has to name it, and its findings. The objects have to come in key order."""
+        """Note an object if a report has to name it, and its findings. The objects have to come in key order.
+        undecided: its line as an undecided object; None if it is not.
+        """
         if judgement.verdict is Verdict.EXPOSED and len(self.exposed) < EXPOSED:
             ref, rules = judgement.evidence.ref, {finding.rule for finding in judgement.findings}
             self.exposed.append(ExposedObject(ref.key, ref.version_id, tuple(sorted(rules))))

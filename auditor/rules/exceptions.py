@@ -35,8 +35,8 @@ def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A hole that auditor.toml accepts: its objects or rules still count as undecided, but do not make the exit code 4.
-    prefix, rule, action, code: the hole has to match each of them; None matches any hole.
+    """A hole (something unread) that auditor.toml accepts: its objects or rules still count as undecided, but do not
+    make the exit code 4. prefix, rule, action, code: the hole has to match each of them; None matches any hole.
     """
 
     reason: str

@@ -159,7 +159,7 @@ def judge(
     """Judge one object by its facts, without any call: return its findings, its undecided rules and its verdict.
 
     rules: IDs of the rules to judge; empty for all rules. options: the options of each rule, by its ID, as in
-    auditor.toml. Raises UsageError for a rule that does not exist or lacks its options.
+    auditor.toml. Raises UsageError for a rule that does not exist or lacks its options. trusted: as in verdict_of().
     """
     given = options or {}
     plan = make_plan(select(RULES, given, rules, (), ledger=not isinstance(evidence.digests, Skipped)), bucket)

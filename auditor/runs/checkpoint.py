@@ -67,7 +67,9 @@ class Checkpoint:
 
 
 def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
-    """Return the run's checkpoint; None if the run has not written one. Raises RunDamaged."""
+    """Return the run's checkpoint; None if the run has not written one. Raises RunDamaged. range_id: UNDIVIDED unless
+    the run is divided into ranges of keys.
+    """
     path = f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}"
     data = store.get(path)
     return None if data is None else parse_checkpoint(data, run_id, store.uri(path))

@@ -237,6 +237,7 @@ class RunFolder:
         """Save a checkpoint, then write the reports. html: the page.
 
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
+        whole_key: as in save().
         """
         report, early = html.encode(), []
         side_by_side(

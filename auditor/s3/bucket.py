@@ -146,7 +146,9 @@ class BucketSettingsReader:
     async def _account_block(
         self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
     ) -> PublicAccessBlock | Unread | Skipped:
-        """Read the public access block of the caller's account, which counts only if this account owns the bucket."""
+        """Read the public access block of the caller's account, which counts only if this account owns the bucket.
+        owner, own_id: canonical IDs of the bucket's owner and of the caller.
+        """
         action = "GetPublicAccessBlock"
         if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
             return Skipped(NO_ACCOUNT_LEVEL)

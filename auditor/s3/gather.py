@@ -49,6 +49,7 @@ async def gather(
 
     There are at most as many tasks as permits, and at most `window` results that wait for the sink. The failure of one
     object is a value in its evidence; an error that ends the run cancels all other work and is raised itself.
+    calls_per_object: most calls for one object.
     """
     caller.calls_per_object = calls_per_object
     start = _Starter(reader, caller, stop)

@@ -116,7 +116,9 @@ class HistoryWriter:
 
 
 def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) -> list[Event]:
-    """Return an "acknowledged" event for each version of a key whose last outcome in the history is a finding."""
+    """Return an "acknowledged" event for each version of a key whose last outcome in the history is a finding. at, by,
+    reason: of the new events.
+    """
     found: list[Event] = []
     for event in reversed(history):
         if event.what in _FINDINGS and _last(history, event) is event:

@@ -121,7 +121,7 @@ def summarize(
     """Make the summary of a verification from its present counts; later counts do not change it.
 
     resume: where to continue; None if the verification is complete. empty_accepted: True if auditor.toml accepts that
-    no object could be compared.
+    no object could be compared. out: URI of the folder. due: the schedule in words. unnoted: as in VerifySummary.
     """
     return VerifySummary(
         run=run,

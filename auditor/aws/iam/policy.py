@@ -78,13 +78,17 @@ def object_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
 
 
 def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None]) -> list[dict[str, Any]]:
-    """Return a list with the policy statement on KMS keys, or [] if there are none. keys: ARNs; None is skipped."""
+    """Return a list with the policy statement on KMS keys, or [] if there are none. keys: ARNs; None is skipped. sid:
+    its ID.
+    """
     found = [key for key in keys if key]
     return [statement(sid, actions, found)] if found else []
 
 
 def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
-    """Return the statements on a place for run folders, `s3://BUCKET[/PREFIX]`; [] if it is a local directory."""
+    """Return the statements on a place for run folders, `s3://BUCKET[/PREFIX]`; [] if it is a local directory. sid:
+    beginning of their IDs.
+    """
     if not out.startswith("s3://"):
         return []
     bucket, _, prefix = out.removeprefix("s3://").partition("/")

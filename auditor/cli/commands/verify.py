@@ -87,8 +87,8 @@ async def _verify_one(
     stop: Stop,
     show: Show,
 ) -> int:
-    """Verify one target, print the result, and return the exit code. stderr gets the result if stdout has the
-    report.
+    """Verify one target, print the result, and return the exit code. stderr gets the result if stdout has the report.
+    compared, combined: as in Verification.
     """
     named = WorstObjects(combined, settings.fail_on_outcomes)
     verification = Verification(target, settings, resources, stop, compared=compared, combined=named)

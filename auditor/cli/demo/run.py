@@ -52,6 +52,7 @@ def run_tour(source: str | None, engine: str, out: str, *, load_module: Import =
 
     source: a directory of files to upload; None: Python's own sources. The steps' results go to stdout, the progress to
     stderr. Raises UsageError for a directory without files, for an --out that is not a directory, and without moto.
+    load_module: imports moto.
     """
     started = time.monotonic()
     choice = choose(source)

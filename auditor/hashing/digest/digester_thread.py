@@ -17,7 +17,7 @@ INLINE: Final = 256 * 1024
 
 
 class InlineExecutor(Executor):
-    """Stands for no threads: a DigestThread with it hashes on the event loop."""
+    """An executor without threads: a DigestThread that gets this one hashes on the event loop."""
 
 
 class DigestThread:

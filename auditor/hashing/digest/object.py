@@ -64,7 +64,7 @@ async def hash_many(
     """Call `hash_one` for each task, as many at once as `permits` allows. `hash_one` stores its result itself.
 
     A permit is taken before an asyncio task is made, so memory does not grow with `tasks`. The first error of
-    `hash_one` cancels the other calls and is raised itself.
+    `hash_one` cancels the other calls and is raised itself. buffer_size: as in HashOptions.
     """
     await permits.for_each(tasks, hash_one, most=BUFFERS * buffer_size)
 

@@ -155,7 +155,7 @@ class MessageHasher:
         """True if reading a new object costs nothing extra. If False, the object's result is already noted.
 
         An event does not name the storage class, so a HEAD asks for it. A new object in Intelligent-Tiering is in the
-        frequent-access tier, which a read does not change.
+        frequent-access tier, which a read does not change. cutoff: ends that HEAD at a stop.
         """
         try:
             async with cutoff.block() as timeout:

@@ -118,7 +118,9 @@ def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
 
 
 def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Change:
-    """Return the change that sets the new digests, on the condition that the item still is as it was read."""
+    """Return the change that sets the new digests, on the condition that the item still is as it was read. place: from
+    Table.place().
+    """
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
     change.when("size", entry.size if "size" in stored else None)
@@ -138,7 +140,7 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Chang
 
 
 def _put(change: Change, entry: Entry, algorithm: str, place: int) -> None:
-    """Set one digest in the change, with its source, its dates and its seal."""
+    """Set one digest in the change, with its source, its dates and its seal. place: from Table.place()."""
     found = LedgerRow(entry.version_id or NULL, entry.etag, entry.size, entry.digests)
     known = Known(
         digest=entry.digests[algorithm],
@@ -160,6 +162,7 @@ def _first_name(entry: Entry) -> Name:
 def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> list[Change]:
     """Return the changes that write one history line of new digests. first: the first line of this ETag, if there is
     one. A first line that the entry contradicts is marked "mixed": it is not true of all versions with this ETag.
+    place: from Table.place().
     """
     pk, sk = _first_name(entry)
     if not first:

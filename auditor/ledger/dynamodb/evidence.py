@@ -53,7 +53,9 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
 
 
 def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
-    """Return the change that writes a Mark (such as "retired") into its item, unless the item has a newer time."""
+    """Return the change that writes a Mark (such as "retired") into its item, unless the item has a newer time. place:
+    from Table.place().
+    """
     change = Change((partition(bucket, key), NOTICED + identity(*mark)))
     change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
     return change.put("sequencer", sequencer).put("place", place).when_any(("at", "=", None), ("at", "<", at))
@@ -97,7 +99,9 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
-    """Return the change that writes a notification into the item of its version; [] if `present` is newer."""
+    """Return the change that writes a notification into the item of its version; [] if `present` is newer. place: from
+    Table.place().
+    """
     if present and not present.replaced_by(notice.sequencer, place):
         return []
     change.when("place", present.place if present else None).put("sequencer", notice.sequencer)

@@ -56,7 +56,7 @@ async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[st
 
 async def release(table: Table, lease: Lease, *, done: bool) -> bool:
     """End the lease; return False if it was not held. Its item stays: the fence in it (the number of the claim) refuses
-    later writes of this owner.
+    later writes of this owner. done: True to delete the checkpoint too.
     """
     change = _held(lease).put("owner", None).put("until", 0)
     if done:
@@ -70,7 +70,7 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
 
 async def _shorten(table: Table, found: Item, until: float) -> None:
     """Let a lease end at `until`, because its owner's clock is ahead, unless the owner has renewed it in between. If
-    such an owner died, its lease would last too long.
+    such an owner died, its lease would last too long. found: its item.
     """
     change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
     change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))

@@ -32,7 +32,7 @@ async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
     """Write a history line as an item of its own. An equal line that is there already is not changed.
 
     The line's seal covers the newest line before it. Two writers at once may find the same line before; then both lines
-    follow that one, and both are sound.
+    follow that one, and both are sound. place: from Table.place().
     """
     kept, pk = bounded(event), partition(bucket, event.key)
     after = await _last_seal(table, bucket, event.key)

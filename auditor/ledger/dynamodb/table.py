@@ -79,7 +79,9 @@ class Table:
         return item and self._own([item])[0]
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
-        """Return the items with these names. Items that do not exist are left out."""
+        """Return the items with these names. Items that do not exist are left out. consistent: True to see the newest
+        writes.
+        """
         wanted = {self._stored(name): name for name in names}
         keys = [key_of(stored) for stored in wanted]
         found: dict[Name, Item] = {}

@@ -36,6 +36,7 @@ def read_all(
     """Read all manifest files into the spool, a temporary database. The object keys are `prefix` + file name.
 
     algorithms: the wanted ones; empty for all. Raises UsageError, or ManifestError, which names the file and the line.
+    form: its name; AUTO to detect it.
     """
     return [_read(source, index, spool, prefix, form, algorithms) for index, source in enumerate(sources)]
 

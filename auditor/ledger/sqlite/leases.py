@@ -57,7 +57,9 @@ def renew(connection: sqlite3.Connection, lease: Lease, until: float, checkpoint
 
 
 def release(connection: sqlite3.Connection, lease: Lease, *, done: bool) -> None:
-    """End the lease. Its row stays: the fence in it (the number of the claim) refuses later writes of the old owner."""
+    """End the lease. Its row stays: the fence in it (the number of the claim) refuses later writes of the old owner.
+    done: True to delete the checkpoint too.
+    """
     forget = ", checkpoint = NULL, hops = 0" if done else ""
     with writing(connection):
         connection.execute(

@@ -122,7 +122,7 @@ class DirectObjects:
             self.transport.close()
 
     def _retried(self, action: str, attempt: Callable[[], T]) -> T:
-        """Make the call, and retry it after failures that may be temporary. Raises CallFailed."""
+        """Make a call, and retry it after failures that may be temporary. attempt: makes it once. Raises CallFailed."""
         started = self._clock()
         for failures in range(ATTEMPTS):
             pause = backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE)
@@ -159,7 +159,7 @@ class DirectObjects:
     def _send(
         self, action: str, method: str, key: str, query: str = "", extra: Pairs = (), body: bytes | BufferedReader = b""
     ) -> Response:
-        """Send one request, once, and return the answer. Raises CallFailed."""
+        """Send one request, once, and return the answer. Raises CallFailed. extra: more headers."""
         request = self._request(method, key, query, extra, self._payload(body))
         with transport_errors(action):
             if isinstance(body, bytes):
@@ -203,7 +203,9 @@ def _etag(action: str, answer: Response) -> str:
 
 
 def open_objects(connection: Connection, kept: KeptTransports | None = None) -> BucketObjects | None:
-    """Return the calls on the connection's bucket; None if only the SDK can make them. Nothing is called yet."""
+    """Return the calls on the connection's bucket; None if only the SDK can make them. Nothing is called yet. kept: as
+    in open_store().
+    """
     configuration, origin = plain(connection.profile), plain_origin(connection)
     if configuration is None or origin is None:
         return None

@@ -117,7 +117,7 @@ class S3Store:
             self._objects.delete(self._key(path))
 
     def update_json(self, path: str, change: Change) -> None:
-        """Change a JSON file: first as it was last seen here. It is read only if that is out of date."""
+        """Change a JSON file as it was last seen here; if it has changed since, read it and try again."""
         uri = self.uri(path)
         seen = self._seen.pop(path, None)
         if seen is not None and self._conditional and self._changed(path, change, *seen) is True:

@@ -108,6 +108,7 @@ class Engine(Protocol):
         """Open the body of an object, or of a range of it. etag: S3 answers 412 if the object has another.
 
         Raises CallFailed, with the code InvalidRange for a range beyond the end, Malformed if another range is sent.
+        span: None for the whole object.
         """
         ...
 

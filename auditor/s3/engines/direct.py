@@ -170,7 +170,7 @@ class DirectEngine:
         return settings.setting("GetPublicAccessBlock", answer.body)
 
     def _to(self, origin: Origin) -> SignedRequests:
-        """Return the sender of requests to another server. If it is the bucket's, they share connections."""
+        """Return the sender of requests to a server. For the bucket's own server, it uses the same connections."""
         found = self._others.get(origin)
         if found is None:
             assert self._server is not None

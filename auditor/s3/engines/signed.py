@@ -64,7 +64,9 @@ class SignedRequests:
     def signed(
         self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs, body: bytes = b""
     ) -> tuple[Request, float]:
-        """Return the signed request, and how many seconds were added to this machine's clock for it."""
+        """Return the signed request, and how many seconds were added to this machine's clock for it. extra: more
+        headers.
+        """
         payload = sha256(body).hexdigest() if body else EMPTY_BODY
         try:
             path = self._path + encode_key(key)

@@ -90,7 +90,9 @@ class HttpConnection(asyncio.BaseProtocol):
         self._idle_since = self._loop.time()
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request on this idle, open connection. Return a future of the answer, or of a TransportError."""
+        """Send a request on this idle, open connection. Return a future of the answer, or of a TransportError.
+        head_only: True for a HEAD.
+        """
         loop = self._loop
         future = self._future = loop.create_future()
         self._reader.expect(head_only=head_only)

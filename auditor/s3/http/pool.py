@@ -56,7 +56,8 @@ class Pool(Generic[K]):
         """Send a request. Return the connection and the answer (of a streaming connection, the answer's head).
 
         If the server closed an idle connection just before, the request is sent once more on a new one. That is safe,
-        because the requests change nothing. Raises TransportError.
+        because the requests change nothing. Raises TransportError. written: the request as bytes. head_only: True for a
+        HEAD.
         """
         stale = False
         connection = self.take_idle()

@@ -77,7 +77,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         self._left = 0
 
     def begin(self, request: bytes, *, head_only: bool) -> asyncio.Future[Response]:
-        """Send a request. Return a future of the answer's head: status, reason and headers."""
+        """Send a request. Return a future of the answer's head (status, headers). head_only: True for a HEAD."""
         self._phase = Phase.HEAD
         self._empty_line.restart()
         self._bodiless = head_only
