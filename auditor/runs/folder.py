@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final, Self
 
@@ -19,6 +18,7 @@ from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.ownership import writer_of
 from auditor.runs.parts import KINDS, Part, PartFile, tidy
 from auditor.runs.paths import UNDIVIDED, checkpoint_name, run_path, target_name
+from auditor.runs.pending import LineBatch, PendingLines, RunPosition
 from auditor.runs.reading import update_latest_json
 from auditor.runs.stores.base import Store
 from auditor.runs.stores.local import output_errors
@@ -26,35 +26,6 @@ from auditor.runs.tally import Tally
 
 PART_LINES: Final = 50_000
 """Number of lines of a part's largest file at which the part ends."""
-
-FLUSH_BYTES: Final = 256 * 1024
-"""Bytes of waiting lines in memory at which write() asks for a flush()."""
-
-HELD_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of lines that are held until all versions of their key are read. About 10,000 versions have so many."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A position in the run: the last key whose lines were taken, and a copy of the tally after it."""
-
-    key: str | None
-    tally: Tally
-
-
-@dataclass(slots=True)
-class _Batch:
-    """Lines that wait to be written to disk."""
-
-    number: int
-    """Number of their part."""
-    lines: dict[str, list[bytes]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
-    size: int = 0
-    """Bytes of the lines."""
-    end: bool = False
-    """True if the part ends with these lines."""
-    checkpoint: _Mark | None = None
-    """The position that a checkpoint saves after the part; None: save none."""
 
 
 class RunFolder:
@@ -97,26 +68,14 @@ class RunFolder:
         self._target = target
         self._selection = dict(selection or {})
         self._rules_undecided = tuple(rules_undecided)
-        self._tally = tally
         self._hop = hop
-        self._part_lines = part_lines
-        self._part_seconds = part_seconds
-        self._clock = clock
-        self._lock = threading.Lock()  # guards the fields that write() and flush() share
         self._io = threading.Lock()  # guards the files
         self._files: dict[str, PartFile] = {}
         self._failure: OutputError | None = None
         first = state.next_part if state else 0
-        self._batches = [_Batch(first)]
-        self._mark = _Mark(state.start_after if state else None, tally.copy())
-        self._counts = dict.fromkeys(KINDS, 0)
-        self._opened = 0.0
-        self._held: list[tuple[str, bytes]] = []
-        self._held_size = 0
-        self._key: _Mark | None = None  # the key whose versions are being read
-        self._torn = False  # True if a part has some versions of that key
-        self._cut = False  # True after save(whole_key=False)
-        self.saved_key = self._mark.key
+        mark = RunPosition(state.start_after if state else None, tally.copy())
+        self._pending = PendingLines(first, mark, tally, part_lines=part_lines, part_seconds=part_seconds, clock=clock)
+        self.saved_key = mark.key
         """The last key of the checkpoint that is in place."""
         self._loaded = state
         self._fresh = fresh
@@ -128,8 +87,9 @@ class RunFolder:
 
         Raises RunTaken if another process writes this run, OutputError if a part before the checkpoint is gone.
         """
-        first = self._writer.claim(self._loaded, self._checkpoint(self._batches[0].number, self._mark))
-        self._skipped_parts, self._batches[0].number = first.skipped_parts, first.next_part
+        first = self._writer.claim(self._loaded, self._checkpoint(self._pending.part, self._pending.mark))
+        self._skipped_parts = first.skipped_parts
+        self._pending.begin_at(first.next_part)
         if not self._fresh:
             tidy(self._store, self.path, self._range_id, first.next_part)
         mine = [f".*-part-{self._range_id}-*.tmp", f".{checkpoint_name(self._range_id)}.*.tmp"]
@@ -156,43 +116,28 @@ class RunFolder:
             lines.append(("undecided", undecided_line))
         if routed_line is not None:
             lines.append(("routed", routed_line))
-        with self._lock:
-            self._raise_failure()
-            if version_id is None:
-                self._end_key()
-                self._append(lines)
-                return self._written(key)
-            self._begin_key(key)
-            self._held += lines
-            self._held_size += sum(len(line) for _, line in lines)
-            if self._held_size >= HELD_BYTES:
-                self._torn = True
-                self._append_held()
-            return self._is_full()
+        self._raise_failure()
+        return self._pending.write(key, version_id, lines)
 
     @property
     def position(self) -> str | None:
         """The last key whose lines were taken. Every key up to it has its lines."""
-        return self._mark.key
+        return self._pending.mark.key
 
     def passed(self, key: str) -> None:
         """Note that the run is past this key, which has no lines, because it has only delete markers."""
-        with self._lock:
-            self._begin_key(key)
+        self._pending.passed(key)
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
         """Take the lines of findings on the bucket itself. Return True as write() does."""
-        with self._lock:
-            self._raise_failure()
-            self._append([("findings", line) for line in lines])
-            return self._written(self._mark.key)
+        self._raise_failure()
+        return self._pending.write_findings(lines)
 
     def flush(self) -> None:
         """Write the waiting lines to disk, and move the files of complete parts to their places."""
         with self._io:
             self._raise_failure()
-            with self._lock:
-                batches, self._batches = self._batches, [_Batch(self._batches[-1].number)]
+            batches = self._pending.taken()
             try:
                 for batch in batches:
                     self._spill(batch)
@@ -206,8 +151,7 @@ class RunFolder:
 
     def tick(self) -> None:
         """End the part if it has been open for part_seconds, and flush. Call this now and then."""
-        with self._lock:
-            self._check_due()
+        self._pending.check_due()
         self.flush()
 
     def save(self, whole_key: bool = True) -> None:
@@ -217,20 +161,10 @@ class RunFolder:
         the process that continues the run reads it again. If a part has some of these lines already, the old checkpoint
         stays, and that process replaces the part.
         """
-        with self._lock:
-            self._cut |= not whole_key
-            if not self._cut:
-                self._end_key()
-            elif self._key is not None and not self._torn:
-                self._tally.go_back_to(self._mark.tally)
-                self._held, self._held_size, self._key = [], 0, None
-            if any(self._counts.values()):
-                self._end_part(None)
-            torn = self._torn
+        mark = self._pending.end(whole_key)
         self.flush()
-        if not torn:
-            mark = _Mark(self._mark.key, self._tally.copy())
-            self._writer.put_checkpoint(self._checkpoint(self._batches[-1].number, mark), last=True)
+        if mark is not None:
+            self._writer.put_checkpoint(self._checkpoint(self._pending.part, mark), last=True)
             self.saved_key = mark.key
 
     def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
@@ -264,55 +198,7 @@ class RunFolder:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _append(self, lines: Iterable[tuple[str, bytes]]) -> None:
-        batch = self._batches[-1]
-        if not any(self._counts.values()):
-            self._opened = self._clock()
-        for kind, line in lines:
-            batch.lines[kind].append(line)
-            batch.size += len(line)
-            self._counts[kind] += 1
-
-    def _append_held(self) -> None:
-        self._append(self._held)
-        self._held, self._held_size = [], 0
-
-    def _begin_key(self, key: str) -> None:
-        """Note that a version or delete marker of this key is counted. If the key is a new one, end the key before."""
-        if self._key is not None and self._key.key != key:
-            self._end_key()
-        self._key = _Mark(key, self._tally.copy())
-
-    def _end_key(self) -> None:
-        """Pass on the held lines, because all versions of their key are there."""
-        if self._key is not None:
-            self._append_held()
-            self._mark, self._key, self._torn = self._key, None, False
-            self._check_due()
-
-    def _written(self, key: str | None) -> bool:
-        self._mark = _Mark(key, self._tally.copy())
-        self._check_due()
-        return self._is_full()
-
-    def _is_full(self) -> bool:
-        return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
-
-    def _check_due(self) -> None:
-        """End the part if it is full or open for part_seconds, but not between two versions of one key."""
-        largest = max(self._counts.values())
-        if not largest or self._torn:
-            return
-        if largest >= self._part_lines or self._clock() - self._opened >= self._part_seconds:
-            self._end_part(self._mark)
-
-    def _end_part(self, checkpoint: _Mark | None) -> None:
-        batch = self._batches[-1]
-        batch.end, batch.checkpoint = True, checkpoint
-        self._batches.append(_Batch(batch.number + 1))
-        self._counts = dict.fromkeys(KINDS, 0)
-
-    def _spill(self, batch: _Batch) -> None:
+    def _spill(self, batch: LineBatch) -> None:
         for kind, lines in batch.lines.items():
             if not lines:
                 continue
@@ -321,7 +207,7 @@ class RunFolder:
                 self._files[kind] = PartFile(self._store.spool_dir(self.path) / part.spool_name)
             self._files[kind].write(b"".join(lines))
 
-    def _commit(self, batch: _Batch) -> None:
+    def _commit(self, batch: LineBatch) -> None:
         parts = {Part(self._range_id, batch.number, kind): self._files[kind] for kind in KINDS if kind in self._files}
         for file in parts.values():
             file.close()
@@ -331,7 +217,7 @@ class RunFolder:
             self._writer.put_checkpoint(self._checkpoint(batch.number + 1, batch.checkpoint))
             self.saved_key = batch.checkpoint.key
 
-    def _checkpoint(self, next_part: int, mark: _Mark) -> Checkpoint:
+    def _checkpoint(self, next_part: int, mark: RunPosition) -> Checkpoint:
         return Checkpoint(
             run=self.run_id,
             target=self._target,

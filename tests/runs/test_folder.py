@@ -19,10 +19,11 @@ import pytest
 
 from auditor.errors import OutputError, UsageError
 from auditor.reports.fast_lines import encode_finding, encode_object
-from auditor.runs import folder as folders
+from auditor.runs import pending
 from auditor.runs.checkpoint import load_checkpoint
-from auditor.runs.folder import FLUSH_BYTES, RunFolder
+from auditor.runs.folder import RunFolder
 from auditor.runs.paths import new_run_id, parse_run_id, run_path
+from auditor.runs.pending import FLUSH_BYTES
 from auditor.runs.reading import RunReader, last_run
 from auditor.runs.stores.local import LocalStore, output_errors
 from auditor.runs.tally import Tally
@@ -271,7 +272,7 @@ def test_stopped_between_two_versions_of_a_key(store: LocalStore) -> None:
 def test_key_with_more_versions_than_memory_takes_is_read_again_whole(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "HELD_BYTES", 1000)
+    monkeypatch.setattr(pending, "HELD_BYTES", 1000)
     tally = Tally()
     with opened(store, tally) as folder:
         put_all(folder, tally, versions("a", "1"))
@@ -522,7 +523,6 @@ def test_disk_that_is_full_while_a_part_grows(tmp_path: Path) -> None:
     script = """
 import os, resource, sys
 from auditor.errors import OutputError
-from auditor.runs import folder as folders
 from auditor.runs.folder import RunFolder
 from auditor.runs.stores.local import LocalStore
 from auditor.runs.tally import Tally

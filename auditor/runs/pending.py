@@ -1,0 +1,184 @@
+"""The lines of a run that wait in memory, in key order, until a thread writes them to disk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from auditor.runs.parts import KINDS
+from auditor.runs.tally import Tally
+
+FLUSH_BYTES: Final = 256 * 1024
+"""Bytes of waiting lines in memory at which write() asks for a flush()."""
+
+HELD_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of lines that are held until all versions of their key are read. About 10,000 versions have so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPosition:
+    """A position in the run: the last key whose lines were taken, and a copy of the tally after it."""
+
+    key: str | None
+    tally: Tally
+
+
+@dataclass(slots=True)
+class LineBatch:
+    """Lines that wait to be written to disk."""
+
+    number: int
+    """Number of their part."""
+    lines: dict[str, list[bytes]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    size: int = 0
+    """Bytes of the lines."""
+    end: bool = False
+    """True if the part ends with these lines."""
+    checkpoint: RunPosition | None = None
+    """The position that a checkpoint saves after the part; None: save none."""
+
+
+class PendingLines:
+    """The lines that wait, and where the run is. The methods are cheap, and any thread may call them.
+
+    first: number of the part that the lines begin. mark: the position before them. tally: of the run; it counts an
+    object before its lines come. part_lines, part_seconds: a part with so many lines, or open for so long, ends.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        mark: RunPosition,
+        tally: Tally,
+        *,
+        part_lines: int,
+        part_seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self.mark = mark
+        """The last key whose lines were taken, and the tally after it."""
+        self._tally = tally
+        self._part_lines = part_lines
+        self._part_seconds = part_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._batches = [LineBatch(first)]
+        self._counts = dict.fromkeys(KINDS, 0)
+        self._opened = 0.0
+        self._held: list[tuple[str, bytes]] = []
+        self._held_size = 0
+        self._key: RunPosition | None = None  # the key whose versions are being read
+        self._torn = False  # True if a part has some versions of that key
+        self._cut = False  # True after end(whole_key=False)
+
+    @property
+    def part(self) -> int:
+        """Return the number of the part that the next line belongs to."""
+        return self._batches[-1].number
+
+    def begin_at(self, part: int) -> None:
+        """Give the first part another number. Call it before the first line."""
+        self._batches[0].number = part
+
+    def write(self, key: str, version_id: str | None, lines: Sequence[tuple[str, bytes]]) -> bool:
+        """Take the lines of one object. Return True if so many wait that taken() must come next."""
+        with self._lock:
+            if version_id is None:
+                self._end_key()
+                self._append(lines)
+                return self._written(key)
+            self._begin_key(key)
+            self._held += lines
+            self._held_size += sum(len(line) for _, line in lines)
+            if self._held_size >= HELD_BYTES:
+                self._torn = True
+                self._append_held()
+            return self._is_full()
+
+    def passed(self, key: str) -> None:
+        """Note that the run is past this key, which has no lines."""
+        with self._lock:
+            self._begin_key(key)
+
+    def write_findings(self, lines: Iterable[bytes]) -> bool:
+        """Take the lines of findings that belong to no object. Return True as write() does."""
+        with self._lock:
+            self._append([("findings", line) for line in lines])
+            return self._written(self.mark.key)
+
+    def taken(self) -> list[LineBatch]:
+        """Return the lines that wait, and forget them."""
+        with self._lock:
+            batches, self._batches = self._batches, [LineBatch(self._batches[-1].number)]
+            return batches
+
+    def check_due(self) -> None:
+        """End the part if it is due."""
+        with self._lock:
+            self._check_due()
+
+    def end(self, whole_key: bool) -> RunPosition | None:
+        """End the part, and return the position for a checkpoint; None if the part has some versions of the last key.
+
+        whole_key: False if the last key may have more versions: its lines are dropped if no part has any.
+        """
+        with self._lock:
+            self._cut |= not whole_key
+            if not self._cut:
+                self._end_key()
+            elif self._key is not None and not self._torn:
+                self._tally.go_back_to(self.mark.tally)
+                self._held, self._held_size, self._key = [], 0, None
+            if any(self._counts.values()):
+                self._end_part(None)
+            return None if self._torn else RunPosition(self.mark.key, self._tally.copy())
+
+    def _append(self, lines: Iterable[tuple[str, bytes]]) -> None:
+        batch = self._batches[-1]
+        if not any(self._counts.values()):
+            self._opened = self._clock()
+        for kind, line in lines:
+            batch.lines[kind].append(line)
+            batch.size += len(line)
+            self._counts[kind] += 1
+
+    def _append_held(self) -> None:
+        self._append(self._held)
+        self._held, self._held_size = [], 0
+
+    def _begin_key(self, key: str) -> None:
+        """Note that a version or delete marker of this key is counted. If the key is a new one, end the key before."""
+        if self._key is not None and self._key.key != key:
+            self._end_key()
+        self._key = RunPosition(key, self._tally.copy())
+
+    def _end_key(self) -> None:
+        """Pass on the held lines, because all versions of their key are there."""
+        if self._key is not None:
+            self._append_held()
+            self.mark, self._key, self._torn = self._key, None, False
+            self._check_due()
+
+    def _written(self, key: str | None) -> bool:
+        self.mark = RunPosition(key, self._tally.copy())
+        self._check_due()
+        return self._is_full()
+
+    def _is_full(self) -> bool:
+        return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
+
+    def _check_due(self) -> None:
+        """End the part if it is full or open for part_seconds, but not between two versions of one key."""
+        largest = max(self._counts.values())
+        if not largest or self._torn:
+            return
+        if largest >= self._part_lines or self._clock() - self._opened >= self._part_seconds:
+            self._end_part(self.mark)
+
+    def _end_part(self, checkpoint: RunPosition | None) -> None:
+        batch = self._batches[-1]
+        batch.end, batch.checkpoint = True, checkpoint
+        self._batches.append(LineBatch(batch.number + 1))
+        self._counts = dict.fromkeys(KINDS, 0)
