@@ -151,7 +151,7 @@ class _State:
         return self._was_removed(name[0], self._sequencer(name))
 
     def _was_removed(self, version_id: str | None, sequencer: str) -> bool:
-        """True if this version was deleted for good. Only NULL can be created again: then `sequencer` is newer."""
+        """True if this version was deleted for good, and, if it is NULL, not created again with a newer `sequencer`."""
         notice = None if version_id is None else self._removed.get(version_id)
         return notice is not None and (version_id != NULL or not newer(sequencer, notice.sequencer))
 

@@ -45,7 +45,7 @@ def _utc_now() -> datetime:
 
 
 def has_history(outcome: VerifyOutcome) -> bool:
-    """True if an outcome that needs no read of the object is written into the key's history."""
+    """True if this outcome, for which the object need not be read, is written into the key's history."""
     return outcome in _WHAT
 
 

@@ -139,7 +139,7 @@ def _share_a_digest(one: Mapping[str, Known], other: Mapping[str, Known]) -> boo
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
-    """Yield a Pair for a key that is not listed; if the run lists versions, one for each of the ledger's."""
+    """Yield the Pair of a key that is not listed; if the run lists versions, a Pair for each recorded version."""
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)

@@ -83,10 +83,11 @@ class Done:
 
 
 class Walk:
-    """Finds the outcomes of all pairs of listing and ledger. sink: takes them in key order, until a paused object.
+    """Finds the outcome of each Pair of listing and ledger. sink: takes the results in key order, up to a paused
+    object.
 
-    weight: returns how many bytes of `permits` an object of a size takes while it is read. limit: True once --max-calls
-    is reached. whole_keys: stop only after the last version of a key. window: as WINDOW.
+    weight: returns how many bytes of the budget `permits` an object of a given size takes while it is read. limit: True
+    once --max-calls is reached. whole_keys: stop only after the last version of a key. window: as WINDOW.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class HashOptions:
     @classmethod
     def of(cls, bucket: str, settings: Settings, *, executor: Executor, concurrency: int) -> HashOptions:
         """Return the options for a run over one bucket. All objects of the run share one limit of memory. executor: as
-        in the field. concurrency: most objects at once.
+        in HashOptions. concurrency: most objects at once.
         """
         return cls(
             bucket=bucket,

@@ -137,7 +137,7 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
 def rows_of(
     connection: sqlite3.Connection, bucket: str, key: bytes, etag: str | None, version_id: str
 ) -> list[DigestRow]:
-    """Return the rows of one object version."""
+    """Return the rows of one object version; [] if the ETag is None."""
     found = connection.execute(
         f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",  # noqa: S608
         (bucket, key, etag, version_id),

@@ -130,7 +130,7 @@ def _mark(
     sequencer: str,
     place: int,
 ) -> None:
-    """Write the row of a Mark (such as "retired"), unless the row has a newer time."""
+    """Write the row of a Mark (such as "retired"), unless the row has a newer time. place: of its history line."""
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, told_place, sequencer) VALUES (?,?,?,?,?,?,?)"
         " ON CONFLICT DO UPDATE SET first_seen = excluded.first_seen, told_place = excluded.told_place,"
@@ -140,7 +140,9 @@ def _mark(
 
 
 def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
-    """Write the notification into the row of its version, unless the row has a newer one."""
+    """Write the notification into the row of its version, unless the row has a newer one. place: of its history line; 0
+    if a newer notification of the key came before.
+    """
     if notice.deleted or notice.etag is None:
         return
     identity = (bucket, blob(notice.key), notice.etag, notice.version_id or NULL)
