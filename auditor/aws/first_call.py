@@ -65,7 +65,9 @@ class FirstCallGate:
 
 
 def full_patience(client: Any) -> None:
-    """Let later calls of the client use all their attempts, because a call outside the gate was answered."""
+    """Let later calls of the client use all their attempts, because a call that its FirstCallGate did not see was
+    answered.
+    """
     client.meta.events.unregister("needs-retry", unique_id=_GIVE_UP)
 
 

@@ -59,8 +59,8 @@ class Claims:
         self._clock = clock
 
     def take(self, wanted: str, *, follows: bool, seconds: float) -> Claim:
-        """Claim the bucket, and return the run to work on: the target's newest one, or `wanted` if it is finished or
-        old.
+        """Claim the bucket, and return the run to work on: the target's newest one, or `wanted` if that one is finished
+        or too old.
 
         follows: True if the event names its run, which is `wanted`. seconds: until the invocation's deadline. Raises
         RunTaken or RunComplete for an event that was delivered before, BucketBusy if another run has the bucket.

@@ -41,10 +41,11 @@ class LineBatch:
 
 
 class PendingLines:
-    """The lines that wait, and where the run is. The methods are cheap, and any thread may call them.
+    """The lines of a run that wait to be written, and its position. The methods are cheap, and any thread may call
+    them.
 
-    first: number of the part that the lines begin. mark: the position before them. tally: of the run; it counts an
-    object before its lines come. part_lines, part_seconds: a part with so many lines, or open for so long, ends.
+    first: number of the part that these lines begin. mark: the position before them. tally: the run's counts; an object
+    is counted before its lines come. part_lines, part_seconds: a part with so many lines, or open for so long, ends.
     """
 
     def __init__(
@@ -79,11 +80,11 @@ class PendingLines:
         return self._batches[-1].number
 
     def begin_at(self, part: int) -> None:
-        """Give the first part another number. Call it before the first line."""
+        """Set the number of the first part. Call this before the first line comes."""
         self._batches[0].number = part
 
     def write(self, key: str, version_id: str | None, lines: Sequence[tuple[str, bytes]]) -> bool:
-        """Take the lines of one object. Return True if so many wait that taken() must come next."""
+        """Take the lines of one object. Return True if so many lines wait that the caller must call taken() next."""
         with self._lock:
             if version_id is None:
                 self._end_key()
@@ -103,19 +104,19 @@ class PendingLines:
             self._begin_key(key)
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
-        """Take the lines of findings that belong to no object. Return True as write() does."""
+        """Take the lines of findings on the bucket itself. Return True as write() does."""
         with self._lock:
             self._append([("findings", line) for line in lines])
             return self._written(self.mark.key)
 
     def taken(self) -> list[LineBatch]:
-        """Return the lines that wait, and forget them."""
+        """Return the waiting lines, which then no longer wait."""
         with self._lock:
             batches, self._batches = self._batches, [LineBatch(self._batches[-1].number)]
             return batches
 
     def check_due(self) -> None:
-        """End the part if it is due."""
+        """End the part if it is full, or has been open for part_seconds."""
         with self._lock:
             self._check_due()
 
