@@ -64,7 +64,7 @@ class PartFile:
             self._file.write(self._deflate.compress(data))
 
     def close(self) -> None:
-        """Complete the file, and return the memory that its lines took to the system."""
+        """Complete the file, and give the memory of its lines back to the system."""
         with output_errors(self.path):
             self._file.write(self._deflate.flush())
             self._file.close()

@@ -1,4 +1,4 @@
-"""The items of a DynamoDB ledger: their names (pk and sk) and their attributes.
+"""The items of a DynamoDB ledger: their names (pk and sk), as in a table without shards, and their attributes.
 
 The item of a digest has the sk "version#etag". The sk of every other item begins with a space.
 """
@@ -46,7 +46,7 @@ _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
 
 
 def partition(bucket: str, key: str) -> str:
-    """Return the pk of all items of an object key. Raises LedgerError if it is too long for DynamoDB."""
+    """Return the pk of an object key's items in a table without shards. Raises LedgerError if it is too long."""
     pk = f"{bucket}/{key}"
     if len(pk.encode("utf-8", "surrogatepass")) > _LONGEST_PK:
         raise LedgerError(

@@ -1,4 +1,4 @@
-"""The DynamoDB ledger: one table with pk "bucket/key", sk "version#etag", and an attribute for each algorithm."""
+"""The DynamoDB ledger: one table with an item for each object version, which has an attribute for each algorithm."""
 
 from __future__ import annotations
 

@@ -46,8 +46,9 @@ async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> 
 
 
 async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, None]:
-    """Yield the items of each key whose pk begins with `beginning`, in key order, without the history. For tables
-    without shards. This reads the whole table, because DynamoDB has no order between partitions.
+    """Yield the items of each key whose pk begins with `beginning`, in key order, without the history.
+
+    This is for a table without shards. The whole table is read, because DynamoDB has no order between partitions.
     """
     values = {":wanted": {"S": beginning}, ":state": {"S": STATE}}
     pages = _sorted(
