@@ -50,9 +50,9 @@ class ParallelRanges:
         self._reader: ResumingReader | None = reader
         self._end = end
         self._group = group
-        self._wanted = 0
+        self._wanted: int
         self._running = 0
-        self._block = 0
+        self._block: int
         self._memory = BlockMemory()
         self._order: deque[Block] = deque()
         self._arrival = asyncio.Event()

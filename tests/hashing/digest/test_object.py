@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -142,6 +143,18 @@ async def test_attempts_in_place_are_bounded() -> None:
         TASK, "SlowDown", retryable=True
     )
     assert len(engine.asked) == 3
+
+
+async def test_pauses_between_attempts_double_up_to_fifteen_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random, "uniform", lambda least, most: most)
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    engine = failing(*[("SlowDown", 503)] * 9)
+    await hash_patiently(engine, TASK, ["md5"], HashOptions(sleep=pause, attempts=9))
+    assert pauses == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0, 15.0]
 
 
 async def test_denied_object_is_not_tried_again_in_place() -> None:

@@ -16,6 +16,7 @@ from auditor.hashing.digest.streams import (
     WITH_CONNECTIONS,
     Fixed,
     Tuner,
+    connections,
     core_share,
     layout,
     make_tuner,
@@ -79,10 +80,10 @@ def test_a_busy_core_gets_no_further_streams() -> None:
 
 
 def test_more_streams_that_gained_nothing_are_tried_again_ever_more_seldom() -> None:
-    tries = [at for at, streams in play(lambda streams, _: 80 * MIB, 400) if streams == 2]
+    tries = [at for at, streams in play(lambda streams, _: 80 * MIB, 2200) if streams == 2]
     pauses = [later - sooner for sooner, later in pairwise(tries)]
     assert 30 < pauses[0] < 35
-    assert pauses[1] > 1.8 * pauses[0]
+    assert [round(pause / 30) for pause in pauses] == [1, 2, 4, 8, 16, 20, 20]
 
 
 def test_a_link_that_becomes_wider_is_used_later() -> None:
@@ -99,6 +100,21 @@ def test_refused_streams_are_taken_back() -> None:
     assert tuner.streams == 1
 
 
+def test_refusals_halve_the_streams_down_to_one() -> None:
+    tuner, fixed = Tuner(0.0), Fixed(8)
+    tuner.streams = 8
+    found = []
+    for now in (1.0, 2.0, 3.0, 4.0):
+        tuner.refused(now)
+        fixed.refused(now)
+        found.append((tuner.streams, fixed.streams, fixed.note(now, 0, 0.0)))
+    assert found == [(4, 4, 4), (2, 2, 2), (1, 1, 1), (1, 1, 1)]
+
+
+def test_connections_suffice_for_each_object_and_the_streams_of_one() -> None:
+    assert [connections(4, streams) for streams in (None, 1, 3)] == [12, 5, 7]
+
+
 @pytest.mark.parametrize("streams", [2, 3, 4, 5, 8, 16, 27, MOST_USED])
 @pytest.mark.parametrize("left", [LEAST, 10**8, 5 * 10**12])
 def test_blocks_of_one_object_fit_the_memory(streams: int, left: int) -> None:
@@ -109,6 +125,23 @@ def test_blocks_of_one_object_fit_the_memory(streams: int, left: int) -> None:
     assert made.block % made.buffer == 0, "no buffer is filled in part"
     assert made.buffer <= BUFFER
     assert made.memory >= streams * made.block, "every stream has its block"
+
+
+@pytest.mark.parametrize(
+    ("streams", "left", "block", "buffers", "memory"),
+    [
+        (2, LEAST, 4 * MIB, 4, 8 * MIB),
+        (4, LEAST, 2 * MIB, 2, 8 * MIB),
+        (3, 10**7, 3_325_952, 4, 10_002_432),
+        (8, 10**8, 4_177_920, 4, 36 * MIB),
+        (3, 5 * 10**8, 9_289_728, 9, 27 * MIB),
+        (5, 5 * 10**8 + 1, 7_168_000, 7, 37_744_640),
+        (MOST_USED, 5 * 10**12, MIB, 1, 32 * MIB),
+    ],
+)
+def test_layouts_that_were_measured(streams: int, left: int, block: int, buffers: int, memory: int) -> None:
+    made = layout(streams, left)
+    assert (made.block, made.block // made.buffer, made.memory) == (block, buffers, memory)
 
 
 @pytest.mark.parametrize(("streams", "least"), [(2, 9 * MIB), (4, 9 * MIB), (8, 4.5 * MIB)])
