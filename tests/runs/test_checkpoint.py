@@ -1,0 +1,87 @@
+"""The bytes of a checkpoint, which other versions of the auditor read, and the damage that is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.errors import RunDamaged
+from auditor.model.finding import RuleUndecided
+from auditor.model.target import Target
+from auditor.runs.checkpoint import Checkpoint, parse_checkpoint
+from tests.support.samples.reports import RUN
+
+PLAIN = Checkpoint(
+    run=RUN,
+    target=Target("audited", "photos/", stop_at="photos/y"),
+    selection={"rules": {"E01": None}},
+    rules_undecided=(RuleUndecided("B03", "GetBucketAcl", "AccessDenied"),),
+    next_part=3,
+    start_after="photos/c",
+    hop=2,
+    tally={"accepted": 1},
+)
+WRITTEN: dict[str, Any] = {
+    "v": 1,
+    "run": RUN,
+    "target": {"bucket": "audited", "prefix": "photos/", "versions": False, "start_after": None, "stop_at": "photos/y"},
+    "asked": {"rules": {"E01": None}},
+    "rules_undecided": [{"rule": "B03", "action": "GetBucketAcl", "code": "AccessDenied"}],
+    "next_part": 3,
+    "start_after": "photos/c",
+    "hop": 2,
+    "tally": {"accepted": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "more"),
+    [
+        (PLAIN, {}),
+        (replace(PLAIN, skipped_parts=(0, 2)), {"void": [0, 2]}),
+        (replace(PLAIN, writer="a process"), {"writer": "a process"}),
+    ],
+    ids=["in a directory", "with skipped parts", "with a writer"],
+)
+def test_it_is_one_line_of_json_and_reads_back(checkpoint: Checkpoint, more: dict[str, Any]) -> None:
+    data = checkpoint.to_json()
+    assert data.endswith(b"}\n")
+    assert json.loads(data) == WRITTEN | more
+    assert parse_checkpoint(data, RUN, "state.json") == checkpoint
+
+
+def test_a_run_has_begun_once_a_part_has_lines() -> None:
+    assert not replace(PLAIN, next_part=0).begun
+    assert not replace(PLAIN, next_part=2, skipped_parts=(0, 1)).begun
+    assert replace(PLAIN, next_part=3, skipped_parts=(0, 1)).begun
+
+
+def test_members_of_earlier_versions_are_read() -> None:
+    assert parse_checkpoint(json.dumps(WRITTEN | {"beat": 7}).encode(), RUN, "state.json") == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"v": 2}, "v is not 1, the only version known"),
+        ({"v": None}, "v is not 1, the only version known"),
+        ({"more": 1}, "has a member that is not known"),
+        ({"void": [3]}, "void has a part that is not behind"),
+        ({"void": [0, 4]}, "void has a part that is not behind"),
+        ({"target": WRITTEN["target"] | {"more": 1}}, "target has other members than a target"),
+        ({"run": "20260102T030405Z-ffffff"}, "is another run's"),
+        ({"next_part": "3"}, "next_part"),
+    ],
+)
+def test_damage_is_named_with_the_file_and_the_member(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(RunDamaged, match=rf"^s3://out/state\.json is damaged \(.*{words}.*\): start a new run$"):
+        parse_checkpoint(json.dumps(WRITTEN | change).encode(), RUN, "s3://out/state.json")
+
+
+def test_a_checkpoint_without_its_version() -> None:
+    data = json.dumps({name: value for name, value in WRITTEN.items() if name != "v"}).encode()
+    with pytest.raises(RunDamaged, match="v is not 1"):
+        parse_checkpoint(data, RUN, "state.json")
