@@ -92,7 +92,7 @@ async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenera
         reader.cancel()
 
 
-async def next_page(pages: AsyncGenerator[list[T], None], stop: Stop, whole_keys: bool = False) -> list[T] | None:
+async def next_page(pages: AsyncGenerator[list[T], None], stop: Stop, whole_keys: bool) -> list[T] | None:
     """Return the next page; None after the last page or a stop. whole_keys: True to return it even after a stop."""
     if whole_keys:
         return await anext(pages, None)

@@ -111,9 +111,8 @@ class Signer:
         self._service = service
         self._prepared: dict[tuple[Credentials, str, Pairs, str], _Prepared] = {}
         self._keyed: dict[str, _KeyedHash] = {}
-        self._second = -1
-        self._stamp = self._day = self._scope = self._to_sign = ""
-        self._date = ("x-amz-date", "")
+        self._day = ""
+        self._tick(0)
 
     def sign(
         self,

@@ -11,7 +11,8 @@ from typing import NoReturn
 
 import pytest
 
-from auditor.aio.ordered import Start, in_order, one_ahead
+from auditor.aio.budget import InFlightBudget
+from auditor.aio.ordered import ItemWork, Start, in_order, one_ahead
 from auditor.aio.stop import Stop
 
 Hook = Callable[[int], Awaitable[None]]
@@ -201,7 +202,27 @@ class TestBounds:
         held.set()
         assert await task is True
         assert run.done == list(range(60))
-        assert max(map(len, run.batches)) <= 20
+        assert {len(batch) for batch in run.batches} <= set(range(1, 21))
+
+    async def test_work_waits_for_its_part_of_a_budget(self) -> None:
+        run = Run(items(20))
+        budget = InFlightBudget(10, 100)
+        seen: list[tuple[int, int]] = []
+
+        async def weigh(number: int) -> int:
+            now = budget.statistics()
+            seen.append((now.objects, now.bytes))
+            await settle(3)
+            return number
+
+        async def budgeted(group: asyncio.TaskGroup, item: Item, same_key: bool) -> ItemWork[int]:
+            return ItemWork(budget, 30, lambda: weigh(item.number))
+
+        run.start = budgeted
+        assert await run() is True
+        assert run.done == list(range(20))
+        assert max(seen) == (3, 90)
+        assert budget.statistics().bytes == 0
 
     async def test_page_is_asked_for_when_the_one_before_is_started(self) -> None:
         run = Run(items(40), permits=4)
@@ -246,6 +267,25 @@ class TestStop:
         assert await run() is False
         assert 20 <= len(run.done) < 120
         assert len(run.done) % 3 == 0
+
+    async def test_whole_keys_to_the_end_of_the_listing(self) -> None:
+        run = Run(items(30, each=3), page_size=4)
+        run.whole_keys = True
+        assert await run() is True
+        assert run.done == list(range(30))
+
+    async def test_unless_asked_otherwise_results_come_singly_and_no_page_follows_a_stop(self) -> None:
+        run = Run(items(30, each=3))
+        run.page = at_page(99, forever)
+
+        async def known(group: asyncio.TaskGroup, item: Item, same_key: bool) -> int:
+            if item.number == 9:  # the first version of a key that goes on in the next page
+                run.stop.set("enough")
+            return item.number
+
+        assert await in_order(run.pages(), known, run.take, run.stop, window=50) is False
+        assert run.batches == [[number] for number in range(10)]
+        assert run.listed == 1
 
 
 class TestErrors:

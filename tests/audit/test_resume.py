@@ -82,7 +82,9 @@ def test_another_selection_is_refused(store: LocalStore, change: dict[str, Any])
 
 
 def test_a_run_that_is_not_there(store: LocalStore, tmp_path: Path) -> None:
-    with pytest.raises(RunMissing, match=f"^there is no run {RUN} of audited at .*{tmp_path.name}.*: check --out"):
+    with pytest.raises(
+        RunMissing, match=f"^there is no run {RUN} of audited at .*{tmp_path.name}.* wrote anything: check --out"
+    ):
         checkpoint(store, RUN, BUCKET, SELECTION)
 
 

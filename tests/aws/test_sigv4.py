@@ -196,6 +196,13 @@ def test_one_signer_over_midnight_and_back() -> None:
     assert "/20260103/" in authorization(signer, midnight)
 
 
+@pytest.mark.parametrize("now", [0.0, 0.5, 1.0, 2.0])
+def test_a_clock_that_was_never_set(now: float) -> None:
+    sent = dict(Signer("x").sign(PLAIN, "HEAD", HOST, "/key", "", (), now))
+    assert sent["x-amz-date"] == f"19700101T00000{int(now)}Z"
+    assert "/19700101/x/s3/aws4_request" in sent["authorization"]
+
+
 def test_a_clock_that_is_set_right_by_hours() -> None:
     signer = Signer("eu-central-1")
     wrong = authorization(signer, NOON)
@@ -238,7 +245,7 @@ def test_a_lone_surrogate_has_no_encoding(text: str) -> None:
         encode_key(text)
     with pytest.raises(UnsignableError, match="lone surrogate"):
         encode_query([("prefix", text)])
-    with pytest.raises(UnsignableError, match="UTF-8") as caught:
+    with pytest.raises(UnsignableError, match=r"^the secret key is no UTF-8$") as caught:
         authorization(Signer("x"), NOON, PLAIN._replace(secret_key=f"hush{text}"))
     assert caught.value.__cause__ is None
 
@@ -246,13 +253,13 @@ def test_a_lone_surrogate_has_no_encoding(text: str) -> None:
 @pytest.mark.parametrize("value", ["a\nb", "a\r\nx-amz-acl: public-read", "\n", "a\n", "\x00", "\x7f", "caf\u00e9"])
 def test_a_value_that_no_header_can_hold(value: str) -> None:
     signer = Signer("x")
-    with pytest.raises(UnsignableError, match="if-match"):
+    with pytest.raises(UnsignableError, match=r"^the header if-match would hold a line break"):
         authorization(signer, NOON, headers=(("if-match", value),))
-    with pytest.raises(UnsignableError, match="security-token"):
+    with pytest.raises(UnsignableError, match=r"^the header x-amz-security-token would hold a line break"):
         authorization(signer, NOON, PLAIN._replace(token=value))
-    with pytest.raises(UnsignableError, match="authorization"):
+    with pytest.raises(UnsignableError, match=r"^the header authorization would hold a line break"):
         authorization(signer, NOON, PLAIN._replace(access_key=value))
-    with pytest.raises(UnsignableError, match="host"):
+    with pytest.raises(UnsignableError, match=r"^the header host would hold a line break"):
         signer.sign(PLAIN, "GET", value, "/", "", (), NOON)
 
 
