@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grace:
-    """How many seconds after a stop an unfinished step is cancelled, because a server may not answer. flight: requests
-    in flight. sending: messages still to send. saving: writing the run folder. all: all work.
+    """How many seconds after a stop an unfinished step is cancelled, because a server might never answer. flight:
+    requests in flight. sending: messages still to send. saving: writing the run folder. all: all work.
     """
 
     flight: float

@@ -93,7 +93,7 @@ class Queue(Protocol):
         ...
 
     async def dead_letter_queue(self) -> Queue | None:
-        """Return the dead-letter queue of the redrive policy; None if there is no policy, or if it may not be read."""
+        """Return the dead-letter queue of the redrive policy; None without a policy or the permission to read it."""
         ...
 
 

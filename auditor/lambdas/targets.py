@@ -89,8 +89,8 @@ async def each_target(
     metric and sent as an alert.
 
     Shortly before the deadline, targets that were not begun are left to next invocations. Then the present target stops
-    and is left to one too. If the function may not invoke itself, the summary says how to resume the run, and a target
-    that was not begun is a failure.
+    and is left to one too. If the function lacks the permission to invoke itself, the summary says how to resume the
+    run, and a target that was not begun is a failure.
 
     A run that another invocation writes or has ended is only named, in `left` of the result: an event can come twice.
     """

@@ -110,7 +110,10 @@ class RunFolder:
         undecided_line: bytes | None = None,
         routed_line: bytes | None = None,
     ) -> bool:
-        """Take the lines of the next object in key order. Return True if flush() must come next, to free memory."""
+        """Take the lines of the next object in key order. Return True if flush() must come next, to free memory.
+
+        undecided_line: None if all facts were read. routed_line: None if the object is not left to S3 Batch Operations.
+        """
         lines = [("objects", object_line), *(("findings", line) for line in finding_lines)]
         if undecided_line is not None:
             lines.append(("undecided", undecided_line))

@@ -134,7 +134,7 @@ def open_run(
 def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
     """Return a reader of the target's latest complete run; None if latest.json names none. name: from target_name().
 
-    Raises OutputError if latest.json may not be read: the present run could not update it at its end either.
+    Raises OutputError without permission to read latest.json: the present run could not update it at its end either.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:

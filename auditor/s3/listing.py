@@ -76,7 +76,7 @@ async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
 
 
 class _Order:
-    """Checks that the server lists keys in order, on which key ranges, resuming and reading each object once depend."""
+    """Checks that the server lists keys in order; if not, key ranges and resumed runs would miss or repeat objects."""
 
     def __init__(self, target: Target) -> None:
         self._target = target

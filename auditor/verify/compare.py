@@ -176,7 +176,7 @@ class Comparison:
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
 
     def in_flight(self, written: str) -> bool:
-        """True if an object written at this time (ISO 8601) may not be in the ledger yet."""
+        """True if an object written at this time (ISO 8601) is perhaps not yet in the ledger."""
         return self.in_flight_from <= written <= self.in_flight_to()
 
     def _claims(self, version: Version) -> Iterator[ExpectedDigest]:

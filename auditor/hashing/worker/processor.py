@@ -207,7 +207,7 @@ def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing
 
 
 def _postponed(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
-    """Return a message for each object whose lease another worker holds. It is delayed until the lease may be free."""
+    """Return a message for each object whose lease another worker holds, delayed until the lease may be free."""
     return [Outgoing(encode(replace(message, tasks=(one.task,))), delay=min(MAX_DELAY, one.seconds)) for one in waiting]
 
 

@@ -165,7 +165,7 @@ class Table:
         self.sharded = version == SCHEMA_VERSION or (version == 0 and await self._is_empty())
 
     async def _is_empty(self) -> bool:
-        """True if the table has no item. False also if the role may not scan it: it may be an old one then."""
+        """True if the table has no item. False also without permission to scan it: it might then be an old one."""
         try:
             answer = await self._call("Scan", TableName=self.name, Limit=1, ConsistentRead=True)
         except LedgerError as error:
@@ -271,5 +271,5 @@ def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
 
 
 def is_denied(error: LedgerError) -> bool:
-    """True if the role may not make the call that failed with this error."""
+    """True if the error says that the role lacks the permission for a call."""
     return isinstance(error.__cause__, CallFailed) and error.__cause__.code in DENIED
