@@ -120,11 +120,11 @@ def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) ->
     reason: of the new events.
     """
     found: list[Event] = []
-    for event in reversed(history):
+    for event in history:
         if event.what in _FINDINGS and _last(history, event) is event:
             detail = {**event.detail, "finding": event.what, "by": by, "reason": reason}
             found.append(replace(event, at=at, what="acknowledged", detail=detail))
-    return found[::-1]
+    return found
 
 
 def _is_of(acknowledged: Event, finding: Event) -> bool:

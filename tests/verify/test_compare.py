@@ -96,6 +96,17 @@ def test_old_version_is_neither_changed_nor_compared_with_a_manifest() -> None:
     assert outcome(COMPARISON, replace(old, is_latest=True), version("v1")) is VerifyOutcome.CHANGED
 
 
+def test_damaged_record_of_a_listed_object_is_the_ledgers_fault() -> None:
+    broken = replace(VERSION, digests={"sha256": replace(KNOWN, damaged=True)})
+    fault = verified(REF, VerifyOutcome.LEDGER_FAULT, damaged="one; two")
+    assert COMPARISON.listed(REF, subject(broken, damage=("one", "two"))) == fault
+    assert COMPARISON.listed(replace(REF, etag="other"), subject(broken, damage=("one", "two"))) == replace(
+        fault, etag="other"
+    )
+    sound = subject(broken, version("v1"), damage=("one",))
+    assert isinstance(COMPARISON.listed(replace(REF, version_id="v1"), sound), ReadRequest)
+
+
 def test_record_without_digests_makes_nothing_changed() -> None:
     assert outcome(COMPARISON, REF, replace(VERSION, etag="other", digests={})) is VerifyOutcome.NEW
 

@@ -167,6 +167,12 @@ def test_time_that_is_none_is_no_look_at_the_object(checked: str | None) -> None
     assert schedule.late(checked, START) == Schedule("", limit=0.0).late(checked, START) == 0
 
 
+def test_time_a_week_ahead_is_a_look_and_a_later_one_is_not() -> None:
+    schedule = due_of(90 * DAY, None, DAY)
+    for ahead, due in ((timedelta(days=7), False), (timedelta(days=7, seconds=1), True)):
+        assert schedule.due("key", None, written(START + ahead), START) is due
+
+
 def test_time_without_a_zone_is_utc() -> None:
     assert due_of(9 * DAY, None, DAY).late("2026-03-01T00:00:00", START + 9 * DAYS) == 2 * 3600
 
@@ -180,6 +186,7 @@ def test_settings_choose() -> None:
     assert due_of(None, 5.0, 7 * DAY) == Schedule(words, runs=20, every=7 * DAY, limit=147 * DAY)
     assert due_of(DAY, None, DAY / 2).words == "not looked at for 1 day, with a run every 0.5 days"
     assert due_of(None, 100.0, DAY).words == "100 percent, with a run every day"
+    assert due_of(None, 100.0, DAY).runs == 0
     assert [due_of(share * DAY, None, DAY).runs for share in (0.5, 1, 2, 15, 20)] == [0, 0, 1, 12, 17]
     assert Schedule("everything").due("key", None, written(START + DAYS), START)
 

@@ -97,6 +97,19 @@ async def test_acknowledged_change_excuses_no_loss() -> None:
     assert (await notes.add(found(VerifyOutcome.MISSING))).outcome is VerifyOutcome.MISSING
 
 
+async def test_last_finding_of_each_version_is_acknowledged_in_the_order_of_the_history() -> None:
+    good = found(VerifyOutcome.MATCH)
+    one, two = (found(VerifyOutcome.MISMATCH, version_id=name) for name in ("v1", "v2"))
+    events = [*await noted(one, two, replace(one, detail={"found": "bb"})), *await noted(good)]
+    acknowledged = acknowledgements(events[:3], "2026-02-01", "Ada", "known")
+    assert [(event.version_id, event.what, event.at) for event in acknowledged] == [
+        ("v2", "acknowledged", "2026-02-01"),
+        ("v1", "acknowledged", "2026-02-01"),
+    ]
+    assert acknowledged[1].detail == {"found": "bb", "finding": "mismatch", "by": "Ada", "reason": "known"}
+    assert acknowledgements(events, "2026-02-01", "Ada", "known") == []
+
+
 async def test_what_a_ledger_cannot_take_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     class ReadOnly(Histories):
         async def note(self, bucket: str, events: Sequence[Event]) -> None:
@@ -112,8 +125,8 @@ async def test_what_a_ledger_cannot_take_is_counted(caplog: pytest.LogCaptureFix
 
 async def test_each_verification_of_a_match_is_a_line() -> None:
     events = await noted(found(VerifyOutcome.MATCH), found(VerifyOutcome.MATCH))
-    assert [(event.what, event.detail["digest"], event.version_id) for event in events] == [
-        ("verified", "ab", "null")
+    assert [(event.what, event.detail["digest"], event.version_id, event.size) for event in events] == [
+        ("verified", "ab", "null", 1)
     ] * 2
 
 

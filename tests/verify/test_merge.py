@@ -150,8 +150,10 @@ async def test_delete_marker_over_an_older_version_leaves_what_a_manifest_expect
 
 
 async def test_ledger_that_goes_back_proves_nothing() -> None:
-    with pytest.raises(LedgerError, match="in order"):
-        await pairs_of([ref("z")], [subject("b", "null"), subject("a", "null")], Target("audited"))
+    said = r"^the ledger does not list its keys in order \(a\): nothing can be compared with it$"
+    for before in ("a", "b"):
+        with pytest.raises(LedgerError, match=said):
+            await pairs_of([ref("z")], [subject(before, "null"), subject("a", "null")], Target("audited"))
 
 
 async def test_what_comes_behind_the_listings_last_page_is_not_called_absent_before_that_page_came() -> None:

@@ -117,6 +117,15 @@ async def test_every_pair_has_its_outcome_in_order_and_its_line() -> None:
     assert run.read == ["a", "b"]
 
 
+async def test_delete_markers_before_an_object_are_handed_on_with_it() -> None:
+    run, other = Run(), pair("b")
+    assert other.ref is not None
+    pairs = [pair("a"), replace(other, ref=replace(other.ref, size=6)), pair("c", known=False)]
+    assert await run.of([replace(one, delete_markers=number) for number, one in enumerate(pairs, 1)])
+    assert run.outcomes() == {"a": "match", "b": "mismatch", "c": "new"}
+    assert [one.delete_markers for one in run.done] == [1, 2, 3]
+
+
 async def test_nothing_is_handed_on_after_the_first_paused_object() -> None:
     run = Run(found={"b": None})
     assert not await run.of([pair("a"), pair("b"), pair("c")])
