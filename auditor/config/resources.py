@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.aws.connection import Connection
 from auditor.aws.plain import custom_endpoint
@@ -54,6 +54,23 @@ async def open_resources(
 
     kept: connections to reuse for the store, which stay open. Raises UsageError if a store lies in a target's bucket.
     """
+    async with (
+        open_stores(settings, targets, engines, hashing=hashing, kept=kept) as stores,
+        with_ledger(stores, settings, hashing=hashing) as resources,
+    ):
+        yield resources
+
+
+@asynccontextmanager
+async def open_stores(
+    settings: Settings,
+    targets: Sequence[Target],
+    engines: OpenEngine[EngineChoice] = open_engine,
+    *,
+    hashing: bool = True,
+    kept: KeptTransports | None = None,
+) -> AsyncIterator[Resources]:
+    """Open what open_resources() opens, but for the ledger and the queue."""
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings, kept))
         check_output(store, targets)
@@ -62,6 +79,13 @@ async def open_resources(
             manifests = stack.enter_context(await asyncio.to_thread(_store_of, settings.batch_manifest, settings))
             check_output(manifests, targets, "--batch-manifest")
             await asyncio.to_thread(manifests.check_writable)
+        yield Resources(store=store, manifests=manifests, engines=engines)
+
+
+@asynccontextmanager
+async def with_ledger(stores: Resources, settings: Settings, *, hashing: bool = True) -> AsyncIterator[Resources]:
+    """Open the ledger that the settings name, and with `hashing` the queue. Yield them together with the stores."""
+    async with AsyncExitStack() as stack:
         ledger = queue = None
         if settings.ledger is not None:
             ledger = await stack.enter_async_context(ledger_of(settings))
@@ -69,7 +93,7 @@ async def open_resources(
             queue = await stack.enter_async_context(
                 open_queue(settings.queue, region=settings.region, profile=settings.profile)
             )
-        yield Resources(store=store, manifests=manifests, ledger=ledger, queue=queue, engines=engines)
+        yield replace(stores, ledger=ledger, queue=queue)
 
 
 def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:

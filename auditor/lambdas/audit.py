@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from auditor.aio.stop import Stop
 from auditor.audit.run import Audit
-from auditor.config.resources import Resources, open_resources
+from auditor.config.resources import Resources, open_stores, with_ledger
 from auditor.errors import (
     AuditorError,
     OutputError,
@@ -76,7 +76,7 @@ class AuditFunction:
             noun="audit",
             failed="RunsFailed",
             handed_on="RunsHandedOn",
-            opening=partial(open_resources, engines=engines, kept=kept),
+            opening=partial(open_stores, engines=engines, kept=kept),
             run=self._audit,
             names_runs=True,
         )
@@ -214,7 +214,8 @@ class _Turn:
     async def _anew(self, run: str) -> Worked:
         if run != self._run:
             self._run = run
-            await asyncio.to_thread(self._claims.take, run, follows=True, seconds=self._context.seconds_left)
+            take = partial(self._claims.take, run, follows=True, seconds=self._context.seconds_left, anew=True)
+            await asyncio.to_thread(take)
         return await self._one(resume=False)
 
     async def _tell_end(self) -> None:
@@ -227,34 +228,28 @@ class _Turn:
             await alert(self._context.topic, hole_message(summary))
 
     async def _one(self, *, resume: bool) -> Worked:
-        invocation, stop = self._invocation, self._stop
-        hands_on = self._context.successor is not None
-        audit = Audit(
-            self._target,
-            invocation.settings,
-            self._resources,
-            stop,
-            began=self._note_begun,
-            run_id=self._run,
-            resume=resume,
-            hop=invocation.hop,
-            hands_on=hands_on,
-        )
+        stop, hands_on = self._stop, self._context.successor is not None
+        saved: Resume | None = None
         with bound(run=self._run):
             log.info("the audit of %s %s", visible(self._target.uri), "goes on" if resume else "begins")
             try:
-                summary = await audit.run()
+                async with self._with_ledger() as resources:
+                    audit = self._new_audit(resources, resume)
+                    try:
+                        summary = await audit.run()
+                    finally:
+                        saved = audit.saved
             except (RunTaken, RunComplete):
                 raise
             except RunError as error:
-                if isinstance(error, RunStopped) and hands_on and stop and self._may_go_on(audit):
+                if isinstance(error, RunStopped) and hands_on and stop and self._may_go_on(saved):
                     log.warning("%s: the run goes on from its last checkpoint", error)
-                    return Worked(None, audit.saved or Resume(self._run, None, DEADLINE))
+                    return Worked(None, saved or Resume(self._run, None, DEADLINE))
                 log.error("the audit failed: %s", error)
                 raise
             goes_on = hands_on and bool(stop) and not summary.complete
             log.info("%s", _outcome(summary, stop if goes_on else None))
-            if goes_on and not self._may_go_on(audit):
+            if goes_on and not self._may_go_on(saved):
                 log.error("the audit came no further in %d invocations", self._fruitless)
                 raise RunError(f"the audit came no further in {self._fruitless} invocations")
             if goes_on:
@@ -265,12 +260,36 @@ class _Turn:
             await alert(self._context.topic, f"s3://{self._target.bucket}, run {self._run}: {audit.unsent}")
         return Worked(summary)
 
+    @asynccontextmanager
+    async def _with_ledger(self) -> AsyncIterator[Resources]:
+        """Open the ledger and the queue under the claim, so that a hop in which they are silent is counted as one."""
+        async with AsyncExitStack() as stack:
+            async with self._stop.flight() as limit:
+                opening = with_ledger(self._resources, self._invocation.settings)
+                resources = await stack.enter_async_context(opening)
+            if limit.expired():
+                raise RunStopped(f"the ledger or the queue did not answer before the end ({self._stop.reason})")
+            yield resources
+
+    def _new_audit(self, resources: Resources, resume: bool) -> Audit:
+        return Audit(
+            self._target,
+            self._invocation.settings,
+            resources,
+            self._stop,
+            began=self._note_begun,
+            run_id=self._run,
+            resume=resume,
+            hop=self._invocation.hop,
+            hands_on=self._context.successor is not None,
+        )
+
     def _note_begun(self, run: str) -> None:
         self._begun = True
 
-    def _may_go_on(self, audit: Audit) -> bool:
+    def _may_go_on(self, saved: Resume | None) -> bool:
         """True unless the last invocations made no progress: such a run would be continued for ever."""
-        self._fruitless = 0 if audit.saved is not None else self._fruitless + 1
+        self._fruitless = 0 if saved is not None else self._fruitless + 1
         return self._fruitless <= MOST_FRUITLESS
 
     def _name(self, error: AuditorError) -> None:

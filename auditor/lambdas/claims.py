@@ -58,12 +58,13 @@ class Claims:
         self._hop = hop
         self._clock = clock
 
-    def take(self, wanted: str, *, follows: bool, seconds: float) -> Claim:
+    def take(self, wanted: str, *, follows: bool, seconds: float, anew: bool = False) -> Claim:
         """Claim the bucket, and return the run to work on: the target's newest one, or `wanted` if that one is finished
         or too old.
 
-        follows: True if the event names its run, which is `wanted`. seconds: until the invocation's deadline. Raises
-        RunTaken or RunComplete for an event that was delivered before, BucketBusy if another run has the bucket.
+        follows: True if the event names its run, which is `wanted`. seconds: until the invocation's deadline. anew:
+        True to begin `wanted`, because the newest run cannot be continued. Raises RunTaken or RunComplete for an event
+        that was delivered before, BucketBusy if another run has the bucket.
         """
         parse_run_id(wanted)
         found: Claim | Exception = Claim(wanted, follows)
@@ -74,7 +75,8 @@ class Claims:
             before = value.get("holder") or {}
             try:
                 self._check_holder(before, wanted, follows, now)
-                found = self._chosen((value.get("runs") or {}).get(self._name) or {}, wanted, follows, now)
+                newest = {} if anew else (value.get("runs") or {}).get(self._name) or {}
+                found = self._chosen(newest, wanted, follows, now)
             except (BucketBusy, RunTaken, RunComplete) as refused:  # raised below, because the store did not fail
                 found = refused
                 return None
@@ -123,6 +125,8 @@ class Claims:
         run, ended = str(newest.get("run", "")), bool(newest.get("ended"))
         if follows and self._hop and run > wanted:
             raise RunTaken(f"run {wanted} was given up for the newer run {run}: this one leaves the run to that")
+        if self._hop and run and run < wanted:  # a start that waited for its turn: no hop has begun its run
+            follows = False
         if ended and (run == wanted or (_same_start(run, wanted) and not follows)):
             raise RunComplete(f"run {run} is complete: there is nothing to resume")
         if follows:

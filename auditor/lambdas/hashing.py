@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack
 from typing import Any
 
 from auditor.aio.groups import together
-from auditor.aio.stop import Stop
 from auditor.aws.sqs import Received, SqsQueue
 from auditor.config.file import load_settings
-from auditor.errors import AuditorError, UsageError
+from auditor.errors import AuditorError, RunStopped, UsageError
 from auditor.hashing.worker.loop import open_processor
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor, leave
-from auditor.lambdas.handover import stop_before_deadline
+from auditor.lambdas.handover import FunctionStop, stop_before_deadline
 from auditor.logs import bound
 
 log = logging.getLogger(__name__)
@@ -26,8 +25,14 @@ class HashingFunction:
     clients.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline,
+    ) -> None:
+        """stopping: makes the stop for a number of seconds left."""
         self._environ = environ
+        self._stopping = stopping
         self._stack = AsyncExitStack()
         self._processor: Processor | None = None
 
@@ -39,13 +44,16 @@ class HashingFunction:
         request: the invocation's ID, for the logs. seconds_left: until the deadline; None if there is none. Raises
         AuditorError for a wrong event or wrong settings.
         """
-        with bound(requestId=request), stop_before_deadline(seconds_left) as stop:
+        with bound(requestId=request), self._stopping(seconds_left) as stop:
             try:
                 records = event.get("Records") if isinstance(event, Mapping) else None
                 if not isinstance(records, list):
                     raise UsageError("the event has no Records: this function takes SQS batches only")
                 if self._processor is None:
-                    self._processor = await self._open()
+                    async with stop.flight():
+                        self._processor = await self._open()
+                if self._processor is None:
+                    raise RunStopped(f"the queue or the ledger did not answer before the end ({stop.reason})")
             except AuditorError as error:
                 log.error("the invocation failed: %s", error)
                 raise
@@ -83,17 +91,24 @@ def _received(name: str, record: Mapping[str, Any]) -> Received | None:
     return Received(name, receipt, body, int(count) if isinstance(count, str) and count.isdecimal() else 1)
 
 
-async def _handle(processor: Processor, record: Any, stop: Stop) -> str | None:
+async def _handle(processor: Processor, record: Any, stop: FunctionStop) -> str | None:
     """Process one message. Return its ID if it failed, so that SQS delivers it again later; None if it did not."""
     received = _received(name := _message_id(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)
         return name
-    processed = await processor.process(received, stop)
-    if processed.retry_after is None:
-        return None
-    queue, arn = processor.queue, record.get("eventSourceARN")
-    if isinstance(queue, SqsQueue) and isinstance(arn, str):
-        queue = queue.beside(arn)  # the audits' queue, or the queue of S3's notifications
-    await leave(queue, received, processed.retry_after)
-    return received.id
+    async with stop.telling() as limit:
+        async with stop.sending() as cut:
+            processed = await processor.process(received, stop)
+        if cut.expired():
+            silent = RunStopped(f"the ledger, S3 or the queue did not answer before the end ({stop.reason})")
+            processed = await processor.come_again(received, silent)
+        if processed.retry_after is None:
+            return None
+        queue, arn = processor.queue, record.get("eventSourceARN")
+        if isinstance(queue, SqsQueue) and isinstance(arn, str):
+            queue = queue.beside(arn)  # the audits' queue, or the queue of S3's notifications
+        await leave(queue, received, processed.retry_after)
+    if limit.expired():
+        log.warning("message %s keeps its visibility timeout: the queue did not answer", name)
+    return name

@@ -117,7 +117,7 @@ def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
     hop = None if work.names_runs else invocation.hop
     events = (restart_event(invocation.given, target, invocation.run, hop) for target in invocation.targets)
     again = "; ".join(events)
-    silent = "the ledger, the queue or the reports bucket did not answer"
+    silent = "the ledger or the reports bucket did not answer"
     return RunStopped(f"no {work.noun} was begun: {silent}; begin again with the event {again}")
 
 

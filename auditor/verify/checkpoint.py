@@ -41,6 +41,8 @@ class VerifyCheckpoint:
     """Objects that the previous hop read in part."""
     paused: Unfinished = field(default_factory=dict)
     """Objects that this hop read in part."""
+    cut: bool = False
+    """True if a stop cut off this hop, perhaps between two versions of its last key."""
     _before: tuple[VerifyTally, str | None] | None = None
     """`tally` and `start_after` before the last key; None unless the run is over versions."""
 
@@ -56,9 +58,9 @@ class VerifyCheckpoint:
             self.tally.add(done.answer, done.late, accepted=accepted)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the checkpoint as a JSON object, without the last key's counts if a version of it was half read."""
+        """Return the checkpoint as a JSON object, without the last key's counts if a version of it was not read."""
         tally, start_after = self.tally, self.start_after
-        if self._before is not None and any(key == start_after for key, _ in self.paused):
+        if self._before is not None and (self.cut or any(key == start_after for key, _ in self.paused)):
             tally, start_after = self._before
         return {
             "as_of": self.as_of.isoformat(),

@@ -60,8 +60,12 @@ class HistoryWriter:
         self._now = now
         self._waiting: list[Event] = []
         self._writing = asyncio.Lock()
-        self.unnoted = 0
-        """Number of events that the ledger could not take, because it cannot be written."""
+        self._refused = 0
+
+    @property
+    def unnoted(self) -> int:
+        """Number of events that the ledger did not take: it cannot be written, or did not answer before the end."""
+        return self._refused + len(self._waiting)
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
         """Write the outcome into the key's history, and return it. claims: the expected digests, for a match. Other
@@ -107,9 +111,9 @@ class HistoryWriter:
             try:
                 await self._keeper.note(self._bucket, events)
             except LedgerReadOnlyError as error:
-                if not self.unnoted:
+                if not self._refused:
                     log.warning("%s; the verification goes on, and notes nothing of it there", error)
-                self.unnoted += len(events)
+                self._refused += len(events)
             except BaseException:  # cancelled or refused: keep the events for a later flush
                 self._waiting = events + self._waiting
                 raise

@@ -135,7 +135,8 @@ class Walk:
                 whole_keys=self._whole_keys,
             )
         finally:
-            await self._notes.flush()
+            async with self._stop.sending():
+                await self._notes.flush()
         return ended and not self._paused
 
     async def _start(

@@ -118,7 +118,8 @@ class Verification:
             ended = await self._verify()
             summary = self._summary(ended)
             await self._io(self._end, summary)
-            await self._note_losses()
+            async with self._stop.sending():  # the next verification reports losses again that are not noted
+                await self._note_losses()
             if self._notes.unnoted != summary.unnoted:  # the losses could not be noted
                 summary = replace(summary, unnoted=self._notes.unnoted)
                 await self._io(self._folder.put_summary, summary)
@@ -185,8 +186,12 @@ class Verification:
                     whole_keys=target.versions,
                     window=self._hop.window if self._hop else WINDOW,
                 )
+                ended = False
                 try:
-                    return await walk.all(merged(pages(engine, caller, target), subjects, target))
+                    async with self._stop.flight() as limit:
+                        ended = await walk.all(merged(pages(engine, caller, target), subjects, target))
+                    self._at.cut = limit.expired()
+                    return ended
                 finally:
                     self.advanced = bool(self._at.paused) or self._at.start_after != begun_at
                     await self._io(self._folder.write, self._drained())

@@ -87,7 +87,7 @@ class VerifySummary:
     recorded: int
     """Number of objects whose digests were newly recorded in the ledger."""
     unnoted: int
-    """Number of lines that the ledger could not take, because it cannot be written."""
+    """Number of lines that the ledger did not take: it cannot be written, or did not answer before the end."""
     late: LateReads
     """The objects whose age exceeded the schedule's limit when they were read."""
     accepted: Mapping[str, int]
@@ -210,7 +210,8 @@ def _of_ledger(summary: VerifySummary) -> Iterator[str]:
     if summary.recorded:
         yield f"recorded as new evidence: {counted(summary.recorded, 'object')}"
     if summary.unnoted:
-        yield f"not noted in the ledger, which cannot be written: {counted(summary.unnoted, 'line')} of the history"
+        lines = counted(summary.unnoted, "line")
+        yield f"not noted in the ledger, which cannot be written or did not answer: {lines} of the history"
 
 
 def printed(summary: VerifySummary, output: str) -> str:

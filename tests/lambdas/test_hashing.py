@@ -9,7 +9,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,17 @@ import boto3
 import pytest
 
 from auditor.config.file import load_settings
-from auditor.errors import LedgerError, UsageError
+from auditor.errors import LedgerError, RunStopped, UsageError
 from auditor.hashing.queue.message import HashMessage, HashTask, encode
 from auditor.hashing.worker.options import WorkerOptions
+from auditor.lambdas.handover import DEADLINE
 from auditor.lambdas.hashing import HashingFunction
 from auditor.ledger.dynamodb.ledger import create_table
+from tests.support.deadline import Deadline
 from tests.support.fakes.hashing import etag_of
 from tests.support.log_lines import logged
+from tests.support.servers.forwarding import Silencing
 from tests.support.servers.stub import StubServer
-from tests.support.servers.stub_faults import latency
 from tests.support.servers.world import World
 
 MIB = 1024 * 1024
@@ -325,11 +327,12 @@ async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_even
     data = bytes(range(256)) * 4096 * 65
     with StubServer(World()) as stub:
         item = stub.world.add("huge").put("large", data)
-        service = HashingFunction(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url})
+        deadline = Deadline()
+        service = HashingFunction(cloud.environ | {"AUDITOR_ENDPOINT_URL": stub.url}, deadline)
         try:
             body = encode(HashMessage("run", "huge", ("sha256",), (HashTask("large", None, item.etag, len(data)),)))
-            stub.faults = [latency(0.5)]
-            assert await service.handle(cloud.received(body), seconds_left=0.6) == {"batchItemFailures": []}
+            stub.faults = [deadline.at("large")]
+            assert await service.handle(cloud.received(body)) == {"batchItemFailures": []}
             assert [one for one in cloud.items() if "sha256" in one] == []
             stub.faults = []
             sqs, url = cloud.client("sqs"), cloud.environ["AUDITOR_QUEUE"]
@@ -339,7 +342,7 @@ async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_even
                 if '"hops":1' in one["Body"]
             ]
             again = {"Records": [as_record(message)]}
-            assert await service.handle(again, seconds_left=60.0) == {"batchItemFailures": []}
+            assert await service.handle(again) == {"batchItemFailures": []}
         finally:
             await service.close()
     (digest,) = [one["sha256"]["S"] for one in cloud.items() if "sha256" in one]
@@ -347,16 +350,46 @@ async def test_large_object_is_left_at_the_margin_and_goes_on_with_the_next_even
 
 
 async def test_deadline_that_has_passed_leaves_everything_to_the_next_event(cloud: Cloud) -> None:
-    service = HashingFunction(cloud.environ)
+    deadline = Deadline()
+    service = HashingFunction(cloud.environ, deadline)
     try:
+        await service.handle({"Records": []})  # opens its clients
         event = cloud.received(cloud.message(cloud.task("key", b"data")))
-        await asyncio.sleep(0)
-        assert await service.handle(event, seconds_left=0.0) == {"batchItemFailures": []}
+        asyncio.get_running_loop().call_soon(deadline.come)  # before the first answer
+        assert await service.handle(event) == {"batchItemFailures": []}
     finally:
         await service.close()
     assert cloud.items() == []
     answer = cloud.client("sqs").receive_message(QueueUrl=cloud.environ["AUDITOR_QUEUE"], MaxNumberOfMessages=10)
     assert ['"hops":1' in message["Body"] for message in answer["Messages"]] == [True]
+
+
+async def test_messages_come_again_with_a_reason_from_a_ledger_that_falls_silent(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadline = Deadline(2.0)
+    with Silencing(cloud.url) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
+        service, opening = HashingFunction(cloud.environ, deadline), HashingFunction(cloud.environ, deadline)
+        await service.handle({"Records": []})
+
+        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
+            deadline.come()
+            return True
+
+        server.silent = silent
+        event = cloud.received(*(cloud.message(cloud.task(key, b"data")) for key in ("one", "two")))
+        names = [record["messageId"] for record in event["Records"]]
+        event["Records"][1]["attributes"]["ApproximateReceiveCount"] = "4"  # it is sent anew: see Processor
+        with logged() as lines:
+            assert await service.handle(event) == {"batchItemFailures": [{"itemIdentifier": names[0]}]}
+            with pytest.raises(RunStopped, match="the queue or the ledger did not answer before the end"):
+                await opening.handle(event)
+        told = sorted(line["message"] for line in lines if "comes again" in line["message"])
+        reason = f"the ledger, S3 or the queue did not answer before the end ({DEADLINE})"
+        assert told == sorted(f"message {name} comes again: {reason}" for name in names)
+        await service.close()
+        await opening.close()
 
 
 def test_handler_lives_through_several_events_of_one_process(cloud: Cloud) -> None:

@@ -19,6 +19,7 @@ from auditor.lambdas.audit import AuditFunction
 from auditor.lambdas.event import read_event
 from auditor.lambdas.handover import DEADLINE, FunctionStop
 from auditor.lambdas.targets import TargetWork, Turns, Worked
+from auditor.ledger.dynamodb.ledger import create_table
 from auditor.runs.reading import RunReader
 from auditor.runs.stores import open_store
 from tests.lambdas.test_handover import Account
@@ -240,6 +241,36 @@ async def test_reports_bucket_that_falls_silent_is_told_with_the_run(
         later = Account(900.0)
         (summary,) = (await service.handle(event, later.around()))["runs"]
         assert (summary["run"], summary["complete"], summary["coverage"]["listed"]) == (event["run"], True, 3)
+
+
+async def test_ledger_that_falls_silent_is_handed_on_and_again_by_a_hop_that_cannot_open_it(
+    stub: StubServer, moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(stub, "audited")
+    table = uuid4().hex
+    await create_table(table, region="us-east-1", endpoint_url=moto_url)
+    account, service = (
+        Account(1.0, deadline=Deadline(4.0)),
+        function(stub, tmp_path, AUDITOR_LEDGER=f"dynamodb:{table}"),
+    )
+    with Silencing(moto_url) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
+
+        def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
+            if found := any(call.key >= "030" for call in list(stub.calls)):
+                account.deadline.come()
+            return found
+
+        server.silent = silent
+        (first,) = (await service.handle({}, account.around()))["runs"]
+        assert (first["complete"], account.events[0]["run"]) == (False, first["run"])
+        assert await service.handle(account.events.pop(), account.around()) == {"runs": []}
+        assert [(event["run"], event["hop"]) for event in account.events] == [(first["run"], 2)]
+        server.silent = lambda method, target, headers: False
+        last = await ended(account, service)
+    assert (last["run"], last["complete"], last["coverage"]["listed"]) == (first["run"], True, OBJECTS)
+    assert audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(OBJECTS)]
+    assert account.messages == []
 
 
 async def test_event_of_a_run_whose_time_is_over_before_its_turn_keeps_the_run() -> None:

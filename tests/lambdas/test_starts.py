@@ -13,7 +13,7 @@ import pytest
 from auditor.errors import RunChanged, RunError
 from auditor.lambdas import audit as audits
 from auditor.lambdas.audit import AuditFunction
-from auditor.lambdas.claims import OLDEST, BucketBusy, Claims
+from auditor.lambdas.claims import FOR_NEXT_HOP, OLDEST, BucketBusy, Claim, Claims
 from auditor.lambdas.event import read_event
 from auditor.model.target import Target
 from auditor.runs.stores.local import LocalStore
@@ -158,6 +158,24 @@ def test_next_hop_waits_for_the_one_before_it_and_not_for_its_own_twin(tmp_path:
     assert hop.take(RUN, follows=True, seconds=900.0).run == RUN
     with pytest.raises(Exception, match="under way in another process"):
         twin.take(RUN, follows=True, seconds=900.0)
+
+
+def test_start_that_waited_for_a_hop_that_never_came_goes_on_with_its_run(tmp_path: Path) -> None:
+    clock, store, target = Clock(), LocalStore(tmp_path), Target("audited")
+    lost = Claims(store, target, 0, clock)
+    lost.take(RUN, follows=False, seconds=900.0)
+    lost.give_back(RUN, passed_on=True)
+    for hop in (0, 1):
+        with pytest.raises(BucketBusy):
+            Claims(store, target, hop, clock).take(OTHER, follows=bool(hop), seconds=900.0)
+    clock.now += FOR_NEXT_HOP
+    waited, hop_after = Claims(store, target, 2, clock), Claims(store, target, 3, clock)
+    assert waited.take(OTHER, follows=True, seconds=900.0) == Claim(RUN, True, untold=True)
+    waited.give_back(RUN, passed_on=True)
+    assert hop_after.take(RUN, follows=True, seconds=900.0).run == RUN
+    assert hop_after.take(OTHER, follows=True, seconds=900.0, anew=True).run == OTHER
+    hop_after.give_back(OTHER, passed_on=True)
+    assert Claims(store, target, 4, clock).take(OTHER, follows=True, seconds=900.0) == Claim(OTHER, True, untold=True)
 
 
 def test_claim_of_another_is_not_given_back(tmp_path: Path) -> None:

@@ -6,14 +6,17 @@ import asyncio
 import gzip
 import hashlib
 import json
+import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
-from auditor.aio.stop import Stop
+from auditor.aio.stop import Grace, Stop
 from auditor.errors import OutputError, RunTaken
+from auditor.ledger.base import Event, Ledger
 from auditor.runs.stores.local import LocalStore
 from auditor.verify.checkpoint import VerifyCheckpoint
 from auditor.verify.folder import VerifyFolder
@@ -78,6 +81,42 @@ async def test_versions_of_a_key_are_counted_once_however_often_it_was_handed_on
     found, hops = await all_hops(bench, stop_after=8, concurrency=1, versions=True)
     assert hops >= 1
     assert found.outcomes == {"match": 28}
+
+
+class SilentLedger:
+    """A ledger whose histories get no answer once the hop asks for one; with that question the hop's deadline comes."""
+
+    def __init__(self, ledger: Ledger, stop: Stop) -> None:
+        self._ledger, self._stop = ledger, stop
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    async def history(self, bucket: str, key: str) -> list[Event]:
+        self._stop.set("the deadline")
+        return await asyncio.Future()
+
+    async def note(self, bucket: str, events: Sequence[Event]) -> None:
+        await asyncio.Future()
+
+
+@pytest.mark.parametrize("versions", [False, True])
+async def test_ledger_that_falls_silent_is_handed_on_with_the_objects_before(
+    bench: Bench, bucket: StubBucket, versions: bool
+) -> None:
+    bucket.versioning = "Enabled" if versions else None
+    items = [bench.put(f"k{number}", f"{number} {n}".encode()) for number in range(9) for n in range(1 + 2 * versions)]
+    await bench.recorded(*items)
+    damaged = items[len(items) // 2]  # with versions the middle one of its key
+    damaged.body = b"y" * len(damaged.read())
+    stop = Stop(grace=Grace(flight=0.0, sending=0.0, saving=math.inf, all=math.inf))
+    silent = Bench(bench.stub, cast(Ledger, SilentLedger(bench.ledger, stop)), bench.out)
+    first = await silent.verify(stop=stop, hop=Hop(window=5), engine="direct", concurrency=1, versions=versions)
+    assert not first.summary["complete"]
+    assert first.outcomes["match"] == len(items) // 2
+    found = await bench.verify(hop=Hop(number=1, verify_id=first.summary["verify"]), engine="direct", versions=versions)
+    assert found.summary["complete"]
+    assert found.outcomes == {"match": len(items) - 1, "mismatch": 1}
 
 
 async def test_what_the_hop_before_left_must_be_there(bench: Bench) -> None:

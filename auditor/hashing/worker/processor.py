@@ -83,8 +83,7 @@ class Processor:
                 return await self._process(received, stop)
             return await self._patience("process", partial(self._process, received, stop), stop)
         except AuditorError as error:  # the ledger, the credentials or the settings fail: every message would meet it
-            log.error("message %s comes again: %s", received.id, error)
-            return await self._come_again(received, error)
+            return await self.come_again(received, error)
         except Exception:
             log.exception("message %s is left on the queue: a fault of the worker", received.id)
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
@@ -101,11 +100,12 @@ class Processor:
         """True if the message may be hidden and received again without coming near the queue's limit of receipts."""
         return received.receive_count + RESERVE < (self.queue.max_receives or RECEIVES)
 
-    async def _come_again(self, received: Received, doom: AuditorError) -> Processed:
+    async def come_again(self, received: Received, doom: AuditorError) -> Processed:
         """Let a message come again that failed through no fault of its own (`doom`): hide it for a while.
 
         If too few receipts are left, send a copy of it instead, whose receipts and age begin anew.
         """
+        log.error("message %s comes again: %s", received.id, doom)
         seconds = self.backoff(received.receive_count)
         if not self._has_spare(received):
             try:

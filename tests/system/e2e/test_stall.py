@@ -45,12 +45,12 @@ def system_behind(make: Make, deployment: Deployment, server: Silencing, **varia
     return make(audit={"timeout": SECONDS, "variables": moved})
 
 
-@pytest.mark.parametrize("silent", ["objects", "reports"])
+@pytest.mark.parametrize("silent", ["objects", "reports", "dynamodb"])
 def test_run_is_handed_on_or_its_end_is_told_and_the_next_night_finishes_it(
     make: Make, deployment: Deployment, bucket: str, silent: str
 ) -> None:
     reports = deployment.outputs()["Reports"].removeprefix("s3://").partition("/")[0]
-    service, part = ("s3", bucket + "/key-" if silent == "objects" else reports)
+    service, part = {"objects": ("s3", bucket + "/key-"), "reports": ("s3", reports)}.get(silent, (silent, ""))
     with Silence(deployment.url, service, part) as server:
         system = system_behind(make, deployment, server)
         system.put(bucket, OBJECTS)
