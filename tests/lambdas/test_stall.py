@@ -243,33 +243,26 @@ async def test_reports_bucket_that_falls_silent_is_told_with_the_run(
         assert (summary["run"], summary["complete"], summary["coverage"]["listed"]) == (event["run"], True, 3)
 
 
-async def test_ledger_that_falls_silent_is_handed_on_and_again_by_a_hop_that_cannot_open_it(
+async def test_run_whose_ledger_cannot_be_opened_before_the_deadline_is_handed_on(
     stub: StubServer, moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(stub, "audited")
     table = uuid4().hex
     await create_table(table, region="us-east-1", endpoint_url=moto_url)
-    account, service = (
-        Account(1.0, deadline=Deadline(4.0)),
-        function(stub, tmp_path, AUDITOR_LEDGER=f"dynamodb:{table}"),
-    )
+    account, service = near(), function(stub, tmp_path, AUDITOR_LEDGER=f"dynamodb:{table}")
     with Silencing(moto_url) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
 
         def silent(method: str, target: str, headers: Mapping[str, str]) -> bool:
-            if found := any(call.key >= "030" for call in list(stub.calls)):
-                account.deadline.come()
-            return found
+            account.deadline.come()
+            return True
 
         server.silent = silent
-        (first,) = (await service.handle({}, account.around()))["runs"]
-        assert (first["complete"], account.events[0]["run"]) == (False, first["run"])
-        assert await service.handle(account.events.pop(), account.around()) == {"runs": []}
-        assert [(event["run"], event["hop"]) for event in account.events] == [(first["run"], 2)]
+        assert await service.handle({}, account.around(request="request-1")) == {"runs": []}
+        (event,) = account.events
         server.silent = lambda method, target, headers: False
         last = await ended(account, service)
-    assert (last["run"], last["complete"], last["coverage"]["listed"]) == (first["run"], True, OBJECTS)
-    assert audited(tmp_path, last["run"]) == [f"{number:03}" for number in range(OBJECTS)]
+    assert (last["run"], last["complete"], last["coverage"]["listed"]) == (event["run"], True, OBJECTS)
     assert account.messages == []
 
 

@@ -117,6 +117,6 @@ def audited(deployment: Deployment) -> str:
         s3.delete_object(Bucket=AUDITED, Key=one["Key"])
     table = deployment.outputs()["LedgerTable"]
     for one in dynamodb.scan(TableName=table)["Items"]:
-        if one["pk"]["S"].startswith(f"{AUDITED}/"):
+        if one["pk"]["S"].startswith((f"{AUDITED}/", f"{AUDITED}#")):
             dynamodb.delete_item(TableName=table, Key={"pk": one["pk"], "sk": one["sk"]})
     return AUDITED
