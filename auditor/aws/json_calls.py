@@ -1,8 +1,8 @@
 """Call DynamoDB without the SDK's layers, which takes a third of the CPU.
 
 A call is one attempt. If it fails, the caller repeats it through the SDK, which has retries and error texts. Therefore
-every call must be repeatable. FirstCallGate does not guard these calls: the caller lets the first call of a client end
-before it begins others, as the ledger does when it is opened.
+every call must be repeatable. FirstCallGate does not guard these calls. So the first call of a client has to end before
+others begin; the ledger sees to that when it is opened.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class DigestStore(Protocol):
     ) -> list[Mapping[str, str]]:
         """Return the recorded digests, by algorithm, of each object version in `refs`, in order; {} if there are none.
 
-        A row of the ledger belongs to an object version if key, ETag and size are equal, and also the version ID if
-        both have one ("null" means that it is unknown).
+        A row of the ledger belongs to an object version if key, ETag and size are equal. If both have a version ID, it
+        must be equal too ("null" means that it is unknown).
         """
         ...
 

@@ -104,9 +104,9 @@ def _unread(reason: str, number: int) -> UnreadCount:
 
 
 def exit_code(summary: Summary, fail_on: Severity | None) -> int:
-    """Return the exit code of an audit: 4 if there is a hole (something unread) that auditor.toml does not accept; if
-    not, 3 if there is a finding at or above the severity `fail_on`, else 0. fail_on: None: findings do not change the
-    exit code.
+    """Return the exit code of an audit: 4 for a hole (something unread) that auditor.toml does not accept. If there is
+    none: 3 for a finding at or above the severity `fail_on`, else 0. fail_on: None: findings do not change the exit
+    code.
     """
     if holes(summary):
         return 4
@@ -133,8 +133,8 @@ def _undecided(objects: int, rules: int) -> list[str]:
 
 
 def aside(hashing: HashingSummary) -> list[str]:
-    """Return in words how many objects were not hashed on purpose: reading them costs extra, or S3 Batch Operations
-    does it. The words are safe to print. An empty list: none.
+    """Return in words, safe to print, how many objects were not hashed on purpose: reading them costs extra, or S3
+    Batch Operations does it. [] if there are none.
     """
     words = []
     if hashing.left_for_cost:

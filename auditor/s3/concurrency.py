@@ -50,9 +50,9 @@ class ConcurrencyStatistics:
 class ConcurrencyLimit:
     """Gives permits, each for one object in flight. Their number, the limit, falls when S3 throttles and rises later.
 
-    ceiling: the highest limit. auto: True to begin with `first` permits and double the limit each round, until S3
-    throttles or the latency has doubled; from then on it rises by one each round. False to begin with the ceiling. A
-    round ends when S3 has answered as many calls as the limit.
+    ceiling: the highest limit. auto: True to begin with `first` permits, False to begin with the ceiling. With auto,
+    the limit doubles each round until S3 throttles or the latency has doubled; from then on it rises by one each round.
+    A round ends when S3 has answered as many calls as the limit.
     """
 
     def __init__(

@@ -94,9 +94,9 @@ class RateLimit:
     refusals, also for the bucket's own users.
 
     Some refusals do not depend on the rate, such as those of a broken server. If S3 refuses the same share of the calls
-    after a fall, the rate rises by the factor CLIMB while this share stays, and the share is then tolerated. If the
-    share grows with the rate, S3 is obeyed as before, and the next such rise comes later. Every TRIAL_SECONDS the rate
-    falls for a moment, to learn the share anew.
+    after a fall, the rate rises by the factor CLIMB, again and again while this share stays. The share is then
+    tolerated. If the share grows with the rate, S3 is obeyed as before, and the next such rise comes later. Every
+    TRIAL_SECONDS the rate falls for a moment, to learn the share anew.
     """
 
     def __init__(

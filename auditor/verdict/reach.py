@@ -33,8 +33,10 @@ NEWEST_TLS: Final = 1.3
 
 
 class Reach(NamedTuple):
-    """The effect of a policy on one object key: four bit sets of actions (ACTIONS), namely those allowed to everyone,
-    allowed to other accounts, possibly allowed to outsiders (undecided), and denied to everyone.
+    """The effect of a policy on one object key: four sets of actions, as bits of ACTIONS.
+
+    everyone, others: allowed to everyone, to other accounts. undecided: possibly allowed to outsiders. denied: to
+    everyone.
     """
 
     everyone: int = 0

@@ -84,8 +84,8 @@ class Wildcard:
         return start.startswith(head)
 
     def matches_all_after(self, start: str) -> bool:
-        """True if the pattern matches every text that consists of `start` and at least one more character. The pattern
-        is then the beginning of `start`, or all of it, followed by `*`.
+        """True if the pattern matches every text that consists of `start` and at least one more character. Such a
+        pattern is `start`, or a beginning of it, followed by `*`.
         """
         rest = self.pieces[1:]
         return (

@@ -77,9 +77,9 @@ class ReadRequest:
 class Comparison:
     """Compares listing entries with the ledger's records. It makes no calls.
 
-    An object is in flight, its digest perhaps not yet in the ledger, if it was written between in_flight_from (ISO 8601
-    in UTC) and in_flight_to(); a later time comes from a wrong clock. algorithms: the digests to compare, None for all;
-    if the ledger has none of them, all its digests are compared. record: True to read new and changed objects too, and
+    An object written between in_flight_from (ISO 8601 in UTC) and in_flight_to() is in flight: its digest is perhaps
+    not yet in the ledger. A later time comes from a wrong clock. algorithms: the digests to compare, None for all; if
+    the ledger has none of them, all its digests are compared. record: True to read new and changed objects too, and
     record their digests.
     """
 

@@ -170,8 +170,8 @@ def _why_nothing(tally: VerifyTally) -> str:
 
 
 def exit_code(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> int:
-    """Return the exit code: 4 if there is a hole (something unread) that auditor.toml does not accept; if not, 3 if an
-    outcome in `fail_on` occurred, else 0.
+    """Return the exit code: 4 for a hole (something unread) that auditor.toml does not accept. If there is none: 3 if
+    an outcome in `fail_on` occurred, else 0.
     """
     if summary.holes:
         return 4

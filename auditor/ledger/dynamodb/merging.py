@@ -50,8 +50,8 @@ async def keys_in_order(table: Table, bucket: str, prefix: str, start_after: str
 
 
 async def _pages(table: Table, pk: str, first: str, beginning: str) -> AsyncGenerator[list[Item], None]:
-    """Yield the items of the shard `pk` from the sort key `first` on, page by page, to the first page that ends with an
-    item of a key beyond those wanted. beginning: with which the wanted items' pk (bucket/key) begins.
+    """Yield the items of the shard `pk` from the sort key `first` on, page by page. The last page is the first that
+    ends beyond the wanted keys. beginning: with which the wanted items' pk (bucket/key) begins.
     """
     values = {":pk": {"S": pk}, ":first": {"S": first}}
     condition = "pk = :pk AND sk >= :first"
