@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,12 +17,13 @@ from typing import Any, Final, TypeVar
 
 from auditor.aio.groups import task_group
 from auditor.aio.stop import Stop
+from auditor.audit.begin import RunSoFar, ask_bucket, check_budget, listed_by, load_run, permits_of
 from auditor.audit.hashing import open_fixity, write_routed
 from auditor.audit.recorder import Recorder
-from auditor.audit.resume import checkpoint, selection_of
+from auditor.audit.resume import selection_of
 from auditor.config.resources import Resources, caller_of, connection_to
 from auditor.config.settings import Settings
-from auditor.errors import BucketError, OutputError, RunStopped, UsageError
+from auditor.errors import RunStopped
 from auditor.hashing.digest.streams import MOST
 from auditor.hashing.queue.send import Dispatcher
 from auditor.model.bucket import BucketFacts
@@ -39,17 +40,14 @@ from auditor.rules.plan import Plan, carried_on, make_plan
 from auditor.rules.selection import select
 from auditor.runs.checkpoint import Checkpoint
 from auditor.runs.folder import PART_LINES, RunFolder
-from auditor.runs.paths import new_run_id, target_name
-from auditor.runs.reading import RunReader, last_run
+from auditor.runs.paths import new_run_id
+from auditor.runs.reading import RunReader
 from auditor.runs.tally import Tally
-from auditor.s3 import bucket as bucketfacts
-from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.gather import gather
 from auditor.s3.listing import pages
 from auditor.s3.object_reader import ObjectReader
-from auditor.s3.open import asking, find_region
 from auditor.s3.rate import RateLimit
 from auditor.text import counted, visible
 
@@ -57,12 +55,6 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 1.0
-AUTO_CEILING_OF: Final = {"boto3": 32}
-"""Largest number of calls in flight under `auto`, for engines with threads: threads cost more than tasks."""
-FIRST_OF: Final = {"direct": first_in_flight()}
-"""Calls in flight with which `auto` begins. Engines on an SDK begin with AUTO_START, because an SDK's call costs as
-much CPU as a TLS handshake.
-"""
 
 
 class Audit:
@@ -100,10 +92,8 @@ class Audit:
         self._resumed = resume and run_id is not None
         self.run_id = run_id or new_run_id(datetime.now(UTC), secrets.token_bytes(3))
         self._target = target
-        self._ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
-        first = FIRST_OF.get(settings.engine, AUTO_START)
+        self._ceiling, permits = permits_of(settings)
         self._rate = RateLimit(settings.max_rate)
-        permits = ConcurrencyLimit(self._ceiling, auto=settings.concurrency is None, first=first)
         self._caller = caller_of(target.bucket, settings, self._rate, permits)
         spare = (settings.streams or MOST) if settings.hash else 0  # for an object that several streams read
         self._connection = connection_to(target.bucket, settings, self._ceiling + spare)
@@ -129,15 +119,19 @@ class Audit:
             async with EnginePool(self._places.engines) as engines:
                 self._engines = engines.lend
                 async with self._outer_stop.flight() as limit, task_group() as group:
-                    loading = group.create_task(self._io(self._load_state))
-                    questions = group.create_task(self._facts())
-                if limit.expired():
-                    raise self._stopped(
-                        self._places.store.uri() if loading.cancelled() else f"s3://{self._target.bucket}"
+                    run_id = self.run_id if self._resumed else None
+                    store = self._places.store
+                    loading = group.create_task(self._io(load_run, store, run_id, self._target, self._selection))
+                    asking = group.create_task(
+                        ask_bucket(self._settings, self._connection, self._caller, self._engines)
                     )
-                state, facts = loading.result(), questions.result()
+                if limit.expired():
+                    raise self._stopped(store.uri() if loading.cancelled() else f"s3://{self._target.bucket}")
+                before: RunSoFar = loading.result()
+                state, self._target, self._before = before.state, before.target, before.latest
+                self._connection, facts = asking.result()
                 plan = carried_on(make_plan(self._rules, facts), state.rules_undecided if state else ())
-                self._check_budget(plan)
+                check_budget(self._caller, self._settings, plan)
                 return await self._audit(facts, plan, state)
         finally:
             self._thread.shutdown(wait=False)  # a store that does not answer would block for minutes
@@ -154,38 +148,6 @@ class Audit:
 
     async def _io(self, work: Callable[..., Any], *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work, *args)
-
-    def _load_state(self) -> Checkpoint | None:
-        store = self._places.store
-        if self._target.whole:
-            self._before = last_run(store, self._target.bucket, target_name(self._target))
-        store.check_writable()
-        if not self._resumed:
-            return None
-        state, self._target = checkpoint(store, self.run_id, self._target, self._selection)
-        return state
-
-    async def _facts(self) -> BucketFacts:
-        engines = asking(self._settings.engine, self._engines)
-        self._connection, region = await find_region(self._connection, self._caller, engines)
-        async with bucketfacts.open_reader(self._connection, self._caller, engines) as reader:
-            facts = await reader.read(region)
-        if facts.request_payer == "Requester" and facts.owner != facts.own_id and not self._settings.requester_pays:
-            raise BucketError(
-                f"the bucket {facts.bucket!r} is Requester Pays and another's: each call would be yours to pay,"
-                " agree with --requester-pays"
-            )
-        return facts
-
-    def _check_budget(self, plan: Plan) -> None:
-        """Raise UsageError if --max-calls leaves no calls for an object: each resumed run would stop there again."""
-        least = 1 + plan.ask.calls
-        if self._caller.short_of(least):
-            given, asked = self._settings.max_calls, self._caller.counts["bucket"]
-            raise UsageError(
-                f"--max-calls {given} is too few to audit anything: the questions about the bucket take {asked} calls"
-                f" or more, and one object with its listing {least}: give more"
-            )
 
     async def _audit(self, facts: BucketFacts, plan: Plan, state: Checkpoint | None) -> Summary:
         settings, target = self._settings, self._target
@@ -290,7 +252,7 @@ class Audit:
             await asyncio.sleep(TICK_SECONDS)
             before, self._before = self._before, None
             if before is not None:
-                self._expected = await self._io(_listed, before)
+                self._expected = await self._io(listed_by, before)
             await self._io(folder.tick)
 
     def snapshot(self) -> Snapshot:
@@ -353,10 +315,3 @@ class Audit:
 
     def _resume(self, folder: RunFolder) -> Resume:
         return Resume(self.run_id, folder.position, self._stop.reason)
-
-
-def _listed(run: RunReader) -> int | None:
-    """Return how many objects a complete run listed; None if its summary cannot be read: this is for an estimate."""
-    with suppress(OutputError):
-        return None if run.summary is None else run.summary.coverage.listed
-    return None

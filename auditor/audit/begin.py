@@ -1,0 +1,95 @@
+"""Begin an audit: load the state of a resumed run, ask about the bucket, and limit the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.audit.resume import checkpoint
+from auditor.aws.connection import Connection
+from auditor.config.settings import Settings
+from auditor.errors import BucketError, OutputError, UsageError
+from auditor.model.bucket import BucketFacts
+from auditor.model.target import Target
+from auditor.rules.plan import Plan
+from auditor.runs.checkpoint import Checkpoint
+from auditor.runs.paths import target_name
+from auditor.runs.reading import RunReader, last_run
+from auditor.runs.stores.base import Store
+from auditor.s3 import bucket as bucketfacts
+from auditor.s3.calls import Caller
+from auditor.s3.concurrency import AUTO_CEILING, AUTO_START, ConcurrencyLimit, first_in_flight
+from auditor.s3.engines.base import EngineChoice, OpenEngine
+from auditor.s3.open import asking, find_region
+
+AUTO_CEILING_OF: Final = {"boto3": 32}
+"""Largest number of calls in flight under `auto`, for engines with threads: threads cost more than tasks."""
+FIRST_OF: Final = {"direct": first_in_flight()}
+"""Calls in flight with which `auto` begins. Engines on an SDK begin with AUTO_START, because an SDK's call costs as
+much CPU as a TLS handshake.
+"""
+
+
+def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
+    """Return the largest number of calls in flight, and the permits for them."""
+    ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
+    first = FIRST_OF.get(settings.engine, AUTO_START)
+    return ceiling, ConcurrencyLimit(ceiling, auto=settings.concurrency is None, first=first)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSoFar:
+    """A run as the store has it. state: None if there is no checkpoint. target: with the run's own key range.
+
+    latest: the latest complete run of the target; None if there is none.
+    """
+
+    state: Checkpoint | None
+    target: Target
+    latest: RunReader | None
+
+
+def load_run(store: Store, run_id: str | None, target: Target, selection: Mapping[str, Any]) -> RunSoFar:
+    """Check the store, and load the run. It blocks. run_id: of a run that is resumed; None: a new run begins."""
+    latest = last_run(store, target.bucket, target_name(target)) if target.whole else None
+    store.check_writable()
+    if run_id is None:
+        return RunSoFar(None, target, latest)
+    state, target = checkpoint(store, run_id, target, selection)
+    return RunSoFar(state, target, latest)
+
+
+async def ask_bucket(
+    settings: Settings, connection: Connection, caller: Caller, engines: OpenEngine[EngineChoice]
+) -> tuple[Connection, BucketFacts]:
+    """Return the connection with the bucket's region, and the bucket's facts."""
+    opening = asking(settings.engine, engines)
+    connection, region = await find_region(connection, caller, opening)
+    async with bucketfacts.open_reader(connection, caller, opening) as reader:
+        facts = await reader.read(region)
+    if facts.request_payer == "Requester" and facts.owner != facts.own_id and not settings.requester_pays:
+        raise BucketError(
+            f"the bucket {facts.bucket!r} is Requester Pays and another's: each call would be yours to pay,"
+            " agree with --requester-pays"
+        )
+    return connection, facts
+
+
+def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:
+    """Raise UsageError if --max-calls leaves no calls for an object: each resumed run would stop there again."""
+    least = 1 + plan.ask.calls
+    if caller.short_of(least):
+        given, asked = settings.max_calls, caller.counts["bucket"]
+        raise UsageError(
+            f"--max-calls {given} is too few to audit anything: the questions about the bucket take {asked} calls"
+            f" or more, and one object with its listing {least}: give more"
+        )
+
+
+def listed_by(run: RunReader) -> int | None:
+    """Return the number of objects of a complete run. It is only used for an estimate, so no error ends the run."""
+    with suppress(OutputError):
+        return None if run.summary is None else run.summary.coverage.listed
+    return None
