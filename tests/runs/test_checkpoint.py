@@ -77,7 +77,7 @@ def test_members_of_earlier_versions_are_read() -> None:
     ],
 )
 def test_damage_is_named_with_the_file_and_the_member(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(RunDamaged, match=rf"^s3://out/state\.json is damaged \(.*{words}.*\): start a new run$"):
+    with pytest.raises(RunDamaged, match=rf"^s3://out/state\.json is damaged \({words}.*\): start a new run$"):
         parse_checkpoint(json.dumps(WRITTEN | change).encode(), RUN, "s3://out/state.json")
 
 
