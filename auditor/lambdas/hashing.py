@@ -30,7 +30,7 @@ class HashingFunction:
         environ: Mapping[str, str],
         stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline,
     ) -> None:
-        """stopping: makes the stop for a number of seconds left."""
+        """stopping: makes the stop that comes shortly before the deadline, from the seconds left."""
         self._environ = environ
         self._stopping = stopping
         self._stack = AsyncExitStack()

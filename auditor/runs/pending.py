@@ -121,7 +121,8 @@ class PendingLines:
             self._check_due()
 
     def end(self, whole_key: bool) -> RunPosition | None:
-        """End the part, and return the position for a checkpoint; None if the part has some versions of the last key.
+        """End the part, and return the position for a checkpoint; None if the part has only some versions of the last
+        key.
 
         whole_key: False if the last key may have more versions: its lines are dropped if no part has any.
         """

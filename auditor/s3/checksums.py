@@ -69,8 +69,9 @@ def stored_of_reply(reply: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def without_validation(client: Any) -> Any:
-    """Let the client ask for the checksums of each whole object that it reads, and not verify them. Return it. With
-    botocore's own setting for this, botocore would also hash each body.
+    """Let the client ask for the checksums of each whole object that it reads, but not verify them. Return the client.
+
+    With botocore's own setting for this, botocore would also hash each body.
     """
     client.meta.events.register("before-call.s3.GetObject", _ask)
     return client
