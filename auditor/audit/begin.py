@@ -33,7 +33,7 @@ much CPU as a TLS handshake.
 
 
 def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
-    """Return the largest number of calls in flight, and the permits for them."""
+    """Return the largest number of calls in flight, and the limit that gives permits for them."""
     ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
     first = FIRST_OF.get(settings.engine, AUTO_START)
     return ceiling, ConcurrencyLimit(ceiling, auto=settings.concurrency is None, first=first)
@@ -41,9 +41,10 @@ def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
 
 @dataclass(frozen=True, slots=True)
 class RunSoFar:
-    """A run as the store has it. state: None if there is no checkpoint. target: with the run's own key range.
+    """A run as the store has it. state: None for a new run, or one without a checkpoint. target: with the run's own key
+    range.
 
-    latest: the latest complete run of the target; None if there is none.
+    latest: the target's latest complete run; None if there is none, or for a range of keys.
     """
 
     state: Checkpoint | None
@@ -52,7 +53,9 @@ class RunSoFar:
 
 
 def load_run(store: Store, run_id: str | None, target: Target, selection: Mapping[str, Any]) -> RunSoFar:
-    """Check the store, and load the run. It blocks. run_id: of a run that is resumed; None: a new run begins."""
+    """Check that the store can be written, and load the run from it. run_id: of a run to resume; None for a new run.
+    Blocks.
+    """
     latest = last_run(store, target.bucket, target_name(target)) if target.whole else None
     store.check_writable()
     if run_id is None:
@@ -64,7 +67,9 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
 async def ask_bucket(
     settings: Settings, connection: Connection, caller: Caller, engines: OpenEngine[EngineChoice]
 ) -> tuple[Connection, BucketFacts]:
-    """Return the connection with the bucket's region, and the bucket's facts."""
+    """Return the connection with the bucket's region, and the bucket's facts. Raises BucketError if the caller would
+    have to pay for the calls (Requester Pays), and the settings do not agree.
+    """
     opening = asking(settings.engine, engines)
     connection, region = await find_region(connection, caller, opening)
     async with bucketfacts.open_reader(connection, caller, opening) as reader:
@@ -89,7 +94,7 @@ def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:
 
 
 def listed_by(run: RunReader) -> int | None:
-    """Return the number of objects of a complete run. It is only used for an estimate, so no error ends the run."""
+    """Return how many objects a complete run listed; None if its summary cannot be read: this is for an estimate."""
     with suppress(OutputError):
         return None if run.summary is None else run.summary.coverage.listed
     return None

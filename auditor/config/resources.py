@@ -70,7 +70,9 @@ async def open_stores(
     hashing: bool = True,
     kept: KeptTransports | None = None,
 ) -> AsyncIterator[Resources]:
-    """Open what open_resources() opens, but for the ledger and the queue."""
+    """Open the store of run folders and, with `hashing`, the store of batch manifests. The arguments are those of
+    open_resources().
+    """
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings, kept))
         check_output(store, targets)
@@ -84,7 +86,9 @@ async def open_stores(
 
 @asynccontextmanager
 async def with_ledger(stores: Resources, settings: Settings, *, hashing: bool = True) -> AsyncIterator[Resources]:
-    """Open the ledger that the settings name, and with `hashing` the queue. Yield them together with the stores."""
+    """Open the ledger that the settings name and, with `hashing`, the queue. Yield them together with the open
+    stores.
+    """
     async with AsyncExitStack() as stack:
         ledger = queue = None
         if settings.ledger is not None:

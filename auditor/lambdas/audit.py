@@ -262,7 +262,9 @@ class _Turn:
 
     @asynccontextmanager
     async def _with_ledger(self) -> AsyncIterator[Resources]:
-        """Open the ledger and the queue under the claim, so that a hop in which they are silent is counted as one."""
+        """Open the ledger and the queue after the bucket is claimed. If they do not answer, the claim counts this
+        invocation as one without progress.
+        """
         async with AsyncExitStack() as stack:
             async with self._stop.flight() as limit:
                 opening = with_ledger(self._resources, self._invocation.settings)
