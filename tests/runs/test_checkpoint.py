@@ -68,11 +68,11 @@ def test_members_of_earlier_versions_are_read() -> None:
     [
         ({"v": 2}, "v is not 1, the only version known"),
         ({"v": None}, "v is not 1, the only version known"),
-        ({"more": 1}, "has a member that is not known"),
+        ({"more": 1}, "it has a member that is not known"),
         ({"void": [3]}, "void has a part that is not behind"),
         ({"void": [0, 4]}, "void has a part that is not behind"),
         ({"target": WRITTEN["target"] | {"more": 1}}, "target has other members than a target"),
-        ({"run": "20260102T030405Z-ffffff"}, "is another run's"),
+        ({"run": "20260102T030405Z-ffffff"}, "it is another run's"),
         ({"next_part": "3"}, "next_part"),
     ],
 )
