@@ -61,7 +61,9 @@ def _shares(results: Results) -> Iterator[Gate]:
     yield Gate(name, 1, shares.least_advantage(found, shares.KEPT, (*shares.ARTICLES, shares.BARE)), True)
     name = "a whole audit of a hundred objects, warm, the memory size where it is least: the best article to ours"
     yield Gate(name, 2.5, shares.least_advantage(found, shares.AUDIT), True)
-    name = "the same, cold, the memory size where it is most: ours to the best article"
+    name = "the same, warm, with the run folder in a bucket, where the articles write nothing"
+    yield Gate(name, 1, shares.least_advantage(found, shares.FILED), True)
+    name = "the whole audit, cold, the memory size where it is most: ours to the best article"
     yield Gate(name, 1, shares.cold_ratio(found, shares.AUDIT))
 
 

@@ -160,12 +160,14 @@ def test_ours_is_compared_with_the_best_of_the_articles_at_the_memory_where_it_d
 def test_a_whole_audit_is_compared_warm_and_cold_where_it_does_worst() -> None:
     times = {(128, "article: executor"): (9000.0, 4000.0), (128, shares.AUDIT): (4500.0, 1000.0)}
     times |= {(512, "article: executor"): (2000.0, 900.0), (512, shares.AUDIT): (2200.0, 400.0)}
+    times |= {(512, shares.FILED): (2300.0, 1000.0)}
     rows = [
         {"memory": size, "client": client, "cold": {"median": cold}, "warm": {"median": warm}}
         for (size, client), (cold, warm) in times.items()
     ]
-    warm, cold = (gate for gate in gates.evaluate({"shares": {"rows": rows}}) if gate.measured is not None)
+    warm, filed, cold = (gate for gate in gates.evaluate({"shares": {"rows": rows}}) if gate.measured is not None)
     assert (warm.measured, warm.met, cold.measured, cold.met) == (2.25, False, 1.1, False)
+    assert (filed.measured, filed.met) == (0.9, False)
 
 
 def test_the_cpu_of_a_small_audit_is_judged() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -143,6 +145,9 @@ class BucketObjects(Protocol):
     def close(self) -> None: ...
 
 
+_TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
+
+
 def checked(path: str) -> str:
     """Return the path. Raises ValueError, which only a bug can cause, if the path could lead out of the store."""
     if path.startswith("/") or "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
@@ -156,3 +161,19 @@ def parsed(data: bytes, uri: str) -> dict[str, Any]:
         return parse_object(data, uri)
     except JsonError as error:
         raise OutputError(f"{error}: move it away") from error
+
+
+def md5_of(body: bytes | BufferedReader) -> str:
+    """Return the MD5 of the whole body, in base64. A body that is a file is rewound."""
+    if isinstance(body, bytes):
+        digest = hashlib.md5(body, usedforsecurity=False).digest()
+    else:
+        body.seek(0)
+        digest = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False)).digest()
+        body.seek(0)
+    return base64.b64encode(digest).decode()
+
+
+def content_type(path: str) -> str:
+    """Return the Content-Type of a file."""
+    return _TYPES.get(Path(path).suffix, "application/octet-stream")

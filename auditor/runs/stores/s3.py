@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import logging
 import shutil
@@ -19,7 +17,7 @@ from typing import Final, Self
 from auditor.aio.backoff import backoff
 from auditor.aws.failures import explain
 from auditor.errors import CallFailed, CredentialsError, OutputError, UsageError
-from auditor.runs.stores.base import BucketObjects, Change, checked, parsed
+from auditor.runs.stores.base import BucketObjects, Change, checked, content_type, md5_of, parsed
 from auditor.runs.stores.local import output_errors
 
 UPDATES: Final = 12
@@ -30,7 +28,6 @@ _REFUSED: Final = frozenset({"PreconditionFailed", "412"})
 CONFLICTS: Final = _REFUSED | {"ConditionalRequestConflict", "409"}
 _MISSING: Final = frozenset({"NoSuchKey", "404"})
 _NO_CONDITIONS: Final = frozenset({"NotImplemented", "501"})
-_TYPES: Final = {".json": "application/json", ".html": "text/html; charset=utf-8", ".gz": "application/gzip"}
 _WRITES: Final = "s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket there"
 _READS: Final = (
     "s3:GetObject and s3:ListBucket, by the policy of this identity or of the bucket, and kms:Decrypt where a key"
@@ -78,7 +75,7 @@ class S3Store:
             if not self._readable:
                 self._read(".auditor-probe")
             try:
-                self._objects.put(key, b"", kind=_type(key), md5=_md5(b""), IfMatch=f'"{"0" * 32}"')
+                self._objects.put(key, b"", kind=content_type(key), md5=md5_of(b""), IfMatch=f'"{"0" * 32}"')
             except CallFailed as failure:
                 if failure.code not in CONFLICTS | _MISSING:
                     self._do_without_conditions(failure)
@@ -205,7 +202,7 @@ class S3Store:
 
     def _put(self, path: str, body: bytes | BufferedReader, **condition: str) -> str:
         # Buckets with Object Lock require Content-MD5, and every S3 checks it.
-        return self._objects.put(self._key(path), body, kind=_type(path), md5=_md5(body), **condition)
+        return self._objects.put(self._key(path), body, kind=content_type(path), md5=md5_of(body), **condition)
 
     def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
         """Write the file if it still has this tag (None: no file), and return its new tag; None if it has another. If
@@ -292,20 +289,5 @@ def _sentence(uri: str, failure: Exception) -> str:
     return explain(uri, failure, allow=allow, absent="create the bucket, or choose another --out")
 
 
-def _md5(body: bytes | BufferedReader) -> str:
-    """Return the MD5 of the whole body, in base64. A body that is a file is rewound."""
-    if isinstance(body, bytes):
-        digest = hashlib.md5(body, usedforsecurity=False).digest()
-    else:
-        body.seek(0)
-        digest = hashlib.file_digest(body, lambda: hashlib.md5(usedforsecurity=False)).digest()
-        body.seek(0)
-    return base64.b64encode(digest).decode()
-
-
 def _pause(attempt: int) -> float:
     return backoff(attempt, first=0.05, longest=3.0)
-
-
-def _type(path: str) -> str:
-    return _TYPES.get(Path(path).suffix, "application/octet-stream")
