@@ -343,7 +343,7 @@ class Ledger(DigestStore, Leases, KeyHistory, Protocol):
         """Yield all events of all keys that begin with `prefix`, in lists, in bounded memory.
 
         Keys come in the order of S3's listing, the events of a key in the order in which they were written. Close the
-        generator if you leave it early.
+        generator if you leave it early: it may hold a file.
         """
         ...
 

@@ -117,7 +117,7 @@ async def open_dynamodb(
 async def create_table(
     name: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> None:
-    """Create the table for a ledger, paid by request. A table of this name that exists is not changed."""
+    """Create the table for a ledger, with on-demand billing. A table of this name that exists is not changed."""
     async with open_client("dynamodb", threads=1, region=region, endpoint_url=endpoint_url, profile=profile) as client:
         try:
             await client.call(

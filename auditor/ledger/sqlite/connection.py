@@ -95,10 +95,10 @@ def _state(file: Path) -> tuple[int, ...]:
 
 
 def _connect_unlocked(path: str) -> sqlite3.Connection:
-    """Open a file that this process can only read.
+    """Open a ledger's file for reading only, without locks, because this process cannot write beside it.
 
-    SQLite's `immutable` would not read what is left in the -wal file. `unix-none` in exclusive mode reads it, and keeps
-    its index in memory (https://www.sqlite.org/wal.html#noshm).
+    SQLite's URI parameter `immutable` would not read what is left in the -wal file. Its VFS `unix-none`, in exclusive
+    mode, reads that, and keeps the index of the -wal file in memory (https://www.sqlite.org/wal.html#noshm).
     """
     file = Path(path).resolve()
     if _has_bytes(f"{file}-journal"):

@@ -54,7 +54,9 @@ class Requests:
             self._common["RequestPayer"] = "requester"
 
     def listing(self, query: ListQuery, position: Position | None) -> tuple[str, dict[str, Any]]:
-        """Return the botocore method for a page of a listing, and its arguments. position: None for the first page."""
+        """Return the name of botocore's method for a page of a listing, and its arguments. position: None for the first
+        page.
+        """
         arguments = self._common | {"MaxKeys": query.page_size, "OptionalObjectAttributes": ["RestoreStatus"]}
         arguments |= {_ARGUMENTS[name]: text for name, text in listing_query(query, position) if name in _ARGUMENTS}
         return ("list_object_versions", arguments) if query.versions else ("list_objects_v2", arguments | _FETCH_OWNER)
