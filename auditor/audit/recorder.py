@@ -117,7 +117,7 @@ class Recorder:
         for evidence, looked in zip(read, found, strict=True):
             if looked is not None and looked.wanted:
                 await self._dispatcher.add(evidence.ref)
-        self.count_queued()
+        self._count_queued(self._dispatcher)
 
     async def send_rest(self) -> None:
         """Send the last objects to the queue, even if their message is not full. Objects not accepted stay pending."""
@@ -125,13 +125,11 @@ class Recorder:
             try:
                 await self._dispatcher.close()
             finally:
-                self.count_queued()
+                self._count_queued(self._dispatcher)
 
-    def count_queued(self) -> None:
+    def _count_queued(self, dispatcher: Dispatcher) -> None:
         """Count the objects that SQS has accepted since the last call as queued, no longer as pending."""
-        if self._dispatcher is None:
-            return
-        new = min(self._dispatcher.queued - self._queued, self.tally.hashing["pending"])
+        new = min(dispatcher.queued - self._queued, self.tally.hashing["pending"])
         self.tally.move("pending", "queued", new)
         self._queued += new
 

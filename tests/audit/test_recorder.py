@@ -151,15 +151,17 @@ async def test_each_object_has_the_state_of_its_digests(opened: Open) -> None:
 
 async def test_objects_count_as_queued_once_the_queue_has_them(opened: Open) -> None:
     queue = Queue(at_the_end=5)
-    bench = opened(states=dict.fromkeys("abc", PENDING), queue=queue)
+    bench = opened(states=dict.fromkeys("abcd", PENDING), queue=queue)
     await bench.recorder.record([item("a"), item("b")])
     assert (bench.tally.hashing["pending"], bench.tally.hashing["queued"]) == (2, 0)
     queue.queued = 1
     await bench.recorder.record([item("c")])
     assert (bench.tally.hashing["pending"], bench.tally.hashing["queued"]) == (2, 1)
+    await bench.recorder.record([item("d")])
+    assert (bench.tally.hashing["pending"], bench.tally.hashing["queued"]) == (3, 1)
     with pytest.raises(QueueError):
         await bench.recorder.send_rest()
-    assert (bench.tally.hashing["pending"], bench.tally.hashing["queued"]) == (0, 3)
+    assert (bench.tally.hashing["pending"], bench.tally.hashing["queued"]) == (0, 4)
 
 
 async def test_without_a_ledger_nothing_is_said_of_digests(opened: Open) -> None:
@@ -197,6 +199,15 @@ async def test_finding_is_shown_with_its_verdict(opened: Open) -> None:
     (shown,) = bench.recorder.shown.worst.lines()
     (line,) = bench.lines("findings")
     assert (shown.rule, shown.verdict, line["verdict"]) == ("O02", "masked", "masked")
+
+
+async def test_versions_of_a_key_stay_together(opened: Open) -> None:
+    bench = opened(part_lines=1)
+    for key, version in (("a", "2"), ("a", "1"), ("b", "1")):
+        ref = ObjectRef(key, "e", 7, "2026-01-02T03:04:05Z", version, owner=OWNER)
+        await bench.recorder.record([Gathered(Listed(key, ref), Evidence(ref, OWN, HEAD))])
+    assert bench.folder.position == "a"
+    assert [line["version_id"] for line in RunReader(bench.store, "audited", RUN).lines("objects")] == ["2", "1"]
 
 
 async def test_lines_are_written_to_disk_when_the_folder_asks_for_it(opened: Open) -> None:

@@ -157,6 +157,7 @@ def test_the_buckets_owner_is_not_known(unknown: Unread | Skipped) -> None:
     assert judged(acl((OTHER, "READ")), owner=unknown) is UNKNOWN
     assert judged(acl(owner=FRIEND), owner=unknown) is PRIVATE
     assert judged(acl((LOG_DELIVERY, "READ"), owner=FRIEND), owner=unknown) is SHARED
+    assert judged(Acl("", ()), ref=replace(CURRENT, owner=None), owner=unknown) is UNKNOWN
     assert judged(PUBLIC_READ, owner=unknown) is EXPOSED
     assert judged(OWN, owner=unknown, ownership=BUCKET_OWNER_ENFORCED) is PRIVATE
 
@@ -363,6 +364,7 @@ def test_facts_that_a_program_gives() -> None:
     assert verdict_of(facts(policy=crossing), acl=OWN, trusted=[THEIRS]) is PRIVATE
     assert verdict_of(facts(), acl=OWN, policy=public, key="public/a") is EXPOSED
     assert verdict_of(facts(), acl=OWN, policy=public, key="a") is PRIVATE
+    assert verdict_of(facts(), acl=OWN, policy=policy(allow(Resource="arn:aws:s3:::bucket/?*"))) is PRIVATE
     assert verdict_of(facts(), acl=PUBLIC_READ, head=KMS) is MASKED
     assert verdict_of(facts(), acl=PUBLIC_READ) is EXPOSED
 

@@ -29,6 +29,7 @@ def matches_slowly(pattern: str, text: str) -> bool:
 @example("*a*a*", "a")
 @example("*?b*?b*", "abbab")
 @example("*a?*b", "ab")
+@example("*ab*b", "ab")
 def test_agrees_with_the_definition(pattern: str, text: str) -> None:
     assert Wildcard.of(pattern).matches(text) == matches_slowly(pattern, text)
 

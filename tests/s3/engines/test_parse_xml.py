@@ -108,6 +108,12 @@ def test_acl_of_any_size(grants: int) -> None:
     assert documents.acl("GetObjectAcl", body.encode()) == Acl("o", (Grant(ALL_USERS, "READ"),) * grants)
 
 
+def test_element_beside_the_grants_is_passed_over() -> None:
+    grants = f"<AccessControlList>{GRANT}</AccessControlList>"
+    for body in (f"{OWNER}{grants}<New/>", f"<New><Grant/></New>{OWNER}{grants}"):
+        assert documents.acl("GetObjectAcl", f"<r>{body}</r>".encode()) == Acl("o", (Grant(ALL_USERS, "READ"),))
+
+
 @pytest.mark.parametrize(
     ("body", "code", "status", "message"),
     [
