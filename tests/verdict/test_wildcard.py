@@ -30,6 +30,8 @@ def matches_slowly(pattern: str, text: str) -> bool:
 @example("*?b*?b*", "abbab")
 @example("*a?*b", "ab")
 @example("*ab*b", "ab")
+@example("a?b?a", "aabba")
+@example("*a?*a?*", "ab")
 def test_agrees_with_the_definition(pattern: str, text: str) -> None:
     assert Wildcard.of(pattern).matches(text) == matches_slowly(pattern, text)
 
@@ -117,6 +119,7 @@ def test_without_variables_braces_are_text_and_stars_wildcards() -> None:
     assert wildcard.matches("a${anything}")
     assert not wildcard.matches("a*")
     assert wildcard.sure
+    assert Wildcard.of("${$}").matches("${$}")
 
 
 @pytest.mark.parametrize("text", ["Å", "🗝️", "a\nb", "\x00", "a\\b", "[a]", "a.b", "(", "a|b", " ", "^$"])

@@ -68,6 +68,7 @@ def test_headers_without_which_there_are_no_facts(sent: dict[bytes, bytes], mess
         assert (failed.value.code, failed.value.status) == ("Malformed", 200)
         assert message in failed.value.message
     assert headers.length_and_etag("GetObject", LEAST) == (3, "e")
+    assert headers.length_and_etag("GetObject", {**LEAST, b"etag": b""}) == (3, "")
 
 
 def test_date_that_is_none_is_named() -> None:
