@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from auditor.ledger.base import Entry, Event, Expectation, Notice
+from auditor.ledger.base import Entry, Event, Expectation, Notice, What
 from auditor.model.dates import now_in_utc
 from auditor.model.json_text import JsonError, parse_object
 from auditor.model.object import ObjectVersion
@@ -33,11 +33,11 @@ def conflicted(entry: Entry, what: str, stands: str) -> Event:
     return _of_entry(entry, "conflict", named | {"stands": stands, "source": entry.source})
 
 
-def _of_entry(entry: Entry, what: str, detail: Mapping[str, str]) -> Event:
+def _of_entry(entry: Entry, what: What, detail: Mapping[str, str]) -> Event:
     return Event(
         key=entry.key,
         at=entry.hashed_at,
-        what="recorded" if what == "recorded" else "conflict",
+        what=what,
         version_id=entry.version_id,
         etag=entry.etag,
         size=entry.size,

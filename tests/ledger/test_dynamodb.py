@@ -12,8 +12,11 @@ import pytest
 from auditor.aws.client import ThreadedClient
 from auditor.errors import CallFailed, LedgerError
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Entry, Event, Known
+from auditor.ledger.base import Entry, Event, Expectation, Known, Notice
+from auditor.ledger.dynamodb.changes import Change
+from auditor.ledger.dynamodb.items import NOTICE, manifest
 from auditor.ledger.dynamodb.ledger import DynamoLedger, create_table
+from auditor.ledger.dynamodb.table import ConditionFailed, Table
 from auditor.model.object import ObjectRef
 from tests.ledger.throttled import everything_is_there_and_once
 
@@ -99,6 +102,27 @@ async def test_item_is_laid_out_as_the_contract_says(moto_url: str) -> None:
     line = {"pk": {"S": "b/k"}, "sk": {"S": " etag#e"}, "version_id": {"S": "null"}, "etag": {"S": "e"}}
     assert stored["k\x01null#e"] == digest | row
     assert stored[" etag#e"] == digest | line
+
+
+async def test_items_that_change_at_every_try_end_the_run(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries, update = [], Table.update
+
+    async def overtaken(table: Table, change: Change) -> None:
+        if change.name[1] not in (NOTICE, manifest("md5", "sums")):
+            await update(table, change)
+            return
+        tries.append(change)
+        raise ConditionFailed
+
+    await create_table("overtaken", endpoint_url=moto_url)
+    async with open_ledger("dynamodb:overtaken", endpoint_url=moto_url) as ledger:
+        monkeypatch.setattr(Table, "update", overtaken)
+        with pytest.raises(LedgerError, match="'k' come too fast for the ledger table 'overtaken'"):
+            await ledger.arrived("b", Notice(key="k", sequencer="05", deleted=True, at="then"))
+        assert len(tries) == 10
+        expected = Expectation(key="k", algorithm="md5", digest="00", origin="sums", imported_at="then")
+        with pytest.raises(LedgerError, match="'overtaken' changes while it is written"):
+            await ledger.expect("b", [expected])
 
 
 async def test_table_of_a_newer_auditor(moto_url: str) -> None:

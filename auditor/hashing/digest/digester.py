@@ -79,7 +79,7 @@ class ResumableDigester(Digester):
 
     __slots__ = ("_stateful",)
 
-    def __init__(self, digests: Mapping[str, StatefulDigest], count: int = 0) -> None:
+    def __init__(self, digests: Mapping[str, StatefulDigest], count: int) -> None:
         super().__init__(digests, count)
         self._stateful = digests
 

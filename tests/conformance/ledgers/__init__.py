@@ -56,6 +56,7 @@ CHECKS: Final[tuple[LedgerCheck, ...]] = (
     notifications.deletion_that_a_later_look_belies_is_not_the_last_word,
     notifications.sequencers_are_compared_as_s3_says,
     notifications.notification_that_comes_twice_is_written_once,
+    notifications.notification_without_an_etag_names_no_version,
     notifications.notifications_in_any_order_and_at_once_leave_the_newest,
     notifications.versions_stand_in_the_order_of_their_notifications_not_of_their_hashing,
     notifications.version_that_was_written_back_is_the_last_one_again,

@@ -78,6 +78,13 @@ async def notification_that_comes_twice_is_written_once(ledger: Ledger) -> None:
 
 
 @opened
+async def notification_without_an_etag_names_no_version(ledger: Ledger) -> None:
+    assert await ledger.arrived("bucket", replace(NOTICE, etag=None)) is True
+    found = await subject(ledger)
+    assert (found.noticed_at, found.versions, found.unrecorded) == (NOTICE.at, (), False)
+
+
+@opened
 async def notifications_in_any_order_and_at_once_leave_the_newest(ledger: Ledger) -> None:
     notices = [
         replace(NOTICE, sequencer=f"{number:016X}", etag=f"e{number}", deleted=number % 2 == 1, at=f"t{number:02}")

@@ -81,10 +81,12 @@ def test_state_that_is_none_is_refused(state: str, count: int) -> None:
         ResumableDigest("sha256", state, count)
 
 
-def test_library_that_hashes_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("right", [-1, 3], ids=["always", "after the first bytes"])
+def test_library_that_hashes_wrongly_is_refused(monkeypatch: pytest.MonkeyPatch, right: int) -> None:
     class Wrong(ResumableDigest):
         def hexdigest(self) -> str:
-            return "0" * len(super().hexdigest())
+            digest = super().hexdigest()
+            return digest if self.count <= right else "0" * len(digest)
 
     monkeypatch.setattr(resumable, "ResumableDigest", Wrong)
     refusal.cache_clear()
