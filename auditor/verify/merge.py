@@ -23,7 +23,7 @@ MOST: Final = 1000
 
 @record()
 class Pair:
-    """One object version as the listing has it, the ledger, or both."""
+    """One object version that the listing has, or the ledger, or both."""
 
     key: str
     ref: ObjectRef | None

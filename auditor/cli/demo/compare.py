@@ -18,7 +18,9 @@ Pair = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class PlantedRow:
-    """A planted problem, compared. missed: the rules that did not flag it, and `verdict X` if its verdict is not X."""
+    """A planted problem, compared. missed: the rules that did not flag it, and `verdict X` if it lacks the right
+    verdict X.
+    """
 
     planted: Planted
     missed: tuple[str, ...]
