@@ -93,6 +93,9 @@ class TestWhatIsAsked:
         assert plan.ask.acl == Skipped(ACLS_DISABLED)
         assert plan.ask.head is None
         assert not plan.ask.acl_for_owner
+        about_acls = {rule.id for rule in RULES if {"acl", "owner"} & set(rule.reads)}
+        assert about_acls
+        assert not about_acls & set(ids(plan.object_rules))
 
     def test_acl_is_asked_where_ownership_is_not_known(self) -> None:
         assert plan_of(ownership=Unread("GetBucketOwnershipControls", "AccessDenied")).ask.acl is None

@@ -228,3 +228,12 @@ async def test_new_listing_for_which_no_call_is_left(sought: ObjectRef, action: 
     with pytest.raises(CallFailed) as caught:
         await listed_still(Pages(), make_caller(max_calls=0), sought)
     assert (caught.value.action, caught.value.code) == (action, "MaxCalls")
+
+
+async def test_delete_marker_counts_for_the_order_and_the_end_of_the_listing() -> None:
+    first = Page((ref("a", "1"),), ONE, ("z",))
+    with pytest.raises(BucketError, match="not in the order of its keys"):
+        await steps_of(Pages(first, Page((ref("m", "1"),), None)), Target("audited", versions=True))
+    engine = Pages(first)
+    await steps_of(engine, Target("audited", versions=True, stop_at="m"))
+    assert len(engine.queries) == 1
