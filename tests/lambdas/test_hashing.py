@@ -368,7 +368,7 @@ async def test_deadline_that_has_passed_leaves_everything_to_the_next_event(clou
 async def test_messages_come_again_with_a_reason_from_a_ledger_that_falls_silent(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deadline = Deadline(8.0)
+    deadline = Deadline(20.0, cut=1.5)
     with Silencing(cloud.url) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", server.url)
         service = HashingFunction(cloud.environ, deadline)

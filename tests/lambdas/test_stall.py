@@ -30,8 +30,8 @@ from tests.support.servers.stub import StubServer
 from tests.support.servers.stub_faults import BLACK_HOLE, Fault, Plan
 
 OBJECTS = 60
-MARGIN = 10.0
-"""Seconds. Requests in flight are cut off after four of them."""
+MARGIN, CUT = 10.0, 1.5
+"""Seconds from the stop to the deadline, and until requests in flight are cut off."""
 
 
 def fill(stub: StubServer, *buckets: str) -> None:
@@ -47,7 +47,7 @@ def function(stub: StubServer, out: Path | str, buckets: str = "audited", **more
 
 def near() -> Account:
     """An account whose deadlines come when a server falls silent."""
-    return Account(1.0, deadline=Deadline(MARGIN))
+    return Account(1.0, deadline=Deadline(MARGIN, CUT))
 
 
 def silence(account: Account, concerns: Callable[[str, str], bool]) -> Plan:
@@ -146,7 +146,7 @@ async def test_next_night_finishes_the_run_that_nobody_goes_on_with(stub: StubSe
         async def invoke(self, event: Mapping[str, Any]) -> None:
             raise RunError("lambda:InvokeFunction is denied")
 
-    account, service = Refused(deadline=Deadline(MARGIN)), function(stub, tmp_path)
+    account, service = Refused(deadline=Deadline(MARGIN, CUT)), function(stub, tmp_path)
     stub.faults = [silence_from(account, "030")]
     with pytest.raises(RunError) as failure:
         await service.handle({}, account.around())
@@ -176,7 +176,7 @@ async def test_hand_over_without_an_answer_is_told_and_not_counted(stub: StubSer
         async def invoke(self, event: Mapping[str, Any]) -> None:
             await asyncio.Event().wait()
 
-    account = Silent(deadline=Deadline(MARGIN))
+    account = Silent(deadline=Deadline(MARGIN, CUT))
     stub.faults = [silence_from(account, "030")]
     with pytest.raises(RunError, match=r"Lambda did not answer.* the event \{"):
         await function(stub, tmp_path).handle({}, account.around())

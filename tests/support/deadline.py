@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from auditor.lambdas.handover import DEADLINE, FunctionStop
 from tests.support.servers.stub_faults import Fault, Plan
 
 
 class Deadline:
-    """It serves as `stopping` of a FunctionContext. margin: seconds from the stop to the deadline."""
+    """It serves as `stopping` of a FunctionContext. margin: seconds from the stop to the deadline. cut: seconds from
+    the stop until requests in flight are cut off; None: the share of the margin that a function takes.
+    """
 
-    def __init__(self, margin: float = 60.0) -> None:
+    def __init__(self, margin: float = 60.0, cut: float | None = None) -> None:
         self.margin = margin
+        self._cut = cut
         self._now: tuple[asyncio.AbstractEventLoop, FunctionStop] | None = None
 
     @contextmanager
     def __call__(self, seconds_left: float | None) -> Iterator[FunctionStop]:
         stop = FunctionStop(self.margin)
+        if self._cut is not None:
+            stop._grace = replace(stop._grace, flight=self._cut, sending=self._cut)
         self._now = asyncio.get_running_loop(), stop
         try:
             yield stop

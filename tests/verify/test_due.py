@@ -73,14 +73,31 @@ class Nights:
     late: float
 
 
-def simulate(schedule: Schedule, runs: list[datetime], *, hours: float = 0.0, objects: int = 100) -> Nights:
-    """Read the due objects in each run, in key order, over `hours`. All were recorded half a day before the first."""
-    keys = KEYS[:objects]
+def of_each_turn(schedule: Schedule) -> list[str]:
+    """The first and the last key of each turn, or one of the two in turn where there are many."""
+    ends: dict[int, list[str]] = {}
+    for key in KEYS:
+        ends.setdefault(turn_of(key, schedule), [key])[1:] = [key]
+    assert len(ends) == max(1, schedule.runs)
+    some = [found if len(ends) < 30 else [found[turn % 2]] for turn, found in ends.items()]
+    return sorted((key for found in some for key in found), key=KEYS.index)
+
+
+def turn_of(key: str, schedule: Schedule) -> int:
+    return int(hashlib.sha256(f"{key}\0".encode()).hexdigest()[:16], 16) % max(1, schedule.runs)
+
+
+def simulate(schedule: Schedule, runs: list[datetime], *, hours: float = 0.0, objects: int | None = None) -> Nights:
+    """Read the due objects in each run, in key order, over `hours`. All were recorded half a day before the first.
+
+    objects: None: some of each turn.
+    """
+    keys = of_each_turn(schedule) if objects is None else KEYS[:objects]
     checked = dict.fromkeys(keys, (runs[0] - DAYS / 2).isoformat())
     found = Nights(timedelta(), Counter(), 0.0)
     for number, run in enumerate(runs):
         for place, key in enumerate(keys):
-            moment = run + timedelta(hours=hours * place / objects)
+            moment = run + timedelta(hours=hours * place / len(keys))
             if schedule.due(key, None, checked[key], run):
                 found.oldest = max(found.oldest, moment - datetime.fromisoformat(checked[key]))
                 found.late = max(found.late, schedule.late(checked[key], moment))
