@@ -80,6 +80,7 @@ async def test_state_is_noted_once_and_again_after_another() -> None:
     bad, good = found(VerifyOutcome.MISMATCH), found(VerifyOutcome.MATCH)
     events = await noted(bad, bad, good, bad, bad, found(VerifyOutcome.MISMATCH, "bb"), found(VerifyOutcome.MISSING))
     assert [event.what for event in events] == ["mismatch", "verified", "mismatch", "mismatch", "missing"]
+    assert {(event.key, event.etag, event.size) for event in events} == {("key", "e", 1)}
 
 
 async def test_other_state_without_a_detail_is_a_line_too() -> None:

@@ -118,7 +118,8 @@ async def test_bytes_that_no_listed_version_has_are_replaced_by_the_current_obje
 async def test_bytes_without_a_digest_in_common_are_not_known_to_be_the_same() -> None:
     old = replace(version("null"), etag="old", digests={"sha256": DIGEST})
     current = replace(version("null"), digests={"md5": DIGEST})
-    pairs = await pairs_of([ref("a")], [KeyRecord(key="a", versions=(old, current))], Target("audited"))
+    skipped = (replace(old, version_id="1"), replace(old, etag="retired", retired_at="2026"))
+    pairs = await pairs_of([ref("a")], [KeyRecord(key="a", versions=(*skipped, old, current))], Target("audited"))
     assert [pair.version for pair in pairs if pair.replaced_by is not None] == [old]
 
 

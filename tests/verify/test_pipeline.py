@@ -162,6 +162,19 @@ async def test_object_that_is_not_due_is_not_read() -> None:
     assert (run.outcomes(), run.read) == ({"a": "not_due"}, [])
 
 
+async def test_each_version_has_its_own_turn() -> None:
+    run, lately = Run(due=due_of(None, 10.0, DAY)), "2026-05-27T00:00:00Z"
+    known = pair("a")
+    assert known.subject is not None
+    version = replace(known.subject.versions[0], digests={"sha256": replace(KNOWN, verified_at=lately)})
+    subject = replace(known.subject, versions=(version,))
+    names = [f"v{number}" for number in range(30)]
+    assert await run.of([replace(pair("a", version_id=name), subject=subject) for name in names])
+    outcomes = [one.answer.verified.outcome.value for one in run.done if one.answer is not None]
+    assert outcomes == ["match" if run.due.due("a", name, lately, NOW) else "not_due" for name in names]
+    assert len(set(outcomes)) == 2
+
+
 async def test_object_that_is_read_too_late_says_by_how_many_seconds() -> None:
     run = Run(due=Schedule("", runs=1, limit=60.0))
     assert await run.of([pair("a")])
