@@ -478,10 +478,12 @@ async def test_stored_digest_that_differs_is_a_mismatch(name: str, threads: Thre
 async def test_stored_digest_is_compared_after_a_pause_too(threads: ThreadPoolExecutor) -> None:
     engine = Generated(BIG, stored={CRC: "0" * 16, "crc32": "00000000"})
     first = await paused(engine, threads)
+    engine.calls.clear()
     result = await hash_object(
         engine, engine.task, ["sha256"], HashOptions(bucket="bucket"), checkpoint=first.checkpoint
     )
     assert isinstance(result, Mismatch)
+    assert engine.calls == [(f"bytes={2 * MIB}-{BIG - 1}", "etag")], "it is not read from its start"
     assert (result.algorithm, result.ours) == (CRC, await crc_of(Generated(BIG)))
 
 
