@@ -70,7 +70,7 @@ function choice(name, value, choices) {
 /* The region of a key. IAM and DynamoDB know keys by their ARN, not by an alias. */
 function keyRegion(name, arn) {
   const found = KEY.exec(arn);
-  if (!found) fail(`the parameter ${name} has '${arn}': give the ARN of a KMS key, arn:aws:kms:REGION:ACCOUNT:key/ID, and no alias`);
+  if (!found) fail(`the parameter ${name} has '${arn}': give the ARN of a KMS key, arn:..:kms:REGION:ACCOUNT:key/ID, and no alias`);
   return found[1];
 }
 

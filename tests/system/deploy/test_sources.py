@@ -61,7 +61,8 @@ def test_the_alarms_watch_metrics_that_the_code_writes() -> None:
     alarms = of_type(resources_of_level("fixity"), "AWS::CloudWatch::Alarm")
     ours = {name: one for name, one in alarms.items() if one["Namespace"] == metrics.NAMESPACE}
     runs = {"RunsFailedAlarm", "RunsIncompleteAlarm", "NoAuditAlarm"}
-    assert ours.keys() == runs | {"MismatchAlarm", "MissingAlarm", "VerificationsFailedAlarm", "NoVerificationAlarm"}
+    objects = {"MismatchAlarm", "MissingAlarm", "LostAlarm"}
+    assert ours.keys() == runs | objects | {"VerificationsFailedAlarm", "NoVerificationAlarm"}
     for alarm in ours.values():
         assert alarm["MetricName"] in metrics.UNITS
         assert [one["Name"] for one in alarm["Dimensions"]] == [metrics.DIMENSION]
