@@ -23,6 +23,7 @@ JOBS: Final = {
     "hash-article": "benchmarks.clients.hashers:article",
     "pack": "benchmarks.clients.packing:ours",
     "pack-article": "benchmarks.clients.packing:article",
+    "verify": "benchmarks.clients.verifying:verified",
     "transfer": "benchmarks.clients.transfers:calls",
     "floor": "benchmarks.clients.floor:calls",
 }

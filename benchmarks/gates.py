@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.s3.engines import DEFAULT_ENGINE
-from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled
+from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled, verifying
 
 Results = dict[str, Any]
 
@@ -87,6 +87,11 @@ def _packing(results: Results) -> Iterator[Gate]:
     yield Gate(name, 50, packing.times_fewer(found), True)
 
 
+def _verifying(results: Results) -> Iterator[Gate]:
+    found = results.get("verifying", {"rows": []})
+    yield Gate("verifying with DynamoDB: CPU of an object of 1,000 bytes, ms", 1, verifying.cpu(found, "dynamodb"))
+
+
 def _memory(results: Results) -> Iterator[Gate]:
     found = memory.peaks(results.get("memory", {"rows": []}), DEFAULT_ENGINE)
     *_, (fewer, small), (many, large) = [(0, 0.0), (0, 0.0), *found]
@@ -118,6 +123,7 @@ SOURCES: Final[tuple[Callable[[Results], Iterator[Gate]], ...]] = (
     _cold,
     _hashing,
     _packing,
+    _verifying,
     _memory,
     _throttled,
 )

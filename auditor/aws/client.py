@@ -6,24 +6,33 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from auditor.aws.plain import check_endpoint, custom_endpoint
-
-if TYPE_CHECKING:
-    from auditor.aws.json_calls import JsonCalls
+from auditor.errors import CredentialsError
 
 _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
+
+
+class PlainCalls(Protocol):
+    """A way to make calls without the SDK."""
+
+    async def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Make one call, and return the API's answer; None if the SDK has to make it. Raises CallFailed."""
+        ...
 
 
 class ThreadedClient:
     """A client of one AWS service. Its calls raise CallFailed, CredentialsError or UsageError."""
 
-    def __init__(self, client: Any, executor: ThreadPoolExecutor, plain: JsonCalls | None = None) -> None:
-        """plain: makes each call first, without the SDK. If it fails, the SDK repeats it: calls must be repeatable."""
+    def __init__(self, client: Any, session: Any, executor: ThreadPoolExecutor) -> None:
+        """session: the client's boto3 session."""
         self._client = client
-        self._plain = plain
+        self._session = session
         self._executor = executor
+        self._answered = False
+        self.plain: PlainCalls | None = None
+        """Makes each call first. If it fails, the SDK repeats the call: every call must then be repeatable."""
         self.region: str = client.meta.region_name
         self.endpoint: str = client.meta.endpoint_url
 
@@ -31,13 +40,27 @@ class ThreadedClient:
         """Make one API call, and return its answer. operation: its name in the API, such as BatchGetItem. arguments:
         the parameters of the API call.
         """
+        if self.plain is not None and (found := await self.plain.send(operation, arguments)) is not None:
+            if not self._answered:
+                self._answered = True
+                self._be_patient()
+            return found
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._send, operation, arguments)
+
+    def _be_patient(self) -> None:
+        from auditor.aws.first_call import full_patience
+
+        full_patience(self._client)
+
+    def load_credentials(self) -> Any:
+        """Return the source of the client's credentials. Blocks. Raises CredentialsError if there is none."""
+        if (found := self._session.get_credentials()) is None:
+            raise CredentialsError("there are no AWS credentials")
+        return found
 
     def _send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from auditor.aws.sdk_errors import sdk_errors
 
-        if self._plain is not None and (found := self._plain.send(operation, arguments)) is not None:
-            return found
         with sdk_errors(operation):
             answer: dict[str, Any] = getattr(self._client, _METHODS[operation])(**arguments)
             return answer
@@ -92,8 +115,8 @@ async def open_client(
     executor = ThreadPoolExecutor(threads, thread_name_prefix=service)
     loop = asyncio.get_running_loop()
     try:
-        made, plain = await loop.run_in_executor(executor, _make, service, options, region, endpoint_url, profile)
-        client = ThreadedClient(made, executor, plain)
+        made, session = await loop.run_in_executor(executor, _make, service, options, region, endpoint_url, profile)
+        client = ThreadedClient(made, session, executor)
         try:
             yield client
         finally:
@@ -104,20 +127,14 @@ async def open_client(
 
 def _make(
     service: str, options: dict[str, Any], region: str | None, endpoint_url: str | None, profile: str | None
-) -> tuple[Any, JsonCalls | None]:
+) -> tuple[Any, Any]:
+    """Return the client and its session."""
     # Imported here, because most commands and functions need no client of the SDK, and its import is slow.
     from botocore.config import Config
 
-    from auditor.aws.json_calls import JsonCalls
     from auditor.aws.session import client_of, make_session
 
     session = make_session(profile, region)
     if session.region_name is None and custom_endpoint(service, endpoint_url, profile):
         session = make_session(profile, "us-east-1")  # requests must be signed for some region
-    client = client_of(session, service, endpoint_url=endpoint_url, config=Config(**options))
-    target = _JSON_TARGETS.get(service)
-    return client, JsonCalls(client, session, target) if target else None
-
-
-_JSON_TARGETS = {"dynamodb": "DynamoDB_20120810"}
-"""Services whose calls go through JsonCalls first, and for each the prefix of the x-amz-target header."""
+    return client_of(session, service, endpoint_url=endpoint_url, config=Config(**options)), session

@@ -71,10 +71,11 @@ def origin_of(url: str, authorization: str) -> Origin:
     if not authorization.startswith(_ALGORITHM):
         raise UsageError("S3 wants other signatures there than those of AWS Signature Version 4: use another --engine")
     _, _, region, service, _ = authorization.removeprefix(_ALGORITHM).partition(",")[0].split("/")
-    return _origin_at(url, region, service)
+    return origin_at(url, region, service)
 
 
-def _origin_at(url: str, region: str, service: str) -> Origin:
+def origin_at(url: str, region: str, service: str) -> Origin:
+    """Return the server at a URL, with the region and the service of its signatures."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or _PORTS[parts.scheme]
@@ -114,12 +115,12 @@ def service_origin(service: str, connection: Connection, endpoint: str | None) -
     signed = "s3" if service == "s3-control" else service
     if endpoint is None:
         host = host_of(service, region)
-        return None if host is None else _origin_at(f"https://{host}", region, signed)
+        return None if host is None else origin_at(f"https://{host}", region, signed)
     if not is_web_address(endpoint) or not _PLAIN_REGION.fullmatch(region) or _ODD_REGION.search(region):
         return None
     parts = urlsplit(endpoint)
     odd = not _HOST.fullmatch(parts.netloc) or parts.query or parts.fragment or not _PATH.fullmatch(parts.path)
-    return None if odd else _origin_at(endpoint, region, signed)
+    return None if odd else origin_at(endpoint, region, signed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled, transfers
+from benchmarks.parts import cold, engines, hashing, memory, packing, shares, throttled, transfers, verifying
 from benchmarks.parts.interface import Part
 
 PARTS: Final[dict[str, Part]] = {
@@ -12,6 +12,7 @@ PARTS: Final[dict[str, Part]] = {
     "shares": shares.PART,
     "hashing": hashing.PART,
     "packing": packing.PART,
+    "verifying": verifying.PART,
     "transfers": transfers.PART,
     "memory": memory.PART,
     "throttled": throttled.PART,

@@ -11,7 +11,7 @@ from email.utils import formatdate
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
-from benchmarks.server import documents, files
+from benchmarks.server import documents, dynamodb, files
 from benchmarks.server.behaviour import Gate
 from benchmarks.server.objects import BLOCK, PREFIX, etag_of, number_of, size_of, sized_body
 
@@ -54,7 +54,7 @@ _RANGE: Final = re.compile(r"bytes=(\d+)-(\d*)")
 
 @dataclass(slots=True)
 class Asked:
-    """A whole request. length: bytes of its body. body: kept for control requests and run folders only."""
+    """A whole request. length: bytes of its body. body: kept for control requests, run folders and DynamoDB only."""
 
     method: str
     target: str
@@ -79,6 +79,7 @@ class Answers:
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self._files = files.Files()
+        self._tables = dynamodb.Tables()
         self._id = 0
         self._second = 0
         self._date = b""
@@ -87,6 +88,8 @@ class Answers:
         path, _, query = asked.target.partition("?")
         if path.startswith(CONTROL):
             return self._controlled(asked, path)
+        if dynamodb.TARGET in asked.headers:
+            return self._ledger(asked)
         bucket, _, key = path[1:].partition("/")
         if bucket == files.BUCKET:
             return self._filed(asked, unquote(key), query)
@@ -122,7 +125,7 @@ class Answers:
         return self._error(500, "InternalError", "We encountered an internal error.", asked.method) if status else None
 
     def _read(self, asked: Asked, key: str, query: str) -> Answer:
-        answered, objects = self.gate.counters.answered, self.gate.behaviour.objects
+        answered, objects, size = self.gate.counters.answered, self.gate.behaviour.objects, self.gate.behaviour.size
         number = number_of(key, objects)
         if number is None:
             return self._sized(asked, key)
@@ -132,8 +135,8 @@ class Answers:
         headers = _HEAD % (etag_of(number).encode(), number)
         if asked.method == "HEAD":
             answered["head"] += 1
-            return Answer(self._framed(200, headers, size_of(number)))
-        return self._body(asked, headers, size_of(number))
+            return Answer(self._framed(200, headers, size_of(number, size)))
+        return self._body(asked, headers, size_of(number, size))
 
     def _sized(self, asked: Asked, key: str) -> Answer:
         body = sized_body(key)
@@ -169,11 +172,20 @@ class Answers:
             return self._whole(200, _XML, documents.BUCKETS)
         if "list-type" in pairs:
             refused = self._refused(asked, PREFIX.rstrip("/"))
-            return refused or self._whole(200, _XML, documents.listing(pairs, self.gate.behaviour.objects))
+            return refused or self._whole(200, _XML, self._listing(pairs))
         for name, (status, document) in documents.QUESTIONS.items():
             if name in pairs:
                 return self._whole(status, _XML, document)
         return self._error(501, "NotImplemented", "The stub does not know this call", asked.method)
+
+    def _listing(self, pairs: Mapping[str, str]) -> bytes:
+        return documents.listing(pairs, self.gate.behaviour.objects, self.gate.behaviour.size)
+
+    def _ledger(self, asked: Asked) -> Answer:
+        operation = asked.headers[dynamodb.TARGET].decode().rpartition(".")[2]
+        self.gate.counters.answered[operation] += 1
+        found = self._tables.answer(operation, json.loads(asked.body))
+        return self._whole(200, _JSON, json.dumps(found).encode())
 
     def _written(self, asked: Asked, key: str, query: str) -> Answer:
         self.gate.counters.answered[asked.method.lower()] += 1

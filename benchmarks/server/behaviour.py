@@ -20,6 +20,8 @@ class Behaviour:
 
     objects: int = 1000
     """Objects in the bucket."""
+    size: int | None = None
+    """Bytes of each object; None for up to 10 MB."""
     strangers: int = 0
     """The number N of other accounts with a READ; each has it on every Nth object. With 0 nearly all ACLs are equal."""
     latency: float = 0.0

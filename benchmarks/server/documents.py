@@ -76,7 +76,7 @@ BUCKETS: Final = _document(
 )
 
 
-def listing(query: Mapping[str, str], objects: int) -> bytes:
+def listing(query: Mapping[str, str], objects: int, size: int | None = None) -> bytes:
     """One page of ListObjectsV2."""
     token, prefix = query.get("continuation-token"), query.get("prefix", "")
     after = base64.b64decode(token).decode() if token else query.get("start-after", "")
@@ -90,7 +90,7 @@ def listing(query: Mapping[str, str], objects: int) -> bytes:
         key = key_of(number)
         if not key.startswith(prefix):
             break
-        rows.append(_row(number, encode(key), owner))
+        rows.append(_row(number, encode(key), owner, size))
         last = number + 1
     cut = last == end < objects
     following = base64.b64encode(key_of(last - 1).encode()).decode() if cut and rows else ""
@@ -103,11 +103,11 @@ def listing(query: Mapping[str, str], objects: int) -> bytes:
     return _document(b"ListBucketResult", (head + "".join(rows)).encode())
 
 
-def _row(number: int, key: str, owner: str) -> str:
+def _row(number: int, key: str, owner: str, size: int | None) -> str:
     return (
         f"<Contents><Key>{key}</Key><LastModified>{LAST_MODIFIED}</LastModified>"
         f"<ETag>&quot;{etag_of(number)}&quot;</ETag><ChecksumAlgorithm>CRC64NVME</ChecksumAlgorithm>"
-        f"<ChecksumType>FULL_OBJECT</ChecksumType><Size>{size_of(number)}</Size>{owner}"
+        f"<ChecksumType>FULL_OBJECT</ChecksumType><Size>{size_of(number, size)}</Size>{owner}"
         "<StorageClass>STANDARD</StorageClass></Contents>"
     )
 

@@ -49,8 +49,9 @@ def etag_of(number: int) -> str:
     return hashlib.md5(b"%d" % number).hexdigest()
 
 
-def size_of(number: int) -> int:
-    return number * 7919 % 10_000_000
+def size_of(number: int, size: int | None = None) -> int:
+    """The bytes of an object; `size` if all objects have the same."""
+    return number * 7919 % 10_000_000 if size is None else size
 
 
 def is_public(number: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 import httptools
 
+from benchmarks.server import dynamodb
 from benchmarks.server.answers import CONTROL, Answer, Answers, Asked
 from benchmarks.server.files import BUCKET
 from benchmarks.server.objects import BLOCK
@@ -95,7 +96,7 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._length += len(body)
-        if self._url.startswith(_KEPT):
+        if self._url.startswith(_KEPT) or dynamodb.TARGET in self._headers:
             self._kept.append(body)
         bandwidth = self._answers.gate.behaviour.bandwidth
         if bandwidth is not None:

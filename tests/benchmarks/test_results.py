@@ -19,7 +19,7 @@ from benchmarks.clients import invoked
 from benchmarks.harness import Bench, Measured, Row, summarised
 from benchmarks.launch import Server
 from benchmarks.page import between
-from benchmarks.parts import PARTS, cold, engines, hashing, memory, shares, throttled, transfers
+from benchmarks.parts import PARTS, cold, engines, hashing, memory, shares, throttled, transfers, verifying
 from tests.support.paths import ROOT
 
 
@@ -196,6 +196,13 @@ def test_memory_is_compared_between_the_two_largest_buckets() -> None:
         (gate.measured, gate.met) for gate in gates.evaluate({"memory": {"rows": rows}}) if "memory at" in gate.name
     ]
     assert found == [(1.2, False), (96.0, True)]
+
+
+def test_gate_of_verifying_is_of_dynamodb() -> None:
+    rows = [{"ledger": name, "cpu": {"median": cpu}} for name, cpu in (("sqlite", 3.0), ("dynamodb", 0.9))]
+    (judged,) = (gate for gate in gates.evaluate({"verifying": {"rows": rows}}) if gate.measured is not None)
+    assert (judged.measured, judged.met) == (0.9, True)
+    assert verifying.cpu({"rows": []}, "dynamodb") is None
 
 
 def test_an_audit_that_missed_objects_is_no_measurement() -> None:

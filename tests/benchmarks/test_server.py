@@ -30,7 +30,8 @@ from benchmarks.clients.hashers import article, ours
 from benchmarks.clients.signing import Credentials, object_request, sign
 from benchmarks.clients.transfers import DOWN, UP
 from benchmarks.clients.transfers import calls as transfer
-from benchmarks.meter import Meter
+from benchmarks.clients.verifying import verified
+from benchmarks.meter import Meter, ask
 from benchmarks.server import objects, tls
 from benchmarks.server.answers import Answers
 from benchmarks.server.behaviour import Behaviour, Bucket, Gate
@@ -253,3 +254,17 @@ def test_the_hashers_agree_with_each_other_and_with_the_bytes(url_of_thread: str
     size = 3_000_000
     found = [hasher(Meter(), url=url_of_thread, size=size, chunk=1)["digest"] for hasher in (ours, article)]
     assert found == [hashlib.sha1(objects.body_of(size)).hexdigest()] * 2
+
+
+@pytest.mark.parametrize("ledger", ["dynamodb", "sqlite"])
+def test_every_object_of_a_measured_verification_matches(
+    url_of_thread: str, ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(f"AWS_{name}", "testing")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    ask(url_of_thread, "PUT", "/-/behaviour", {"objects": 30, "size": 1000})
+    verified(meter := Meter(), url=url_of_thread, ledger=ledger, objects=30, size=1000)
+    assert len(meter.laps) == 1
+    answered = ask(url_of_thread, "GET", "/-/counters")["answered"]
+    assert answered.get("UpdateItem", 0) == (ledger == "dynamodb") * (30 + 10 + 1)

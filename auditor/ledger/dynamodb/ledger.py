@@ -27,6 +27,7 @@ from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.items import entry_name
 from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
 from auditor.model.object import AnyVersion
+from auditor.s3.json_calls import open_json_client
 
 Clock = Callable[[], float]
 
@@ -106,7 +107,7 @@ async def open_dynamodb(
     clock: Clock = time.time,
 ) -> AsyncIterator[Ledger]:
     """Open the DynamoDB ledger in the table `name`, which must exist (create_table). clock: as in open_ledger()."""
-    async with open_client(
+    async with open_json_client(
         "dynamodb", threads=THREADS, region=region, endpoint_url=endpoint_url, profile=profile
     ) as client:
         ledger = DynamoLedger(name, client, clock=clock)

@@ -9,17 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from botocore.exceptions import ConnectTimeoutError
 
-from auditor.aws import client as client_module
-from auditor.aws.client import open_client
+from auditor.aws.credentials import CredentialSource
+from auditor.aws.endpoint import origin_at
 from auditor.errors import CallFailed
+from auditor.s3.engines.signed import SignedRequests
+from auditor.s3.http.base import ConnectionLostError, Request, Response, Transport
+from auditor.s3.json_calls import JsonCalls, open_json_client
 
 ITEM = {"Item": {"pk": {"S": "naïve"}}}
 CONDITION = {"__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException", "message": "no"}
@@ -73,7 +75,7 @@ def serving(service: Service) -> Iterator[Service]:
 
 async def get(service: Service) -> dict[str, Any]:
     with serving(service):
-        async with open_client(
+        async with open_json_client(
             "dynamodb", threads=1, region="eu-west-1", endpoint_url=service.url, profile=None
         ) as client:
             return await client.call("GetItem", TableName="t", Key={"pk": {"S": "naïve"}, "sk": {"S": "-"}})
@@ -119,17 +121,23 @@ async def test_refused_condition_is_an_answer_and_asked_once() -> None:
 
 
 @pytest.mark.parametrize("answered", [False, True])
-def test_table_that_takes_no_connection_is_asked_again_only_if_it_answered_before(answered: bool) -> None:
+async def test_table_that_takes_no_connection_is_asked_again_only_if_it_answered_before(answered: bool) -> None:
     class Dead:
-        def send(self, request: Any) -> Any:
-            raise ConnectTimeoutError(endpoint_url=request.url)
+        async def send(self, request: Request) -> Response:
+            raise ConnectionLostError("no connection within 5 seconds") from (None if lives else TimeoutError())
 
-    client, calls = client_module._make("dynamodb", {}, "eu-west-1", "http://127.0.0.1:9", None)
-    assert calls is not None
-    calls._http, calls._answered = Dead(), answered
+        async def close(self) -> None:
+            """Has nothing to close."""
+
+    lives = False
+    origin = origin_at("http://127.0.0.1:9", "eu-west-1", "dynamodb")
+    credentials = CredentialSource(load=lambda: Credentials("AKID", "secret"))
+    calls = JsonCalls(SignedRequests(origin, credentials, cast(Transport, Dead())), credentials, "DynamoDB")
+    calls._answered = answered
     if answered:
-        assert calls.send("GetItem", {}) is None
+        assert await calls.send("GetItem", {}) is None
     else:
         with pytest.raises(CallFailed, match="ConnectionError"):
-            calls.send("GetItem", {})
-    client.close()
+            await calls.send("GetItem", {})
+        lives = True
+        assert await calls.send("GetItem", {}) is None
