@@ -1,50 +1,67 @@
-"""Leases, as far as they are alike in every kind of ledger: the name of their work, and the checkpoint as text."""
+"""Leases of long work: a lease lets one owner at a time work, and keeps the work's checkpoint."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from typing import Any, Final
-
-from auditor.errors import LeaseLostError, LedgerError
-from auditor.ledger.base import Lease, Work
-from auditor.ledger.matching import NULL
-from auditor.model.json_text import JsonError, parse_object
-
-LARGEST_CHECKPOINT: Final = 300 * 1024
-"""Largest size of a checkpoint's JSON, in bytes: the lease's item then stays below DynamoDB's limit of 400 KB."""
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 
-def work_name(work: Work) -> str:
-    """Return a name of 64 hex digits for a piece of work. The algorithms' order does not matter."""
-    named = [work.bucket, work.key, work.version_id or NULL, work.etag, sorted(set(work.algorithms))]
-    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A piece of work that a lease protects: hashing one object version by certain algorithms."""
+
+    bucket: str
+    key: str
+    version_id: str | None
+    etag: str
+    algorithms: tuple[str, ...]
 
 
-def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
-    """Return a checkpoint as JSON text. Raises LedgerError if it is too large."""
-    text = json.dumps(checkpoint, separators=(",", ":"))
-    if len(text) > LARGEST_CHECKPOINT:  # ASCII: a character is a byte
-        raise LedgerError(
-            f"a checkpoint of {len(text):,} bytes is too large for the ledger: it takes {LARGEST_CHECKPOINT:,}"
-        )
-    return text
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The exclusive right of one owner to do a piece of work, until a time."""
+
+    work: Work
+    owner: str
+    """The holder's name."""
+    until: float
+    """Seconds since the epoch; afterwards anyone may take the work over."""
+    fence: int
+    """A number that grows with every claim. A write with an old fence is refused."""
+    hops: int
+    """Number of claims so far."""
+    checkpoint: Mapping[str, Any] | None = None
+    """The JSON object that the last holder wrote, unchecked; None if there is none."""
 
 
-def read_checkpoint(text: str | None) -> dict[str, Any] | None:
-    """Return the checkpoint in a JSON text; None for None. Any other text gives {}, which no reader accepts."""
-    if text is None:
-        return None
-    try:
-        return parse_object(text)
-    except JsonError:
-        return {}
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The answer to a claim of work that another owner holds. until: end of that lease, in seconds since the epoch."""
+
+    owner: str
+    until: float
 
 
-def lost(lease: Lease) -> LeaseLostError:
-    """Return the error for a lease that another owner has taken over."""
-    return LeaseLostError(
-        f"the lease on {lease.work.key[:100]!r} in bucket {lease.work.bucket!r} is no longer {lease.owner[:100]!r}'s:"
-        " another worker goes on with it; nothing was written"
-    )
+class Leases(Protocol):
+    """The part of a ledger that keeps leases and the checkpoints of work. Raises LedgerError, and LeaseLostError."""
+
+    async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
+        """Take the lease of a piece of work, for `seconds`, if no one holds it or it has expired. Return Held if
+        another owner has it. Of several claims at once, one wins. The lease has the work's last checkpoint.
+
+        A lease that ends more than `seconds` from now comes from a clock that is ahead: it is shortened to `seconds`,
+        unless its owner renews it. An owner may claim work again that it holds itself.
+        """
+        ...
+
+    async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
+        """Extend the lease, and write the checkpoint; None keeps the present one. Raises LeaseLostError."""
+        ...
+
+    async def release(self, lease: Lease, *, done: bool) -> None:
+        """End the lease, so that others may claim the work at once. done: True to delete the checkpoint too.
+
+        Do nothing if another owner has taken the lease over.
+        """
+        ...

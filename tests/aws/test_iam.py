@@ -20,8 +20,9 @@ from auditor.aws.partition import partition_of
 from auditor.cli.commands.policy import access_of
 from auditor.cli.main import main
 from auditor.config.settings import Settings
-from auditor.ledger.base import Entry, Event, Expectation, Lease, Notice, Work
+from auditor.ledger.base import Entry, Event, Expectation, Notice
 from auditor.ledger.dynamodb.ledger import DynamoLedger
+from auditor.ledger.leases import Lease, Work
 from auditor.model.object import ObjectRef
 from auditor.model.target import Target
 from auditor.s3.bucket_settings import SETTINGS

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Held, Lease, Work
+from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.sqlite.connection import connect
 from auditor.ledger.sqlite.digests import look_up, record
 from auditor.model.object import ObjectRef

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed
-from auditor.ledger.base import Event, Expectation, Held, Lease, Notice, Work
+from auditor.ledger.base import Event, Expectation, Notice
 from auditor.ledger.dynamodb.ledger import DynamoLedger
+from auditor.ledger.leases import Held, Lease, Work
 from auditor.model.object import ObjectRef
 from tests.conformance.ledgers.base import ENTRY, SHA
 

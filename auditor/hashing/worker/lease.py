@@ -15,7 +15,7 @@ from auditor.errors import AuditorError, LeaseLostError, LedgerError
 from auditor.hashing.digest.options import Checkpoint, Save
 from auditor.hashing.digest.result import Failed, Hashed, Paused, Result
 from auditor.hashing.queue.message import HashTask
-from auditor.ledger.base import Held, Lease, Leases, Work
+from auditor.ledger.leases import Held, Lease, Leases, Work
 
 log = logging.getLogger(__name__)
 

@@ -28,8 +28,9 @@ from auditor.hashing.worker.counts import Counts
 from auditor.hashing.worker.dead_letters import log_mismatch
 from auditor.hashing.worker.lease import LeasedHasher, Waiting
 from auditor.hashing.worker.options import WorkerOptions
-from auditor.ledger.base import Ledger, Work
+from auditor.ledger.base import Ledger
 from auditor.ledger.history import disagreed
+from auditor.ledger.leases import Work
 from auditor.s3.engines.base import Engine
 from auditor.s3.engines.pool import EnginePool
 from auditor.s3.storage_class import charged

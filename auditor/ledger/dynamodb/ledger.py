@@ -10,22 +10,11 @@ from typing import Any
 
 from auditor.aws.client import ThreadedClient, open_client
 from auditor.errors import CallFailed, DigestConflict
-from auditor.ledger.base import (
-    Checked,
-    Entry,
-    Event,
-    Expectation,
-    Held,
-    HistoryEntry,
-    KeyRecord,
-    Lease,
-    Ledger,
-    Notice,
-    Work,
-)
+from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
 from auditor.ledger.dynamodb import digests, evidence, leases, scanning
 from auditor.ledger.dynamodb.items import entry_name
 from auditor.ledger.dynamodb.table import THREADS, Table, explained, in_order
+from auditor.ledger.leases import Held, Lease, Work
 from auditor.model.object import AnyVersion
 from auditor.s3.json_calls import open_json_client
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.ledger.base import Held, Lease, Work
-from auditor.ledger.leases import lost, read_checkpoint, work_name, write_checkpoint
+from auditor.ledger.lease_text import lost, read_checkpoint, work_name, write_checkpoint
+from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.sqlite.connection import blob, writing
 
 

@@ -11,19 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import (
-    Checked,
-    Entry,
-    Event,
-    Expectation,
-    Held,
-    HistoryEntry,
-    KeyRecord,
-    Lease,
-    Ledger,
-    Notice,
-    Work,
-)
+from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
+from auditor.ledger.leases import Held, Lease, Work
 from auditor.ledger.matching import match
 from auditor.ledger.sqlite import digests, evidence, leases
 from auditor.ledger.sqlite.connection import blob, connect, file_of, guarded, unchanged

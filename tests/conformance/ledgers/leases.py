@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from auditor.errors import LeaseLostError, LedgerError
-from auditor.ledger.base import Held, Lease, Ledger, Work
+from auditor.ledger.base import Ledger
+from auditor.ledger.leases import Held, Lease, Work
 
 from .base import OpenLedger, opened, raises
 

@@ -26,7 +26,8 @@ from auditor.hashing.worker.message_hasher import after_pause
 from auditor.hashing.worker.options import WorkerOptions
 from auditor.hashing.worker.processor import Processor
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Lease, Ledger, Work
+from auditor.ledger.base import Ledger
+from auditor.ledger.leases import Lease, Work
 from auditor.model.object import ObjectRef
 from auditor.s3.engines.base import Body, Span
 from auditor.s3.engines.pool import EnginePool

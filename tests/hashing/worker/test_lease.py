@@ -14,7 +14,8 @@ from auditor.hashing.digest.result import Failed, Hashed, Paused, Result, Supers
 from auditor.hashing.queue.message import HashTask
 from auditor.hashing.worker.lease import LeasedHasher, Waiting
 from auditor.ledger import open_ledger
-from auditor.ledger.base import Held, Lease, Ledger, Work
+from auditor.ledger.base import Ledger
+from auditor.ledger.leases import Held, Lease, Work
 from tests.support.fakes.ledger import Hooked
 
 TASK = HashTask("key", None, "etag", 1000, attempts=2, hops=3)

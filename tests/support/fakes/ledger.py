@@ -6,19 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from auditor.errors import DigestConflict
-from auditor.ledger.base import (
-    Checked,
-    Entry,
-    Event,
-    Expectation,
-    Held,
-    HistoryEntry,
-    KeyRecord,
-    Lease,
-    Ledger,
-    Notice,
-    Work,
-)
+from auditor.ledger.base import Checked, Entry, Event, Expectation, HistoryEntry, KeyRecord, Ledger, Notice
+from auditor.ledger.leases import Held, Lease, Work
 from auditor.model.object import AnyVersion
 
 
