@@ -269,6 +269,9 @@ async def subjects_below_a_prefix(ledger: Ledger) -> None:
     for prefix in _PREFIXES:
         wanted = sorted((key for key in _KEYS if key.startswith(prefix)), key=lambda key: key.encode())
         assert [one.key for one in await all_subjects(ledger, prefix)] == wanted, prefix
+        for after in ("a/", *wanted[:3]):
+            left = [key for key in wanted if key.encode() > after.encode()]
+            assert [one.key async for one in ledger.subjects("bucket", prefix, after)] == left, (prefix, after)
 
 
 @opened
