@@ -58,8 +58,10 @@ class BucketSettingsReader:
         absent: Mapping[str, T] | None = None,
         question: Callable[[], Awaitable[Reply]] | None = None,
     ) -> T | Unread:
-        """Read one setting, by the call `action`; `parse` makes the value of the reply. absent: error codes for "not
-        configured", each with the value for it. question: makes the call; None: ask().
+        """Read one setting of the bucket by the call `action`. Return its value, or Unread if the call fails.
+
+        parse: makes the value from the reply. absent: by error code that means "not configured", the value to return.
+        question: makes the call; None to make it by Questions.ask(action).
         """
         try:
             return parse(await self._call(action, question or (lambda: self._questions.ask(action))))
@@ -69,10 +71,12 @@ class BucketSettingsReader:
             return Unread(action, "Malformed" if failure.code == UNREADABLE else failure.code)
 
     async def region(self, explicit: str | None) -> str | Unread | Skipped:
-        """Return the bucket's region, from the header x-amz-bucket-region of HeadBucket, which even a refusal has.
+        """Return the bucket's region, which HeadBucket's answer names in the header x-amz-bucket-region, even in a
+        refusal.
 
-        explicit: the region in the settings. Raises BucketError for a bucket that does not exist, cannot be reached, or
-        is in another region than `explicit`.
+        If the answer names no region, return Unread, or Skipped behind a custom endpoint. explicit: the region that the
+        user set, or None. Raises BucketError for a bucket that does not exist, cannot be reached, or (at AWS) is in
+        another region than `explicit`.
         """
         bucket = self._connection.bucket
         headers: Mapping[str, str]
@@ -105,7 +109,10 @@ class BucketSettingsReader:
         )
 
     async def read(self, region: str | Unread | Skipped) -> BucketFacts:
-        """Read all settings. A failed call makes its value Unread. Raises RunError if all further calls would fail."""
+        """Read all settings of the bucket. A setting whose call fails becomes Unread.
+
+        region: the result of region(), which BucketFacts has too. Raises RunError if every further call would fail.
+        """
         async with task_group() as group:
             own = group.create_task(self._own())
             account = group.create_task(self._account())
@@ -127,7 +134,10 @@ class BucketSettingsReader:
         return await self._fact(setting.action, setting.parse, setting.absent)
 
     async def _own(self) -> tuple[str | Unread, bool]:
-        """Return the caller's canonical ID, and True if the caller owns the bucket, because ListBuckets names it."""
+        """Return the caller's canonical ID, and True if ListBuckets lists the bucket among the caller's own.
+
+        If ListBuckets fails, the ID is Unread, and the second value False.
+        """
         bucket = self._connection.bucket
         try:
             reply = await self._call("ListBuckets", lambda: self._questions.ask("ListBuckets"))
@@ -137,7 +147,9 @@ class BucketSettingsReader:
         return own, any(entry.get("Name") == bucket for entry in reply.get("Buckets", ()))
 
     async def _account(self) -> str | Unread | Skipped:
-        """Return the caller's 12-digit account ID."""
+        """Return the caller's 12-digit account ID. If GetCallerIdentity fails, return Unread, or Skipped behind a
+        custom endpoint.
+        """
         found = await self._fact(
             "GetCallerIdentity", lambda reply: str(replies.required("GetCallerIdentity", reply, "Account"))
         )
@@ -146,8 +158,11 @@ class BucketSettingsReader:
     async def _account_block(
         self, account: str | Unread | Skipped, owner: str | Unread, own_id: str | Unread
     ) -> PublicAccessBlock | Unread | Skipped:
-        """Read the public access block of the caller's account, which counts only if this account owns the bucket.
-        owner, own_id: canonical IDs of the bucket's owner and of the caller.
+        """Return the public access block of the caller's account, provided that this account owns the bucket.
+
+        Return Unread if another account owns the bucket (code ForeignAccount), or if a value needed for the answer
+        could not be read; Skipped behind a custom endpoint that has no S3 Control or no account ID. owner, own_id:
+        canonical IDs of the bucket's owner and of the caller.
         """
         action = "GetPublicAccessBlock"
         if self._custom and not os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL"):
@@ -170,8 +185,10 @@ class BucketSettingsReader:
 
 
 def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unread:
-    """Return the canonical ID of the bucket's owner, as its ACL names it. If the ACL could not be read, return the
-    caller's ID if the caller owns the bucket (is_ours), else the ACL's Unread.
+    """Return the canonical ID of the bucket's owner, which the bucket's ACL names.
+
+    If the ACL could not be read (Unread), return the caller's ID `own_id` if the caller owns the bucket (is_ours); else
+    return the ACL's Unread.
     """
     if isinstance(acl, Acl):
         return acl.owner
@@ -182,9 +199,10 @@ def _owner(acl: Acl | Unread, own_id: str | Unread, is_ours: bool) -> str | Unre
 async def open_reader(
     connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
 ) -> AsyncIterator[BucketSettingsReader]:
-    """Open a reader of the bucket's settings. engines: opens an engine that makes the calls.
+    """Open a reader of the bucket's settings, which makes its calls by an engine or by the SDK.
 
-    If it is None, or the engine cannot make these calls, the SDK makes them.
+    engines: opens an engine for a connection. The SDK makes the calls if `engines` is None, if the engine cannot read
+    settings, or if only the SDK can read the AWS configuration.
     """
     if engines is not None and (configuration := await asyncio.to_thread(plain, connection.profile)) is not None:
         # The region is written out, so that this engine serves the run too, if the bucket is in the default region.

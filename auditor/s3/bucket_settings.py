@@ -24,7 +24,7 @@ def _ownership(reply: Reply) -> str:
 
 
 def access_block_of(reply: Reply) -> PublicAccessBlock:
-    """Parse a reply of GetPublicAccessBlock. Raises CallFailed with the code Malformed."""
+    """Parse a reply of GetPublicAccessBlock. Raises CallFailed (Malformed) if its configuration is missing or empty."""
     switches = replies.required("GetPublicAccessBlock", reply, "PublicAccessBlockConfiguration")
     if not switches:
         raise CallFailed("GetPublicAccessBlock", "Malformed", 200, "no switch")
@@ -84,9 +84,10 @@ def _bucket_acl(reply: Reply) -> Acl:
 
 @dataclass(frozen=True, slots=True)
 class BucketSetting:
-    """One setting of a bucket, and the call that reads it. fact: its field in BucketFacts.
+    """One setting of a bucket, with the API call that reads it.
 
-    absent: error codes that mean "not configured", each with the value for it.
+    fact: the field of BucketFacts that gets the value. action: the API call. parse: makes the value from the reply.
+    absent: by error code that means "not configured", the value that the setting then has.
     """
 
     fact: str

@@ -32,10 +32,11 @@ UNREADABLE_ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The limits of retries. attempts: largest number of attempts, the first included.
+    """How often, and for how long, a failed call is tried again.
 
-    seconds: longest time from the first attempt to the start of another. first_seconds: the same while the server has
-    never answered, and connections to it are refused or lost, because its address is probably wrong.
+    attempts: largest number of attempts, the first included. seconds: how long after the start of the first attempt
+    another one may begin. first_seconds: the same limit for a server that has not answered yet in this run, and to
+    which connections are refused or lost: its address is probably wrong.
     """
 
     attempts: int = 10
@@ -47,7 +48,8 @@ class Caller:
     """Makes the S3 calls of one run, with retries, within the limits of rate, concurrency and number.
 
     It retries throttled calls, lost connections and server errors, after doubling, random pauses. It raises RunError if
-    every further call would fail the same way (see doom), and CallFailed for any other failure.
+    every further call would fail the same way, for example with expired credentials, and CallFailed for any other
+    failure.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Caller:
         return None if self._max_calls is None else max(0, self._max_calls - self._sent)
 
     def short_of(self, calls: int) -> bool:
-        """True if fewer than this many calls may still be sent."""
+        """True if fewer than `calls` calls may still be sent."""
         return self.budget_left is not None and self.budget_left < calls
 
     async def call(
@@ -96,10 +98,13 @@ class Caller:
         beyond_budget: bool = False,
         server: str = "s3",
     ) -> T:
-        """Make a call, with retries. attempt: sends it once. Raises CallFailed, or RunError if all would fail.
+        """Make a call, with retries, and return its answer.
 
-        kind: for the counts. beyond_budget: True to send it even if --max-calls is used up. server: "s3" or "sts";
-        first_seconds of the RetryPolicy ends with the first answer of this server.
+        Raises CallFailed, or RunError if every further call would fail too.
+
+        kind: the group in which the call is counted. action: the API operation. attempt: sends the call once.
+        beyond_budget: True to send it even if --max-calls is used up. server: "s3" or "sts", to which the call goes;
+        RetryPolicy.first_seconds limits the retries until this server has answered for the first time.
         """
         started = self.clock()
         tries = 0
@@ -153,7 +158,11 @@ class Caller:
             self._rate.answered(now, sent)
 
     def _limit(self, failure: CallFailed, server: str) -> float:
-        """Return the seconds in which retries may begin. A failure with a status shows that the server answers."""
+        """Return for how many seconds after a call's first attempt further attempts may begin.
+
+        The time is shorter for a lost connection to a server that has never answered. A failure with an HTTP status
+        shows that the server answers.
+        """
         if failure.status:
             self._reached.add(server)
         if server in self._reached or failure.code != "ConnectionError":
@@ -161,8 +170,10 @@ class Caller:
         return min(self._retry.seconds, self._retry.first_seconds)
 
     def _pause(self, kind: Kind, failure: CallFailed, tries: int, started: float, limit: float) -> float | None:
-        """Return the seconds to wait before the next attempt; None if there is to be none. tries: number of attempts so
-        far. started: when the first began. limit: as _limit() returns it.
+        """Return the seconds to wait before the next attempt; None if the call is not to be tried again.
+
+        tries: number of attempts so far. started: when the first attempt began. limit: how many seconds after `started`
+        another attempt may begin.
         """
         # botocore reports an unreadable body as code 500. A server without this API sends one each time.
         unreadable = kind == "bucket" and failure.code == UNREADABLE

@@ -20,8 +20,10 @@ _NONE: Final[Mapping[str, str]] = {}
 
 
 def s3_digests(evidence: Evidence) -> Mapping[str, str]:
-    """Return the checksums of the whole object in its HEAD, by algorithm, in lower-case hex. Composite checksums (of a
-    multipart upload's parts) are left out: their type is COMPOSITE; or it is absent, and the ETag has a "-".
+    """Return S3's checksums of the whole object, which its HEAD named, by algorithm, in lower-case hex.
+
+    Composite checksums are left out: a multipart upload computes them from the checksums of its parts. A checksum is
+    composite if its type is COMPOSITE, or if it has no type and the ETag contains a "-".
     """
     head = evidence.head
     if not isinstance(head, Head):
@@ -34,7 +36,10 @@ def s3_digests(evidence: Evidence) -> Mapping[str, str]:
 
 
 def promised(ref: ObjectRef) -> frozenset[str]:
-    """Return the algorithms of the object's own checksums in the listing. The caller may not be allowed to see them."""
+    """Return the algorithms of the checksums that the listing announces for the whole object, in lower case.
+
+    Composite checksums are left out. The caller may lack the permission to read the checksums themselves.
+    """
     whole = ref.checksum_type == "FULL_OBJECT" or (ref.checksum_type is None and "-" not in ref.etag)
     return frozenset(name.lower() for name in ref.checksum_algorithms) if whole else frozenset()
 
@@ -63,7 +68,7 @@ def stored(headers: Headers) -> Mapping[str, str]:
 
 
 def stored_of_reply(reply: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the checksums in a reply of botocore, as stored() does."""
+    """Return the whole object's checksums in a reply of botocore, by algorithm, in lower-case hex (see stored())."""
     headers = reply["ResponseMetadata"]["HTTPHeaders"]
     return stored({name.lower().encode(): str(value).encode() for name, value in headers.items()})
 

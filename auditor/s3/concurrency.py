@@ -28,7 +28,11 @@ memory (docs/performance.md).
 
 
 def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
-    """Return the number of calls in flight at the start: few in a small Lambda function, as each needs a handshake."""
+    """Return the number of calls in flight with which a run begins.
+
+    In a Lambda function the number depends on the memory, and so on the CPU, because each of these calls needs a TLS
+    handshake.
+    """
     memory = environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
     if not memory.isdecimal():
         return 2 * AUTO_START
@@ -37,8 +41,10 @@ def first_in_flight(environ: Mapping[str, str] = os.environ) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyStatistics:
-    """limit: number of objects that may be in flight now. in_use: number that are. peak: the most that ever were.
-    waiting: number of callers that wait in acquire().
+    """The state of a ConcurrencyLimit at one moment.
+
+    limit: number of objects that may be in flight. in_use: number of objects that are in flight. peak: the largest
+    number that ever was. waiting: number of callers that wait in acquire().
     """
 
     limit: int
@@ -48,7 +54,8 @@ class ConcurrencyStatistics:
 
 
 class ConcurrencyLimit:
-    """Gives permits, each for one object in flight. Their number, the limit, falls when S3 throttles and rises later.
+    """Gives permits, each for one object in flight. The number of permits, the limit, falls when S3 throttles and rises
+    later.
 
     ceiling: the highest limit. auto: True to begin with `first` permits, False to begin with the ceiling. With auto,
     the limit doubles each round until S3 throttles or the latency has doubled; from then on it rises by one each round.
@@ -126,8 +133,9 @@ class ConcurrencyLimit:
             self._end_round(self._latency_sum / self._answers)
 
     def throttled(self) -> None:
-        """Lower the limit by a quarter because S3 throttled a call, but only once in a quarter of a second. Calls that
-        are in flight together are mostly throttled together, so they count as one.
+        """Lower the limit by a quarter because S3 throttled a call, at most once in a quarter of a second.
+
+        Calls that are in flight together are mostly throttled together, so they count as one.
         """
         now = self._clock()
         if now < self._ignores_throttling_until:
@@ -138,7 +146,11 @@ class ConcurrencyLimit:
         self._answers, self._latency_sum = 0, 0.0
 
     def resume(self) -> None:
-        """Let the limit rise as at the start: the throttling turned out not to depend on the number of calls."""
+        """Let the limit rise as at the start, because the throttling turned out not to depend on the number of calls in
+        flight.
+
+        With `auto` the limit doubles each round again; without, it returns to the ceiling at once.
+        """
         self._climbing = self._auto
         if not self._auto:
             self._limit = self._ceiling

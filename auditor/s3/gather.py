@@ -22,7 +22,9 @@ BATCH: Final = 200
 
 @record()
 class Gathered:
-    """A step of the listing (an object, or delete markers) with its object's facts. evidence: None without one."""
+    """One step of the listing, with the facts of its object. evidence: None for a step without an object (delete
+    markers).
+    """
 
     step: Listed
     evidence: Evidence | None
@@ -42,14 +44,15 @@ async def gather(
     whole_keys: bool = False,
     window: int = WINDOW,
 ) -> bool:
-    """Read the object of each step of the listing, and pass the results to the sink, in batches and in order.
+    """Read the facts of the object in each step of the listing, and pass them to `sink`, in batches and in the
+    listing's order.
 
     Return True if the listing ended before any stop. whole_keys: never stop between two versions of one key, even if
     this means to wait for another page.
 
-    There are at most as many tasks as permits, and at most `window` results that wait for the sink. The failure of one
-    object is a value in its evidence; an error that ends the run cancels all other work and is raised itself.
-    calls_per_object: most calls for one object.
+    There are at most as many tasks as permits, and at most `window` results that wait for the sink. A failed call on
+    one object becomes an Unread in its evidence; an error that ends the run cancels all other work, and is raised
+    itself. calls_per_object: largest number of calls for one object.
     """
     caller.calls_per_object = calls_per_object
     start = _Starter(reader, caller, stop)
@@ -58,7 +61,11 @@ async def gather(
 
 
 class _Starter:
-    """Starts the work on each step for in_order(): takes a permit, and makes a task that reads the step's object."""
+    """Starts to read the object of each step of the listing; in_order() calls it with the steps.
+
+    It waits for a permit, and returns a task that reads the object; None if no further object may be started. A step
+    without an object needs no task: its result is returned.
+    """
 
     def __init__(self, reader: ObjectReader, caller: Caller, stop: Stop) -> None:
         self._reader = reader

@@ -25,8 +25,9 @@ _FEW: Final = 100
 
 @record()
 class Listed:
-    """One step of the listing: a listed object, or a delete marker (then ref is None). delete_markers: number of delete
-    markers since the step before.
+    """One step of the listing: a listed object, or a delete marker (then ref is None).
+
+    delete_markers: number of delete markers after the step before, up to and including this step.
     """
 
     key: str
@@ -35,8 +36,10 @@ class Listed:
 
 
 async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerator[list[Listed], None]:
-    """Yield the pages of the target's listing, each as a list of steps. Raises BucketError if this fails. Keys up to
-    start_after are dropped here too, because some servers ignore it in the request.
+    """Yield the pages of the target's listing, each as a list of steps. Raises BucketError if the listing fails.
+
+    Raises CallFailed (MaxCalls) if --max-calls allows no further page. Keys up to start_after are dropped here too,
+    because some servers ignore this parameter of the request.
     """
     query = ListQuery(target.prefix, target.start_after, target.versions)
     position: Position | None = None
@@ -51,7 +54,7 @@ async def pages(engine: Engine, caller: Caller, target: Target) -> AsyncGenerato
 
 
 async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGenerator[T, None]:
-    """Yield the pages. If --max-calls allows no further page, set the stop and end."""
+    """Yield the pages of a listing. If --max-calls allows no further page, set `stop` and end."""
     async with aclosing(pages):
         try:
             async for page in pages:
@@ -61,7 +64,9 @@ async def within_limit(pages: AsyncGenerator[T, None], stop: Stop) -> AsyncGener
 
 
 async def listed_still(engine: Engine, caller: Caller, ref: ObjectRef) -> bool:
-    """List the object's key again. Return True if the same version is there with the same ETag. Raises CallFailed."""
+    """List the object's key again. Return True if the same version is still listed, with the same ETag. Raises
+    CallFailed.
+    """
     query = ListQuery(ref.key, None, ref.version_id is not None, page_size=_FEW)
     action = "ListObjectVersions" if query.versions else "ListObjectsV2"
     position: Position | None = None
@@ -85,7 +90,9 @@ class _Order:
         self._empty = 0
 
     def check(self, page: Page) -> None:
-        """Raise BucketError if the keys are out of order, if the server repeats a page, or for too many empty pages."""
+        """Raise BucketError if the keys of the page are out of order, if the server repeats pages, or after too many
+        empty pages.
+        """
         keys = [ref.key for ref in page.refs]
         self._empty = 0 if keys or page.delete_markers else self._empty + 1
         if page.next in self._positions or self._empty > EMPTY_PAGES:
@@ -128,7 +135,11 @@ def _past_the_end(page: Page, target: Target) -> bool:
 
 
 def _steps(page: Page, target: Target) -> Iterator[Listed]:
-    """Yield the page's steps in key order. A delete marker counts with the first object at or after its key."""
+    """Yield the page's steps in key order.
+
+    A delete marker counts in the step of the first object at or after its key; after the last object, in a step of its
+    own.
+    """
     markers = filter(target.covers, page.delete_markers)
     marker = next(markers, None)
     for ref in page.refs:

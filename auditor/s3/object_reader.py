@@ -1,4 +1,4 @@
-"""Read the ACL and the HEAD of an object. A failure of one object is a value, not an exception."""
+"""Read the ACL and the HEAD of an object. A failed call on one object gives the value Unread, not an exception."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ INTERNED_ACLS: Final = 1024
 
 
 class ObjectReader:
-    """Reads an object's ACL and then its HEAD, as far as `ask` wants them. A failure of an object becomes a value.
-    algorithms: the wanted digests; a HEAD asks for S3's checksums only if the listing names one of these.
+    """Reads an object's ACL and then its HEAD, as far as `ask` wants them. A failed call on one object gives the value
+    Unread.
+
+    algorithms: the wanted digests; a HEAD asks for S3's checksums only if the listing names one of these algorithms.
     """
 
     def __init__(self, engine: Engine, caller: Caller, ask: Ask, algorithms: Sequence[str]) -> None:
@@ -33,7 +35,11 @@ class ObjectReader:
         self._probed_at = float("-inf")
 
     async def read(self, ref: ObjectRef) -> Evidence:
-        """Read the ACL and the HEAD of a listed object. Raises RunError if every further call would fail too."""
+        """Read the ACL and the HEAD of a listed object, and return them as its evidence, also if the object is gone by
+        now.
+
+        Raises RunError if every further call would fail too.
+        """
         try:
             acl = await self._acl(ref)
             head = await self._head(ref, acl)
@@ -45,8 +51,9 @@ class ObjectReader:
         return Evidence(ref, acl, head)
 
     async def _changed(self, ref: ObjectRef, head: Head) -> Evidence:
-        """Return the facts of an object that was overwritten after it was listed. head: of the new object. The ACL is
-        read again, because it may be the old object's.
+        """Return the present facts of an object that was overwritten after it was listed.
+
+        head: the HEAD of the new object. The ACL is read again, because the one at hand may belong to the old object.
         """
         now = _as_read(ref, head)
         acl = await self._acl(replace(now, owner=None))
@@ -97,7 +104,8 @@ class ObjectReader:
         return head
 
     async def _bucket_answers(self, readable: ObjectRef | None = None) -> bool:
-        """Make another call (a probe), because the errors of a HEAD have no code. Return True if the bucket answers it.
+        """Return True if the bucket answers another call, a probe. It is made because the errors of a HEAD have no
+        code.
 
         readable: an object whose ACL could be read; the probe reads this ACL again, which costs less than a listing.
         Raises RunError if every further call would fail too.
@@ -123,7 +131,7 @@ class ObjectReader:
 
 
 def _interned(acl: Acl) -> Acl:
-    """Return the argument. In a cache, this makes equal ACLs one object, so that waiting results take less memory."""
+    """Return the ACL unchanged. Called through a cache, this makes equal ACLs one object, which saves memory."""
     return acl
 
 
@@ -132,8 +140,10 @@ class _VanishedError(Exception):
 
 
 def _refused(acl: Acl | Unread | Skipped, bucket_answers: bool) -> Unread:
-    """Return the Unread of a HEAD with status 400, which has no error code. The code is SSE-C if the object's ACL could
-    be read, or if the bucket answered the probe and no ACL was asked for.
+    """Make the Unread of a HEAD that was refused with status 400, because S3 sends no error code with a HEAD.
+
+    The code is SSE-C if the object's ACL could be read, or if the bucket answered a probe and no ACL was asked for;
+    else the code is 400.
     """
     sse_c = isinstance(acl, Acl) or (bucket_answers and not isinstance(acl, Unread))
     return Unread("HeadObject", "SSE-C" if sse_c else "400")
@@ -152,7 +162,7 @@ def _unread(failure: CallFailed, versioned: bool) -> Unread:
 
 
 def _as_read(ref: ObjectRef, head: Head) -> ObjectRef:
-    """Return the listing's entry with the values of the HEAD in place of its own."""
+    """Return the object's listing entry with the values of its HEAD in place of the listed ones."""
     return replace(
         ref,
         etag=head.etag,

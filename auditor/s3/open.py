@@ -21,8 +21,10 @@ from auditor.s3.rate import RateLimit
 async def open_in_its_region(
     engine: str, connection: Connection, retry: RetryPolicy | None = None
 ) -> AsyncIterator[Engine]:
-    """Open an engine in the bucket's region. engine: its name. retry: the retries of the call that asks for the region.
-    Raises BucketError if the bucket does not exist, or is not in connection.region.
+    """Open an engine in the bucket's region.
+
+    engine: name of the engine. retry: limits the retries of the call that asks for the region. Raises BucketError if
+    the bucket does not exist, or is not in connection.region.
     """
     caller = Caller(connection.bucket, rate=RateLimit(None), permits=ConcurrencyLimit(1), retry=retry)
     async with EnginePool(open_engine) as pool:
@@ -32,7 +34,11 @@ async def open_in_its_region(
 
 
 def asking(engine: str, engines: OpenEngine[EngineChoice]) -> OpenEngine[Connection] | None:
-    """Return a function that opens the engine to ask about the bucket; None if this engine leaves that to the SDK."""
+    """Return a function that opens the named engine to read the bucket's settings; None if this engine leaves them to
+    the SDK.
+
+    engine: name of the engine. engines: opens an engine by its name and connection.
+    """
     return (lambda connection: engines((engine, connection))) if engine in ASKING else None
 
 
@@ -40,7 +46,9 @@ async def find_region(
     connection: Connection, caller: Caller, engines: OpenEngine[Connection] | None = None
 ) -> tuple[Connection, str | Unread | Skipped]:
     """Return the connection with the bucket's region, and the region. If that is unknown, the connection is unchanged.
-    engines: as in open_reader(). Raises BucketError if the bucket does not exist, or is not in connection.region.
+
+    engines: opens the engine that asks for the region; None to ask by the SDK. Raises BucketError if the bucket does
+    not exist, or is not in connection.region.
     """
     async with open_reader(connection, caller, engines) as reader:
         region = await reader.region(connection.region)

@@ -11,7 +11,7 @@ from auditor.s3.rate import RateLimit
 
 
 class Reads(Protocol):
-    """An engine, as far as it reads objects."""
+    """The part of an engine's interface that reads objects."""
 
     def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
@@ -19,7 +19,9 @@ class Reads(Protocol):
 
 
 class PacedReads:
-    """Reads objects by `engine`, each call in its turn of the limit `rate`. calls: number of calls so far."""
+    """Reads objects through an engine; each call first waits for its turn in the limit `rate`. calls: number of calls
+    so far.
+    """
 
     def __init__(self, engine: Reads, rate: RateLimit) -> None:
         self.calls = 0

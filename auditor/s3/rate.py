@@ -76,8 +76,10 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class RateStatistics:
-    """per_second: the present rate; infinity without a limit. answers, refusals: their numbers in the present interval.
-    incurable: the share of the calls that S3 seems to refuse at any rate.
+    """The state of a RateLimit at one moment.
+
+    per_second: the present rate; infinity without a limit. answers, refusals: how many calls S3 answered and throttled
+    in the present interval. incurable: the share of the calls that S3 seems to refuse at any rate.
     """
 
     per_second: float
@@ -89,14 +91,15 @@ class RateStatistics:
 class RateLimit:
     """Limits the calls per second. Callers take turns, in the order in which they asked.
 
-    per_second: the highest rate; None: no limit until S3 refuses calls. If S3 refuses more than a few calls, the rate
-    falls below the rate of S3's answers, and rises slowly until S3 refuses again. A higher rate would only bring more
-    refusals, also for the bucket's own users.
+    per_second: the highest rate; None: no limit until S3 refuses calls, that is, throttles them.
+
+    If S3 refuses more than a few calls, the rate falls below the rate of S3's answers, and rises slowly until S3
+    refuses again. A higher rate would only bring more refusals, also for other users of the bucket.
 
     Some refusals do not depend on the rate, such as those of a broken server. If S3 refuses the same share of the calls
-    after a fall, the rate rises by the factor CLIMB, again and again while this share stays. The share is then
-    tolerated. If the share grows with the rate, S3 is obeyed as before, and the next such rise comes later. Every
-    TRIAL_SECONDS the rate falls for a moment, to learn the share anew.
+    after the rate fell, the rate rises by the factor CLIMB, again and again as long as this share stays the same.
+    Refusals of this share are then tolerated. If the share grows with the rate, the rate falls as before, and the next
+    rise by CLIMB comes later. Every TRIAL_SECONDS the rate falls for a moment, to learn the share anew.
     """
 
     def __init__(
@@ -158,7 +161,11 @@ class RateLimit:
             self._end_interval(now)
 
     def refused(self, now: float, sent: float) -> Refusals:
-        """Count a call that S3 throttled; if too many were, lower the rate. Return what the present refusals mean."""
+        """Count a call that S3 throttled, and change the rate if the refusals require it. Return the judgement on the
+        refusals.
+
+        now: when the refusal came. sent: when the call was sent.
+        """
         for counts in (self._now, self._trial.after) if self._trial and sent >= self._judged_from else (self._now,):
             counts.calls += 1
             counts.refusals += 1
@@ -229,7 +236,10 @@ class RateLimit:
         self._judged_from = judged_from
 
     def _climb(self, now: float, trial: Trial) -> None:
-        """Raise the rate far, to see if the share of refusals stays the same. trial: the last change of the rate."""
+        """Raise the rate to CLIMB times the calls sent per second, to test if S3 refuses the same share of them.
+
+        trial: the last change of the rate.
+        """
         if not trial.steps:
             self._incurable, self._sure = trial.after, False
         sent = trial.after.calls / max(now - trial.after.begun_at, LEAST_SECONDS)
@@ -239,7 +249,9 @@ class RateLimit:
         self._trial = Trial(self._incurable, RefusalCounts(now), trial.steps + 1, sent, trial.base or sent)
 
     def _end_interval(self, now: float) -> None:
-        """Raise the rate if calls had to wait and no more than usual were refused. Begin the next interval."""
+        """End the present interval. Raise the rate if calls had to wait for their turns and no more than usual were
+        refused.
+        """
         counts = self._now
         waited, self._calls_waited = self._calls_waited, False
         self._previous, self._now = counts, RefusalCounts(now)
@@ -253,7 +265,9 @@ class RateLimit:
             self._probe(now, counts)
 
     def _probe(self, now: float, counts: RefusalCounts) -> None:
-        """If it is time, test again if refusals depend on the rate: by a much higher rate, or else by a lower one."""
+        """Test again, if it is time, whether S3's refusals depend on the rate: by a much higher rate, or else by a
+        lower one.
+        """
         if self._climbed_at < self._doubts_until <= now:
             self._climb(now, Trial(self._incurable, counts, 1))
         elif now >= self._climbed_at + TRIAL_SECONDS:
@@ -263,7 +277,7 @@ class RateLimit:
             self._trial = Trial(self._incurable, RefusalCounts(self._judged_from))
 
     def _end_trial(self, now: float, trial: Trial) -> bool:
-        """Judge the last change of the rate, once enough calls are counted. Return True if this or another trial goes
+        """Judge the last change of the rate, once enough calls are counted. Return True if this trial, or another, goes
         on.
         """
         after = trial.after

@@ -41,7 +41,11 @@ SURE_AT_ONCE is for a single look, at the end of a rise.
 
 
 class Refusals(Enum):
-    """FEW: S3 refuses no more calls than usual. MANY: the rate has to fall. INCURABLE: it fell, in vain."""
+    """The judgement on S3's recent refusals of calls.
+
+    FEW: S3 refuses no more calls than usual. MANY: the rate has to fall. INCURABLE: the rate has fallen, but S3 still
+    refuses the same share.
+    """
 
     FEW = auto()
     MANY = auto()
@@ -50,8 +54,9 @@ class Refusals(Enum):
 
 @dataclass(slots=True)
 class RefusalCounts:
-    """Numbers of calls, and of the refusals among them, since `begun_at`. answers: number of answered calls, also of
-    those sent too early to be judged.
+    """The number of calls since the time `begun_at`, and how many of them S3 refused.
+
+    answers: number of calls that S3 did not refuse; always 0 in Trial.after.
     """
 
     begun_at: float = 0.0
@@ -69,8 +74,10 @@ class RefusalCounts:
         )
 
     def above(self, usual: RefusalCounts, sure: float = SURE) -> bool:
-        """True if the share of refusals is above the share in `usual`, and above TOLERATED_SHARE, by more than chance.
-        sure: the number of standard deviations that is no chance.
+        """True if S3 refused a larger share of these calls than of the `usual` ones, and than TOLERATED_SHARE, by more
+        than chance.
+
+        sure: by how many standard deviations the share has to be larger, if the usual share is not a tolerated one.
         """
         expected = max(TOLERATED_SHARE, usual.share) * self.calls
         if usual.share <= TOLERATED_SHARE:
@@ -86,9 +93,10 @@ NONE: Final = RefusalCounts()
 
 @dataclass(slots=True)
 class Trial:
-    """A change of the rate, and the refusals before and after it. steps: 0 for a fall, else the number of the rise.
-    rate, base: calls per second before this rise, and before the first one. falls: number of falls before it that
-    changed nothing.
+    """A change of the rate, with the refusals before and after it.
+
+    steps: 0 if the rate fell; if it rose, the number of the rise in its row. rate, base: calls per second before this
+    rise, and before the first rise of the row. falls: number of falls in a row that were large enough to learn from.
     """
 
     before: RefusalCounts
@@ -100,19 +108,22 @@ class Trial:
 
     @property
     def worse(self) -> bool:
-        """True if S3 refuses a much larger share after a fall: its limit fell, or it answered from a reserve before."""
+        """True if S3 refuses a much larger share of the calls after the rate fell than before it fell.
+
+        Then S3's own limit has fallen too, or S3 had answered from a reserve before.
+        """
         before = self.before
         most = (before.refusals + 2.0 * before.refusals**0.5 + 1.0) / before.calls * self.after.calls
         return self.after.refusals >= TOLERATED_REFUSALS and self.after.refusals > most + 2.0 * most**0.5 + 1.0
 
     @property
     def helped(self) -> bool:
-        """True if S3 refuses a smaller share of the calls after a fall."""
+        """True if S3 refuses a clearly smaller share of the calls after the rate fell than before."""
         if self.before.refusals >= TRIAL_REFUSALS:
             return self.after.share < SAME * self.before.share
         # The last of a few refusals came just when they were enough: without it, their share is nearer to the truth.
         return self.after.share < SAME_OF_FEW * (self.before.refusals - 1) / self.before.calls
 
     def expected(self, refusals: int) -> bool:
-        """True if so many refusals were to be expected by now, had their share stayed the same."""
+        """True if the calls after the change are enough for `refusals` refusals, had their share stayed the same."""
         return self.before.share * self.after.calls >= refusals and self.after.calls >= TRIAL_CALLS

@@ -22,8 +22,10 @@ def _module(name: str) -> ModuleType:
 
 
 def load(name: str | None) -> None:
-    """Import an engine's module ahead of its first use, so that opening it is fast. None: the default engine. Lambda
-    functions do so while they start, when they have a whole CPU. A wrong name is ignored here; the settings refuse it.
+    """Import an engine's module ahead of its first use, so that opening the engine is fast.
+
+    name: None for the default engine; a wrong name is ignored here, because the settings refuse it. Lambda functions
+    call this while they start, when they have a whole CPU.
     """
     if (name or DEFAULT_ENGINE) in ENGINES:
         _module(name or DEFAULT_ENGINE)

@@ -41,8 +41,10 @@ class _OneHop:
 
 
 class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
-    """Makes the SDK use a _OneHop session, for safety. The SDK's own session follows a redirect to any host, with the
-    session token, and verifies no certificate behind a proxy.
+    """Makes the SDK send its requests through a _OneHop, for safety.
+
+    The SDK's own session follows a redirect to any host, to which it sends the session token, and verifies no
+    certificate behind a proxy.
     """
 
     def __init__(self, *arguments: Any, tls: ssl.SSLContext, **options: Any) -> None:
@@ -54,7 +56,9 @@ class _OneHopSession(AIOHTTPSession):  # type: ignore[misc]
 
 
 class Aioboto3Body:
-    """The bytes of an object (a Body) from aiobotocore. Raises CallFailed (Malformed) without length or ETag."""
+    """The bytes of an object (a Body) from aiobotocore. Raises CallFailed (Malformed) for a reply without length or
+    ETag.
+    """
 
     def __init__(self, reply: Any, span: Span | None) -> None:
         self.length, self.etag = replies.length_and_etag(reply)
@@ -78,7 +82,7 @@ class Aioboto3Body:
 
 
 class Aioboto3Engine:
-    """An engine on one client of aioboto3, which serves the whole run."""
+    """An engine whose calls are made by one client of aioboto3, for the whole run."""
 
     def __init__(self, connection: Connection, client: Any) -> None:
         self._requests = Requests(connection)
@@ -123,7 +127,7 @@ class Aioboto3Engine:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """Open an engine whose connection pool is as large as the concurrency."""
+    """Open an engine of aioboto3, with at most connection.concurrency connections."""
     try:
         session = aioboto3.Session(
             botocore_session=aws.with_shared_models(AioSession(profile=connection.profile)),

@@ -91,7 +91,9 @@ class Engine(Protocol):
         ...
 
     def keep_idle(self, connections: int) -> None:
-        """Close idle connections until at most `connections` are left for the next run. Doing nothing is allowed."""
+        """Close idle connections until at most `connections` are left for the next run. An engine may also do
+        nothing.
+        """
         ...
 
     async def list_page(self, query: ListQuery, position: Position | None) -> Page: ...
@@ -105,24 +107,26 @@ class Engine(Protocol):
     def get(
         self, key: str, version_id: str | None, etag: str | None, span: Span | None = None
     ) -> AbstractAsyncContextManager[Body]:
-        """Open the body of an object, or of a range of it. etag: S3 answers 412 if the object has another.
+        """Open the body of an object, or of the byte range `span` of it.
 
-        Raises CallFailed, with the code InvalidRange for a range beyond the end, Malformed if another range is sent.
-        span: None for the whole object.
+        etag: the ETag that the object must have, or S3 answers 412; None for any. span: None for the whole object.
+        Raises CallFailed, with the code InvalidRange for a range beyond the object's end, and Malformed if S3 sends
+        another range than asked for.
         """
         ...
 
 
 class Questions(Protocol):
-    """A client for the calls that read a bucket's settings. Each makes one attempt; it raises CallFailed."""
+    """The interface of a client that reads a bucket's settings. Each method makes one attempt; it raises CallFailed."""
 
     async def head_bucket(self) -> Mapping[str, str]:
         """Return the headers of HeadBucket's answer, by lower-case name."""
         ...
 
     async def ask(self, action: str) -> Mapping[str, Any]:
-        """Return the reply, in botocore's form, to a call on the bucket's settings, ListBuckets or
-        GetCallerIdentity.
+        """Make the call `action`, and return its reply in botocore's form.
+
+        action: ListBuckets, GetCallerIdentity, or a call on the bucket's settings, such as GetBucketAcl.
         """
         ...
 
@@ -133,7 +137,7 @@ class Questions(Protocol):
 
 @runtime_checkable
 class AskingEngine(Engine, Questions, Protocol):
-    """An engine that can also read the bucket's settings, if `asks` is True."""
+    """An engine that has the methods to read a bucket's settings. They may be called only if `asks` is True."""
 
     @property
     def asks(self) -> bool: ...

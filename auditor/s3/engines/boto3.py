@@ -50,7 +50,7 @@ class Boto3Body:
 
 
 class Boto3Engine:
-    """An engine on one client of boto3, which is thread-safe (boto3 guide, "Multithreading")."""
+    """An engine whose calls are made by one client of boto3, which is thread-safe (boto3 guide, "Multithreading")."""
 
     def __init__(self, connection: Connection, client: Any, pool: ThreadPoolExecutor) -> None:
         self._requests = Requests(connection)
@@ -100,7 +100,7 @@ class Boto3Engine:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """Open an engine with threads and connections of its own, of each as many as the concurrency."""
+    """Open an engine of boto3, with threads and connections of its own: connection.concurrency of each."""
     pool = ThreadPoolExecutor(max(1, connection.concurrency), thread_name_prefix="auditor-boto3")
     try:
         loop = asyncio.get_running_loop()

@@ -33,7 +33,10 @@ _LARGEST_ERROR: Final = 64 * 1024
 
 
 class DirectBody:
-    """The bytes of an object (a Body) from a GET. Raises CallFailed (Malformed) without length or ETag."""
+    """The bytes of an object (a Body) from the answer to a GET.
+
+    Raises CallFailed (Malformed) for an answer without length or ETag, or with another byte range than asked for.
+    """
 
     def __init__(self, stream: Stream, span: Span | None) -> None:
         content_range = stream.headers.get(b"content-range")
@@ -56,10 +59,12 @@ _ACCOUNT_BLOCK: Final = "v20180820/configuration/publicAccessBlock"
 
 
 class DirectEngine:
-    """An engine that signs and sends each request itself.
+    """An engine that signs and sends each request itself, without an SDK.
 
-    It has three transports: `small` for ACLs, HEADs and the bucket's settings, `pages` for listings, `large` for bodies
-    of objects. server, services: for calls on other servers (STS ..); None: settings are left to the SDK.
+    small: the transport for ACLs, HEADs and the bucket's settings. pages: the transport for listings. large: the
+    transport for bodies of objects. services: the servers for calls that are not on the bucket (STS, for example); None
+    if only the SDK can find these servers, and so has to read the bucket's settings. server: the settings of
+    connections to `services`.
     """
 
     def __init__(
@@ -170,7 +175,9 @@ class DirectEngine:
         return settings.setting("GetPublicAccessBlock", answer.body)
 
     def _to(self, origin: Origin) -> SignedRequests:
-        """Return the sender of requests to a server. For the bucket's own server, it uses the same connections."""
+        """Return the sender of requests to the server `origin`. Requests to the bucket's own server share its
+        connections.
+        """
         found = self._others.get(origin)
         if found is None:
             assert self._server is not None
@@ -185,7 +192,10 @@ class DirectEngine:
         await self._large.close()
 
     async def _refused(self, stream: Stream, added: float) -> CallFailed:
-        """Read the error document of a refused GetObject, and return the failure. added: as signed() returned it."""
+        """Read the error document of a refused GetObject, and return the failure to raise.
+
+        added: how many seconds were added to this machine's clock for the request's signature.
+        """
         buffer = memoryview(bytearray(_LARGEST_ERROR))
         with transport_errors("GetObject"):
             count = await stream.readinto(buffer)
@@ -199,7 +209,10 @@ def _version(action: str, version_id: str | None) -> str:
 
 @asynccontextmanager
 async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
-    """Open an engine. It has as many connections as the concurrency for ACLs and HEADs, and again for bodies."""
+    """Open an engine, with at most connection.concurrency connections for ACLs and HEADs, and as many more for bodies.
+
+    Listings have a few connections of their own. Behind a proxy all requests share one set of connections.
+    """
     origin, server, services = await asyncio.to_thread(_find_server, connection, _environment())
     credentials = CredentialSource(connection.profile)
     small: Transport
@@ -228,10 +241,11 @@ async def open_engine(connection: Connection) -> AsyncIterator[Engine]:
 def _find_server(
     connection: Connection, environment: frozenset[tuple[str, str]]
 ) -> tuple[Origin, Server, Services | None]:
-    """Find the server of a connection. The result is cached: finding it takes the CPU of hundreds of calls.
+    """Find the bucket's server, as signatures name it (Origin) and as transports connect to it (Server).
 
-    environment: the variables on which the result depends, as a part of the cache key. Raises UsageError or
-    CredentialsError for settings that cannot be used.
+    Return also the servers for calls that are not on the bucket; None if only the SDK can find them. The result is
+    cached: finding it takes the CPU of hundreds of calls. environment: the variables on which the result depends, as a
+    part of the cache key. Raises UsageError or CredentialsError for settings that cannot be used.
     """
     origin = resolve_endpoint(connection)
     server = Server(

@@ -92,7 +92,10 @@ _CONVERTED_AT: Final[Mapping[bytes, tuple[int, Callable[[str], Any]]]] = {
 
 
 def head(headers: Headers) -> Head:
-    """Make a Head of the headers. Raises CallFailed (Malformed) without ETag or length, or for a bad value."""
+    """Make a Head from the headers of HeadObject's answer.
+
+    Raises CallFailed (Malformed) if ETag or length is missing, or if a value cannot be parsed.
+    """
     try:
         values = _values(headers, bytes.decode)
     except UnicodeDecodeError:
@@ -102,7 +105,7 @@ def head(headers: Headers) -> Head:
 
 
 def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
-    """Return the fields of a Head as positional arguments, in their order, because named ones take twice the time."""
+    """Return the values of a Head in the order of its fields: positional arguments take half the time of named ones."""
     metadata: dict[str, str] = {}
     values: list[Any] = [None] * len(_PLACES)
     values[_METADATA] = metadata
@@ -123,7 +126,10 @@ def _values(headers: Headers, decode: Callable[[bytes], str]) -> list[Any]:
 
 
 def length_and_etag(action: str, headers: Headers) -> tuple[int, str]:
-    """Return the body's length in bytes, and the ETag without quotes. Raises CallFailed with the code Malformed."""
+    """Return the body's length in bytes, and the ETag without quotes.
+
+    Raises CallFailed (Malformed) if one of them is missing, or if the length is no number.
+    """
     etag, length = headers.get(b"etag"), headers.get(b"content-length")
     _require(action, etag, length)
     try:

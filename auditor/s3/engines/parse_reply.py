@@ -40,7 +40,7 @@ def required(action: str, reply: Reply, name: str) -> Any:
 
 
 def acl(action: str, reply: Reply) -> Acl:
-    """Parse GetObjectAcl or GetBucketAcl: `Owner.ID`, and `Grants`, each with a grantee and a permission.
+    """Parse a reply of GetObjectAcl or GetBucketAcl: `Owner.ID`, and `Grants`, each with a grantee and a permission.
 
     Blanks around a value are removed: some servers indent their XML, and the URI of AllUsers has to be recognised.
     """
@@ -108,9 +108,10 @@ def from_latin_1(text: str) -> str:
 
 
 def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
-    """Parse HeadObject. `Expires` stays the text that S3 sent, even if it is no valid date.
+    """Parse a reply of HeadObject. `Expires` stays the text that S3 sent, even if it is no valid date.
 
-    text: corrects the text of a header as the SDK decoded it.
+    text: called with each text of a header as the SDK decoded it; returns the text as S3 meant it, such as
+    from_latin_1().
     """
     found = {name: reply.get(member) for name, member in _HEAD_MEMBERS.items()}
     members: dict[str, Any] = {name: text(value) if isinstance(value, str) else value for name, value in found.items()}
@@ -125,7 +126,11 @@ def head(reply: Reply, text: Callable[[str], str] = as_sent) -> Head:
 
 
 def check_span(content_range: str | None, span: Span | None) -> None:
-    """Raise CallFailed with the code Malformed if the answer has the wrong range: we would hash wrong bytes."""
+    """Raise CallFailed (Malformed) if GetObject's answer has another byte range than asked for: its bytes give a wrong
+    hash.
+
+    content_range: the header Content-Range. span: the range that was asked for; None for the whole object.
+    """
     if span is None:
         if content_range is None:
             return
@@ -137,7 +142,10 @@ def check_span(content_range: str | None, span: Span | None) -> None:
 
 
 def length_and_etag(reply: Reply) -> tuple[int, str]:
-    """Return the length of GetObject's body in bytes, and the ETag without quotes. Raises CallFailed (Malformed)."""
+    """Return the length of GetObject's body in bytes, and the ETag without quotes.
+
+    Raises CallFailed (Malformed) if one of them is missing.
+    """
     action = "GetObject"
     return int(required(action, reply, "ContentLength")), unquoted(str(required(action, reply, "ETag")))
 
@@ -148,8 +156,10 @@ def page(query: ListQuery, reply: Reply) -> Page:
 
 
 def _decoder(action: str, reply: Reply) -> Callable[[str], str]:
-    """Return the function that decodes the keys of a listing. With EncodingType=url, "+" stands for a space. A key that
-    is not UTF-8 is refused: with replaced bytes it would name a wrong object, or none.
+    """Return the function that decodes the keys of this listing, as its EncodingType requires.
+
+    With EncodingType=url, "+" stands for a space. A key that is not UTF-8 is refused: with replaced bytes it would name
+    a wrong object, or none.
     """
 
     def decode(text: str) -> str:

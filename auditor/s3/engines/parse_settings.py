@@ -44,7 +44,11 @@ _BOOLEANS: Final = frozenset(
 
 
 def setting(action: str, body: bytes) -> Reply:
-    """Parse the answer to a call on the settings of a bucket, on its account or on the caller. Raises CallFailed."""
+    """Parse the answer to the call `action` into a reply in botocore's form.
+
+    action: a call on a bucket's settings, ListBuckets, GetCallerIdentity, or S3 Control's GetPublicAccessBlock. Raises
+    CallFailed if the answer is malformed or an error document.
+    """
     if action == "GetBucketAcl":
         return acl_reply(action, body)
     if action == "GetBucketPolicy":
@@ -64,7 +68,10 @@ def _policy(body: bytes) -> str:
 
 
 def _structure(element: Element) -> dict[str, Any]:
-    """Return the texts of the element's children, by their names; rules and buckets become lists."""
+    """Return the values of an element's children, by name: texts, booleans, and dicts for nested elements.
+
+    As in botocore's replies, children named Rule become the list Rules, and the element Buckets becomes a list.
+    """
     check_once(element, ("Rule",))
     found: dict[str, Any] = {}
     for child in element:

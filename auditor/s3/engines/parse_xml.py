@@ -100,7 +100,9 @@ _cached_acl = lru_cache(maxsize=512)(_acl)
 
 
 def _grant(element: Element) -> dict[str, Any]:
-    """Parse one grant. Raises ValueError for any other element, which would look like a grant without a grantee."""
+    """Parse one grant of an ACL. Raises ValueError if the element is no Grant: it would look like one without a
+    grantee.
+    """
     if name_of(element) != "Grant":
         raise ValueError(f"{name_of(element)[:20]} stands where a Grant should")
     check_once(element)
@@ -115,7 +117,10 @@ def _texts(element: Element) -> dict[str, str]:
 
 
 def check_once(element: Element, several: Collection[str] = ("ChecksumAlgorithm",)) -> None:
-    """Raise ValueError if two children have one name: one value would be lost. several: names that may repeat."""
+    """Raise ValueError if two children of the element have the same name, because one value would be lost.
+
+    several: names that may repeat.
+    """
     seen: set[str] = set()
     for child in element:
         name = name_of(child)

@@ -25,8 +25,10 @@ class _Slot:
 
 
 class EnginePool(Generic[K]):
-    """Opens engines and lends them. It is a context manager. Engines beyond `size` are closed once nobody uses them. K:
-    the type of the key by which an engine is lent, such as a bucket's name.
+    """Keeps engines open, and lends each to many users. A context manager, which closes all engines at its end.
+
+    While more than `size` engines are open, those that nobody uses are closed, the least recently used first. K: the
+    type of the key by which an engine is lent, such as a bucket's name.
     """
 
     def __init__(self, open_engine: OpenEngine[K], size: int = OPEN) -> None:

@@ -26,7 +26,7 @@ THREADS: Final = 4
 
 
 class SdkQuestions:
-    """Reads a bucket's settings by boto3, with one attempt for each call."""
+    """Reads a bucket's settings by clients of boto3, with one attempt for each call."""
 
     def __init__(self, connection: Connection, pool: ThreadPoolExecutor) -> None:
         self._connection = replace(connection, concurrency=THREADS)
@@ -84,7 +84,9 @@ class SdkQuestions:
 
 
 def _without_account_host(request: Any, **_: Any) -> None:
-    """Remove the account ID that S3 Control puts before the host, if the host is an IP address."""
+    """Remove the account ID that botocore has put before the host of an S3 Control request, if the host is an IP
+    address.
+    """
     parts = urlsplit(request.url)
     host = (parts.hostname or "").partition(".")[2]
     try:

@@ -1,4 +1,4 @@
-"""Sign and send the requests to one server, and make CallFailed of refusals."""
+"""Sign and send the requests to one server, and turn refusals into CallFailed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class SignedRequests:
-    """Sends requests to one server, signed with the current credentials and by the server's clock."""
+    """The sender of requests to one server, which signs them with the current credentials and by the server's clock."""
 
     def __init__(self, origin: Origin, credentials: CredentialSource, transport: Transport) -> None:
         self.transport = transport
@@ -47,9 +47,11 @@ class SignedRequests:
         transport: Transport | None = None,
         body: bytes = b"",
     ) -> Response:
-        """Send a request, and return its answer. Raises CallFailed. key: not encoded. extra: more headers.
+        """Sign and send a request, and return its answer. Raises CallFailed if the answer's status is not 200, or if
+        none comes.
 
-        action: the API operation. query: encoded. transport: None for the usual transport of this server.
+        action: the API operation. key: the object key, not encoded. query: the URL query, encoded. extra: more headers.
+        transport: None for the usual transport to this server.
         """
         credentials = self._credentials.at_hand() or await self._credentials.current()
         request, added = self.signed(credentials, action, method, key, query, extra, body)
@@ -64,8 +66,9 @@ class SignedRequests:
     def signed(
         self, credentials: Credentials, action: str, method: str, key: str, query: str, extra: Pairs, body: bytes = b""
     ) -> tuple[Request, float]:
-        """Return the signed request, and how many seconds were added to this machine's clock for it. extra: more
-        headers.
+        """Sign a request. Return it, and how many seconds were added to this machine's clock for its signature.
+
+        action: the API operation. key: the object key, not encoded. query: the URL query, encoded. extra: more headers.
         """
         payload = sha256(body).hexdigest() if body else EMPTY_BODY
         try:
@@ -78,10 +81,13 @@ class SignedRequests:
         return Request(method, f"{path}?{query}" if query else path, signed, body), added
 
     async def refused(self, failure: CallFailed, added: float) -> CallFailed:
-        """Renew the credentials or correct the clock if a request failed for that, and return a transient failure.
+        """Remove the cause of a refusal, if credentials had expired or the clock is wrong, and return the failure to
+        raise.
 
-        For any other cause, return the failure itself. added: the seconds from signed(). The clock is corrected only if
-        the answer's Date shows that it is wrong: a HEAD's 403 has no code, and may have another cause.
+        If the credentials were renewed or the clock was corrected, the returned failure is one that is retried; for any
+        other cause it is `failure` itself. added: how many seconds were added to this machine's clock for the refused
+        request. The clock is corrected only if the answer's Date shows that it is wrong: a HEAD's 403 has no code, and
+        may have another cause.
         """
         if failure.code in EXPIRED and await self._credentials.renewed():
             return CallFailed(failure.action, CREDENTIALS_RENEWED, failure.status, failure.message, failure.headers)
@@ -105,7 +111,9 @@ def _unsignable(action: str, error: UnsignableError) -> CallFailed:
 
 
 def failure_of(action: str, answer: Response) -> CallFailed:
-    """Make a CallFailed of an answer with an error status. If it has no body (HEAD), the code is the status."""
+    """Make a CallFailed of an answer with an error status. If the answer has no error code (HEAD), the code is the
+    status.
+    """
     code, message = documents.error_of(answer.body) if answer.body else ("", answer.reason)
     return CallFailed(
         action,

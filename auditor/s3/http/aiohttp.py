@@ -42,9 +42,9 @@ class AiohttpTransport:
     """A transport on one aiohttp session. Make it while the event loop runs. resent: number of requests sent twice.
 
     The auditor's transports send a request again only if a used connection closed before the first byte of the answer.
-    aiohttp would do so after any connection that ended before the answer's head, even a new one. So a middleware
-    decides here first, by the auditor's rule. It cannot see three things: an interim answer before the end, a part of a
-    head before a reset, and whether the second connection is new.
+    aiohttp would do so after any connection that ended before the answer's head, even a new one. Therefore a middleware
+    of this class decides first, by the auditor's rule. The middleware cannot see three things: an interim answer before
+    the end, a part of a head before a reset, and whether the second connection is new.
     """
 
     def __init__(self, server: Server) -> None:
@@ -83,7 +83,9 @@ class AiohttpTransport:
         pass  # aiohttp closes idle connections itself
 
     async def send(self, request: Request) -> Response:
-        """Send a request, and return the complete answer. Raises TransportError, or ValueError (see request_bytes)."""
+        """Send a request, and return the complete answer. Raises TransportError, or ValueError for forbidden
+        characters.
+        """
         async with self.stream(request) as stream:
             with _errors():
                 async with asyncio.timeout(self._limit):
@@ -92,8 +94,9 @@ class AiohttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AiohttpStream]:
-        """Send a request, and open the answer while its body arrives. If its end is not read, the connection is
-        closed.
+        """Send a request, and open its answer while the body arrives.
+
+        If the caller leaves the `with` block before the end of the body, the connection is closed.
         """
         request_bytes(request)
         limit = asyncio.timeout(None)
@@ -127,7 +130,10 @@ class AiohttpTransport:
         await self._timed(session, context, _)
 
     async def _timed(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
-        """Start the time limit for the answer's head: aiohttp has none for a proxy's answer or a slow head."""
+        """Start the time limit for the head of an answer, when its request gets a connection or begins to make one.
+
+        aiohttp itself has no limit for a proxy's answer or for a slow head.
+        """
         context.trace_request_ctx.limit.reschedule(asyncio.get_running_loop().time() + self._limit)
 
     def _sending_again(self, connection: SimpleNamespace) -> aiohttp.ClientMiddlewareType:
@@ -167,7 +173,7 @@ class AiohttpStream:
             yield piece
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer with the next bytes, as Stream.readinto() does."""
+        """Fill the buffer with the next bytes of the body, and return their number (see Stream.readinto())."""
         count, size, clock = 0, len(buffer), asyncio.get_running_loop().time
         begun = clock()
         try:

@@ -35,19 +35,19 @@ class TransportError(Exception):
     """A request got no complete answer.
 
     TransportError
-    |-- ConnectionLostError   not made in time, refused, reset, closed early, TLS or proxy failed
-    |-- TransportTimeoutError waiting for the next byte, or the whole answer took too long
+    |-- ConnectionLostError   connection not made in time, refused, reset or closed early; TLS or proxy failed
+    |-- TransportTimeoutError the next byte, or the whole answer, took too long
     `-- BrokenAnswerError     the answer is not HTTP/1.1, or larger than a limit
 
-    read: number of the body's bytes that are in the reader's buffer.
+    read: number of bytes of the body that had reached the reader's buffer.
     """
 
     read: int = 0
 
 
 class ConnectionLostError(TransportError):
-    """The connection was not made in time, refused, reset, or closed before the end of the answer; or TLS or the proxy
-    failed.
+    """The connection could not be made in time, was refused, reset, or closed before the end of the answer; or TLS or
+    the proxy failed.
     """
 
 
@@ -61,12 +61,14 @@ class BrokenAnswerError(TransportError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """The server of a transport, and the limits for its connections and answers.
+    """The server to which a transport connects, and the limits for connections and answers.
 
-    connections: largest number at once. tls: None for plain HTTP. Timeouts are in seconds: read_timeout is for the next
-    bytes, answer_timeout for a whole buffered answer, or for the head of a stream. A connection that was idle for more
-    than idle_seconds is not used again. largest_body: limit in bytes of a buffered body. least_rate: bytes a second; a
-    stream that is slower, over slow_seconds of waiting, is a TransportTimeoutError. proxy: URL of an HTTP proxy.
+    connections: largest number of connections at once. tls: None for plain HTTP. proxy: URL of an HTTP proxy.
+    largest_body: limit in bytes of a buffered body.
+
+    Times are in seconds. read_timeout: for the next bytes. answer_timeout: for a whole buffered answer, or for the head
+    of a streamed one. idle_seconds: a connection that was idle for longer is not used again. least_rate: bytes a
+    second; a stream that stays below this rate over slow_seconds of waiting fails with TransportTimeoutError.
     """
 
     host: str

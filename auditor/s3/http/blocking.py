@@ -60,7 +60,9 @@ class _BlockingConnection:
             raise ConnectionLostError(f"no connection: {type(error).__name__}: {error}") from error
 
     def begin(self, written: bytes, content: BufferedReader | None) -> None:
-        """Send the bytes `written`, then the file `content`. If the server answers early, the rest is not sent."""
+        """Send the bytes `written`, then the file `content`. If the server ends the connection early, the rest is not
+        sent.
+        """
         self._reader.expect(head_only=False)
         self._whole = None
         self._until = time.monotonic() + self._answer_timeout
@@ -120,7 +122,7 @@ class _BlockingConnection:
         return _StaleError(why) if self._served and not self._reader.started else ConnectionLostError(why)
 
     def kept(self) -> bool:
-        """Return True if the connection can take another request, and note the time from which it is idle."""
+        """Note that the connection is idle from now on. Return True if the connection can take another request."""
         self._served, self._idle_since = True, time.monotonic()
         return self._reader.reusable
 

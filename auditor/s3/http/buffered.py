@@ -16,9 +16,9 @@ RECEIVED: Final = 64 * 1024
 class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
     """A connection whose answers are buffered. It never pauses reading, because the size of an answer is limited.
 
-    received: the buffer for incoming bytes; None: one of its own. All connections of a transport can share one, because
-    each parses the bytes at once. Without it, the event loop (uvloop 0.23) would allocate 256 KiB for each answer, and
-    memory would grow.
+    received: the buffer for incoming bytes; None to allocate one for this connection. All connections of a transport
+    can share one buffer, because each parses its bytes at once. If connections had no such buffer, the event loop
+    (uvloop 0.23) would allocate 256 KiB for each answer, and memory would grow.
     """
 
     __slots__ = ("_received",)
@@ -54,7 +54,9 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> None:
-        """Complete the answer, if its body lasts until the connection ends. asyncio then closes the socket."""
+        """Complete the answer, if its body has no other end than that of the connection. asyncio then closes the
+        socket.
+        """
         future = self._future
         if future is not None and not future.done() and self._server_ended_it():
             answer = self._reader.end()
@@ -64,7 +66,10 @@ class BufferedConnection(HttpConnection, asyncio.BufferedProtocol):
         self._lost(CLOSED_EARLY)
 
     def _server_ended_it(self) -> bool:
-        """True if the server itself ended the connection: with TLS, anyone on the network can end it below TLS."""
+        """Return True if the server itself ended the connection.
+
+        With TLS, only a close_notify proves this, because anyone on the network can close the TCP connection below TLS.
+        """
         tls = self._tls()
         if tls is None:
             return True

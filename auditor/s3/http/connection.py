@@ -19,11 +19,14 @@ K_contra = TypeVar("K_contra", contravariant=True)
 
 
 class StaleConnectionError(ConnectionLostError):
-    """A used connection was closed before the first byte of this answer, so that the request may be sent again."""
+    """A used connection was closed before the first byte of the next answer: the request may be sent again."""
 
 
 class ConnectionOwner(Protocol[K_contra]):
-    """The owner of connections: a pool. Each connection calls gone() once and, if it was connected, closed() once."""
+    """The owner of connections, such as a pool, to which they report when they are idle or closed.
+
+    Each connection calls gone() once and, if it was connected, closed() once.
+    """
 
     def closed(self) -> None:
         """Take note that the socket of a connection is closed."""
@@ -85,7 +88,7 @@ class HttpConnection(asyncio.BaseProtocol):
         self._write = self._transport.write
 
     def ready(self) -> None:
-        """Note that create_connection() has succeeded: from now on connection_lost() is sure to be called."""
+        """Note that asyncio's create_connection() has succeeded: asyncio is now sure to call connection_lost()."""
         self.connected = True
         self._idle_since = self._loop.time()
 
@@ -162,8 +165,10 @@ class HttpConnection(asyncio.BaseProtocol):
         """Let a subclass clean up after the end of the connection. The future of the request is done by then."""
 
     def _check_time(self) -> None:
-        """Close the connection if the deadline of the present request has passed; if not, set the timer again. One
-        timer serves many requests: only when it fires, it is moved to the deadline of the present request.
+        """Close the connection if the deadline of the present request has passed; if not, set the timer to that
+        deadline.
+
+        One timer serves many requests: a new request does not move the timer, which is only moved here, when it fires.
         """
         self._timer = None
         if self._future is None:
@@ -178,5 +183,5 @@ class HttpConnection(asyncio.BaseProtocol):
 
 
 def _unwritable(_: bytes) -> None:
-    """Raise ConnectionLostError: this stands for the method that writes, while there is no socket."""
+    """Raise ConnectionLostError. While there is no socket, this function stands in for the socket's write()."""
     raise ConnectionLostError("the connection is closed")

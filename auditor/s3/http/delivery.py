@@ -1,4 +1,4 @@
-"""Deliver the bytes of a body to its reader. Bytes that do not fit into the reader's buffer wait for its next one."""
+"""Deliver the bytes of a body to its reader. Bytes that do not fit into one buffer wait for the reader's next one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections import deque
 
 
 class Delivery:
-    """The buffer of a waiting reader, and the bytes kept for later. position: number of bytes in the buffer."""
+    """Puts the bytes of a body into the buffer of a waiting reader, and keeps the other bytes for later.
+
+    position: number of bytes in the reader's buffer.
+    """
 
     __slots__ = ("_kept", "_view", "position")
 
@@ -26,7 +29,7 @@ class Delivery:
         return self._view is not None and self.position == len(self._view)
 
     def open(self, buffer: memoryview, position: int) -> None:
-        """Take the buffer of a reader, who now waits. It has `position` bytes already."""
+        """Take the buffer of a reader, who now waits. The buffer already has `position` bytes."""
         self._view, self.position = buffer, position
 
     def close(self) -> None:
@@ -70,7 +73,10 @@ class Delivery:
 
 
 class Flow:
-    """Finds bodies that arrive too slowly: with less than `least` bytes a second in `window` seconds of waiting."""
+    """Measures whether a body arrives fast enough.
+
+    It is too slow if fewer than `least` bytes a second come over `window` seconds in which its reader waits.
+    """
 
     __slots__ = ("_bytes", "_least", "_position", "_since", "_waited", "window")
 
@@ -81,7 +87,7 @@ class Flow:
         self._bytes = self._position = 0
 
     def restart(self) -> None:
-        """Begin to count anew, for another body or another window."""
+        """Set all counts to 0, because another body or another window begins."""
         self._waited = 0.0
         self._bytes = 0
 
@@ -90,7 +96,7 @@ class Flow:
         self._since, self._position = now, position
 
     def keeps_up(self, now: float, position: int) -> bool:
-        """Count what the waiting reader got since the last call. Return False if the body is too slow.
+        """Count the bytes that the waiting reader got since the last call. Return False if the body is too slow.
 
         position: number of bytes in the reader's buffer now.
         """
@@ -99,7 +105,9 @@ class Flow:
         return self.enough(seconds, size)
 
     def enough(self, seconds: float, size: int) -> bool:
-        """Count `size` bytes that came in these seconds of waiting. Return False if a window had too few bytes."""
+        """Count `size` bytes that came in `seconds` of waiting. Return False if this ends a window that had too few
+        bytes.
+        """
         self._waited += seconds
         self._bytes += size
         if self._waited < self.window:

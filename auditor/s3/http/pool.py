@@ -34,8 +34,9 @@ class Statistics:
 
 
 class Pool(Generic[K]):
-    """A pool of connections to one server. A connection counts even while it is made, so that the limit always
-    holds.
+    """A pool of connections to one server.
+
+    A connection counts even while it is being made, so that there are never more connections than the limit.
     """
 
     def __init__(self, server: Server, made: Callable[[Pool[K], Server], K]) -> None:
@@ -55,9 +56,9 @@ class Pool(Generic[K]):
     async def exchange(self, written: bytes, *, head_only: bool) -> tuple[K, Response]:
         """Send a request. Return the connection and the answer (of a streaming connection, the answer's head).
 
-        If the server closed an idle connection just before, the request is sent once more on a new one. That is safe,
-        because the requests change nothing. Raises TransportError. written: the request as bytes. head_only: True for a
-        HEAD.
+        written: the request as bytes. head_only: True for a HEAD. If the server closed an idle connection just before,
+        the request is sent once more on a new connection. That is safe, because the requests change nothing. Raises
+        TransportError.
         """
         stale = False
         connection = self.take_idle()
@@ -90,7 +91,10 @@ class Pool(Generic[K]):
         return None
 
     async def take(self, *, fresh: bool = False) -> K:
-        """Take an idle connection, or make one. fresh: True for one that was never used. Raises TransportError."""
+        """Return an idle connection or a new one; if the limit is reached, wait for one. Raises TransportError.
+
+        fresh: True to get a connection that was never used.
+        """
         connection = None if fresh else self.take_idle()
         while True:
             if connection is None:
@@ -196,7 +200,9 @@ class Pool(Generic[K]):
         return self._make(self, self._server)
 
     async def _turn(self) -> K:
-        """Wait in the queue for a connection: a free one, or a new one in place of a connection that is gone."""
+        """Wait in the queue until the pool gives a connection to this request: a free one, or a new one in place of an
+        ended one.
+        """
         turn: asyncio.Future[K] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:

@@ -26,9 +26,9 @@ def _lines(headers: Iterable[tuple[str, str]]) -> str:
 
 
 class CommonLines:
-    """Encodes the headers that many requests share, and caches their lines.
+    """Encodes the headers that many requests share, and caches the encoded lines.
 
-    The lines contain a session token. Therefore the cache is small, and ends with its transport.
+    The lines contain a session token. Therefore the cache is small, and belongs to one transport, with which it ends.
     """
 
     __slots__ = ("_cached",)
@@ -49,9 +49,10 @@ class CommonLines:
 def request_bytes(
     request: Request, lines: Callable[[Pairs], str] = _lines, methods: Collection[str] = METHODS
 ) -> bytes:
-    """Return the bytes of an HTTP/1.1 request. lines: encodes its shared headers. methods: the allowed ones.
+    """Return the bytes of an HTTP/1.1 request.
 
-    Raises ValueError for text that could change the request: a line break or NUL anywhere, a blank or `#` in the
+    lines: encodes the headers that the request shares with others. methods: the allowed ones. Raises ValueError for
+    another method, and for text that could change the request: a line break or NUL anywhere, a blank or `#` in the
     target, or a character that is not ASCII.
     """
     method, target, headers = request.method, request.target, request.headers

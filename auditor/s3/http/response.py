@@ -58,7 +58,9 @@ class ResponseReader:
         self.expect(head_only=False)
 
     def expect(self, *, head_only: bool) -> None:
-        """Begin an answer. head_only: True for that to a HEAD, which has no body in spite of its Content-Length."""
+        """Begin to parse a new answer. head_only: True for the answer to a HEAD, which has no body in spite of its
+        Content-Length.
+        """
         if self._head_only:
             # After the answer to a HEAD the parser waits for a body that never comes.
             self._parser = HttpResponseParser(self)
@@ -198,7 +200,10 @@ class ResponseReader:
             self._until_close = True
 
     def _stays_open(self) -> bool:
-        """True if the server keeps the connection open. The HTTP parser alone says no without a length."""
+        """Return True if the server keeps the connection open after an answer to a HEAD without a length.
+
+        The HTTP parser itself takes the end of the connection for the end of every answer without a length.
+        """
         said = self._headers.get(b"connection", b"") + self._headers.get(b"proxy-connection", b"")
         return b"close" not in said.lower() and self._parser.get_http_version() == "1.1"
 

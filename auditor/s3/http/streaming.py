@@ -90,7 +90,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer with the next bytes, as Stream.readinto() does."""
+        """Fill the buffer with the next bytes of the body, and return their number (see Stream.readinto())."""
         count = self._delivery.take(buffer)
         if count == len(buffer) or self._phase is Phase.WHOLE:
             return count
@@ -131,7 +131,10 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return a memoryview for the next bytes, no bytearray: asyncio's TLS (3.11) would fill a copy of that."""
+        """Return the buffer for the next bytes.
+
+        It is a memoryview, because asyncio's TLS (3.11) would fill only a copy of a bytearray.
+        """
         phase = self._phase
         if phase is Phase.BODY and not self._chunked:
             rest = self._delivery.rest(self._left)
@@ -164,7 +167,7 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> None:
-        """Deliver the rest of the body. asyncio then closes the socket."""
+        """Deliver the rest of the body when the server ends the connection. asyncio then closes the socket."""
         self._salvage(plain=True)
         self._lost(CLOSED_EARLY)
 
@@ -216,8 +219,9 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
             future.set_result(answer)
 
     def _arrived(self, data: memoryview) -> None:
-        """Deliver bytes of a body to its reader, or of a chunked body its content. Unless it is chunked, they must not
-        change later.
+        """Deliver bytes of a body to its reader; of a chunked body, deliver the decoded content.
+
+        data: must not change later, unless the body is chunked.
         """
         if not self._chunked:
             self._left -= len(data)
@@ -264,8 +268,10 @@ class StreamingConnection(HttpConnection, asyncio.BufferedProtocol):
         return False
 
     def _salvage(self, *, plain: bool) -> None:
-        """Read the rest of a body out of TLS after the connection ended. asyncio does not, if reading was paused.
-        plain: True if the end of a connection without TLS also ends a body without a length.
+        """Deliver the rest of a body that is still in TLS after the connection ended: asyncio leaves it if reading was
+        paused.
+
+        plain: on a connection without TLS, True if its end also ends a body without a length.
         """
         if self._phase is not Phase.BODY or not self.alive:
             return

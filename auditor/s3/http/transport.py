@@ -30,7 +30,9 @@ class HttpTransport:
         )
 
     async def send(self, request: Request) -> Response:
-        """Send a request, and return the complete answer. Raises TransportError, or ValueError (see request_bytes)."""
+        """Send a request, and return the complete answer. Raises TransportError, or ValueError for forbidden
+        characters.
+        """
         written = request_bytes(request, self._lines)
         _, answer = await self._pool.exchange(written, head_only=request.method == "HEAD")
         return answer
@@ -67,7 +69,7 @@ class ThinStreams:
     def stream(self, request: Request) -> ThinStream:
         """Return a context manager that sends the request, and gives the answer while its body arrives.
 
-        Entering it raises TransportError, and ValueError as request_bytes() does.
+        Entering the context raises TransportError, or ValueError for forbidden characters in the request.
         """
         return ThinStream(self._pool, request)
 
@@ -105,7 +107,7 @@ class ThinStream:
         self._connection.release()
 
     async def readinto(self, buffer: memoryview) -> int:
-        """Fill the buffer with the next bytes, as Stream.readinto() does."""
+        """Fill the buffer with the next bytes of the body, and return their number (see Stream.readinto())."""
         return await self._connection.readinto(buffer)
 
 
