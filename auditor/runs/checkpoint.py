@@ -17,7 +17,11 @@ from auditor.runs.stores.base import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The progress of a run: its parts before next_part have the lines of all objects up to the key start_after."""
+    """The progress of a run, as its checkpoint file saves it.
+
+    The parts with numbers below next_part have the lines of all objects up to the key start_after. The process that
+    continues the run begins after this key, with the part next_part.
+    """
 
     run: str
     target: Target
@@ -51,7 +55,7 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """Read the bytes of to_json(). Raises JsonError for any others."""
+        """Make a Checkpoint from the JSON that to_json() wrote. Raises JsonError for anything else."""
         value = parse_object(data)
         if value.pop("v", None) != 1:
             raise JsonError("is not 1, the only version known", "v")
@@ -67,8 +71,9 @@ class Checkpoint:
 
 
 def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDIVIDED) -> Checkpoint | None:
-    """Return the run's checkpoint; None if the run has not written one. Raises RunDamaged. range_id: UNDIVIDED unless
-    the run is divided into ranges of keys.
+    """Return the run's checkpoint; None if the run has not written one. Raises RunDamaged.
+
+    range_id: UNDIVIDED unless the run is divided into ranges of keys.
     """
     path = f"{run_path(bucket, run_id)}/{checkpoint_name(range_id)}"
     data = store.get(path)
@@ -76,7 +81,9 @@ def load_checkpoint(store: Store, bucket: str, run_id: str, range_id: str = UNDI
 
 
 def parse_checkpoint(data: bytes, run_id: str, uri: str) -> Checkpoint:
-    """Read a checkpoint. Raises RunDamaged, which names `uri`, if it is damaged or of another run."""
+    """Make a Checkpoint from the bytes of its file. Raises RunDamaged, which names `uri`, if it is damaged or another
+    run's.
+    """
     try:
         checkpoint = Checkpoint.from_json(data)
         if checkpoint.run != run_id:

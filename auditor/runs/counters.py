@@ -9,9 +9,11 @@ from auditor.model.json_text import JsonError, as_object, items, member, size
 
 
 class Counters:
-    """A set of counts. In a subclass, a slotted dataclass, a field is a count, or a dict of counts or of pairs of them.
+    """A set of counts that can be copied, saved as JSON and restored.
 
-    LATER: names of fields that checkpoints of earlier releases lack. PAIRS: names of fields that are dicts of pairs.
+    A subclass is a slotted dataclass. Each of its fields is a count, a dict of counts, or a dict of pairs of counts.
+    LATER: names of the fields that checkpoints of earlier releases lack. PAIRS: names of the fields that are dicts of
+    pairs.
     """
 
     __slots__: tuple[str, ...] = ()
@@ -32,7 +34,7 @@ class Counters:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Restore the counts from the dict of to_dict(). Raises JsonError for any other dict."""
+        """Restore the counts from a dict that to_dict() made. Raises JsonError for any other dict."""
         counters = cls()
         if set(saved) | cls.LATER != set(cls.__slots__):
             raise JsonError("has other fields", "the tally")

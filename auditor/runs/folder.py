@@ -36,9 +36,10 @@ class RunFolder:
     an object in `tally`, then write its lines, with no `await` in between: the tally of each checkpoint then agrees
     with its lines. A part never ends between two versions of one key, whose lines are held until the next key.
 
-    selection: as in Checkpoint. tally: shared with the caller, who restores it for a run that is continued. state: the
-    checkpoint of the run that is continued; None for a new one. part_seconds: longest time that a part is open. fresh:
-    True if the run's ID is new, so that no part can be there yet.
+    selection: the settings that must stay the same when the run is continued. tally: the counts of the run, which the
+    caller increases; if the run is continued, the caller has restored them. state: the checkpoint of the run that is
+    continued; None for a new run. part_seconds: longest time that a part is open. fresh: True if the run's ID is new,
+    so that the folder cannot have any parts yet.
     """
 
     def __init__(
@@ -124,15 +125,15 @@ class RunFolder:
 
     @property
     def position(self) -> str | None:
-        """The last key whose lines were taken. Every key up to it has its lines."""
+        """The last key whose lines were taken. The lines of all keys up to this one were taken too."""
         return self._pending.mark.key
 
     def passed(self, key: str) -> None:
-        """Note that the run is past this key, which has no lines, because it has only delete markers."""
+        """Note that the listing has reached a delete marker of this key, for which no line is written."""
         self._pending.passed(key)
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
-        """Take the lines of findings on the bucket itself. Return True as write() does."""
+        """Take the lines of findings on the bucket itself. Return True if flush() must come next, to free memory."""
         self._raise_failure()
         return self._pending.write_findings(lines)
 
@@ -153,16 +154,16 @@ class RunFolder:
                 raise
 
     def tick(self) -> None:
-        """End the part if it has been open for part_seconds, and flush. Call this now and then."""
+        """End the part if it has been open for part_seconds, and flush. The caller calls this every few seconds."""
         self._pending.check_due()
         self.flush()
 
     def save(self, whole_key: bool = True) -> None:
-        """End the part, and save a checkpoint with the present tally. Write no lines after this.
+        """End the part, and save a checkpoint with the present tally. No line may be written after this.
 
         whole_key: False if the last key may have more versions. Its lines are then dropped, also from the tally, and
-        the process that continues the run reads it again. If a part has some of these lines already, the old checkpoint
-        stays, and that process replaces the part.
+        the process that continues the run reads this key again. If a part already has some of these lines, no
+        checkpoint is saved: that process goes back to the last one, and replaces the part.
         """
         mark = self._pending.end(whole_key)
         self.flush()
@@ -171,10 +172,10 @@ class RunFolder:
             self.saved_key = mark.key
 
     def finish(self, summary: Summary, html: str, *, update_latest: bool = False, whole_key: bool = True) -> None:
-        """Save a checkpoint, then write the reports. html: the page.
+        """Save a checkpoint, then write the reports: the page `html` and the summary.
 
         update_latest: True to update latest.json too, if the run is complete and its target is no range of keys.
-        whole_key: as in save().
+        whole_key: False if the last key may have more versions, which save() then handles.
         """
         report, early = html.encode(), []
         side_by_side(

@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class LockedRun:
-    """Writes a run in a directory, under a lock. The lock ends with the process, so no living writer loses its run."""
+    """Writes the parts and checkpoints of a run in a directory, under a lock.
+
+    The lock ends with the process, so a run is never taken from a process that still writes it.
+    """
 
     def __init__(self, store: LockingStore, bucket: str, run_id: str, range_id: str) -> None:
         self._store = store
@@ -38,8 +41,10 @@ class LockedRun:
         """Let others write the run."""
 
     def claim(self, loaded: Checkpoint | None, first: Checkpoint) -> Checkpoint:
-        """Lock the run, and return `first`, the checkpoint to begin with. loaded: the checkpoint that the caller has
-        read. Raises RunTaken if another process writes it, or wrote it since.
+        """Lock the run, and return `first`, the checkpoint to begin with.
+
+        loaded: the checkpoint that the caller has read; None for a new run. Raises RunTaken if another process writes
+        the run, or has written it since the caller read the checkpoint.
         """
         self.release = self._store.hold(self._folder, self._range_id)
         data, uri = self._store.get(self._path), self._store.uri(self._path)
@@ -53,7 +58,10 @@ class LockedRun:
             self._store.replace_file(f"{self._folder}/{part.path}", local)
 
     def put_early(self, path: str, data: bytes) -> bool:
-        """Do nothing, and return False: in a directory it saves no time to write a file before the last checkpoint."""
+        """Write nothing, and return False.
+
+        ClaimedRun writes a file before the last checkpoint to save time. In a directory that saves none.
+        """
         return False
 
     def put_checkpoint(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
@@ -61,7 +69,8 @@ class LockedRun:
 
 
 class ClaimedRun:
-    """Writes a run in a bucket. A process that claims the run does not wait: the earlier writer is refused.
+    """Writes the parts and checkpoints of a run in a bucket. A process may claim the run from its earlier writer at any
+    time.
 
     Each checkpoint names its writer, and is written on the condition that nobody else wrote one since. To claim a run,
     a process writes its checkpoint under its own name. If two do so at once, one succeeds. The earlier writer stops at
@@ -81,9 +90,11 @@ class ClaimedRun:
         self._tag: str | None = None
 
     def claim(self, loaded: Checkpoint | None, first: Checkpoint) -> Checkpoint:
-        """Claim the run, and return the checkpoint to begin with: `first`, or a copy that skips one more part.
+        """Claim the run, and return the checkpoint to begin with.
 
-        loaded: the checkpoint that the caller has read. Raises RunTaken if another process wrote one since.
+        This is `first`; or, if an earlier writer has not ended, a copy that skips the part which that writer may still
+        put. loaded: the checkpoint that the caller has read; None for a new run. Raises RunTaken if another process has
+        written a checkpoint since.
         """
         if loaded is not None:  # else the condition of the first write shows that nobody wrote a checkpoint
             data, self._tag = self._store.get_tagged(self._path)
@@ -100,9 +111,10 @@ class ClaimedRun:
         return first
 
     def put_parts(self, files: Mapping[Part, Path]) -> None:
-        """Move the local files of these parts into the run folder: first all others at once, then the file of objects.
+        """Move the local files of these parts into the run folder. The file of objects follows when the others are in
+        place.
 
-        Raises RunTaken if another process put one of them there.
+        Raises RunTaken if another process has put one of these files there.
         """
         side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind != KINDS[-1]])
         side_by_side([partial(self._put_part, part, files[part]) for part in files if part.kind == KINDS[-1]])
@@ -112,8 +124,10 @@ class ClaimedRun:
             raise _taken(self._uri)
 
     def put_early(self, path: str, data: bytes) -> bool:
-        """Write the file `path` into the run folder before the last checkpoint. Return False if a file is there
-        already. A process that has claimed the run by now overwrites this file at its end.
+        """Write the file `path` into the run folder, before the last checkpoint is written. Return False if the file
+        exists.
+
+        If another process has claimed the run meanwhile, that process overwrites the file at the end of the run.
         """
         return self._store.put_if(f"{self._folder}/{path}", data, None) is not None
 
@@ -144,7 +158,10 @@ RunWriter = LockedRun | ClaimedRun
 
 
 def writer_of(store: Store, bucket: str, run_id: str, range_id: str) -> RunWriter:
-    """Return the writer of a run (of one of its ranges) that fits the store. All its methods block."""
+    """Return the writer of a run, or of one of its ranges: a LockedRun for a directory, a ClaimedRun for a bucket.
+
+    All methods of the writer block.
+    """
     if isinstance(store, LockingStore):
         return LockedRun(store, bucket, run_id, range_id)
     if isinstance(store, ConditionalStore):

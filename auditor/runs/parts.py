@@ -27,7 +27,7 @@ _PATH: Final = re.compile(r"(findings|undecided|routed|objects)/part-([0-9a-zA-Z
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """One file of a part: its kind of lines, and the part's range and number, by which parts are sorted."""
+    """One file of a part of a run: the range and number of the part, and the kind of lines in the file."""
 
     range_id: str
     number: int
@@ -51,7 +51,7 @@ class Part:
 
 
 class PartFile:
-    """A file of a part that is compressed as it grows on disk. The same lines give the same bytes."""
+    """A part's file that is compressed while it grows on disk. Equal lines always give equal bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,16 +80,16 @@ class PartFile:
 
 
 def found_parts(store: Store, folder: str) -> list[Part]:
-    """Return all parts in a run folder, sorted, also those that no checkpoint covers."""
+    """Return the files of all parts in a run folder, sorted, also of parts that no checkpoint covers."""
     start = len(folder) + 1
     found = (Part.parse(path[start:]) for path in store.list(f"{folder}/"))
     return sorted(part for part in found if part is not None)
 
 
 def tidy(store: Store, folder: str, range_id: str, first: int) -> None:
-    """Delete the parts of a range from number `first` on, which a killed process left.
+    """Delete the parts of a range whose number is `first` or higher: a killed process left them.
 
-    Raises RunDamaged if a part before `first` is gone, because the lines of its objects are lost.
+    Raises RunDamaged if a part below `first` is gone, because the lines of its objects are lost.
     """
     parts = [part for part in found_parts(store, folder) if part.range_id == range_id]
     # If only the bucket had findings, the first part has no file of objects.

@@ -19,7 +19,7 @@ HELD_BYTES: Final = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RunPosition:
-    """A position in the run: the last key whose lines were taken, and a copy of the tally after it."""
+    """How far a run has come: the last key whose lines were taken, and a copy of the tally after that key."""
 
     key: str | None
     tally: Tally
@@ -27,7 +27,7 @@ class RunPosition:
 
 @dataclass(slots=True)
 class LineBatch:
-    """Lines that wait to be written to disk."""
+    """Lines of one part of the run that wait to be written to disk."""
 
     number: int
     """Number of their part."""
@@ -41,11 +41,11 @@ class LineBatch:
 
 
 class PendingLines:
-    """The lines of a run that wait to be written, and its position. The methods are cheap, and any thread may call
-    them.
+    """Holds the lines of a run until a thread writes them to disk, and divides them into parts.
 
-    first: number of the part that these lines begin. mark: the position before them. tally: the run's counts; an object
-    is counted before its lines come. part_lines, part_seconds: a part with so many lines, or open for so long, ends.
+    The methods are cheap, and any thread may call them. first: number of the first part. mark: the position of the run
+    before the first line. tally: the run's counts; the caller counts an object before it hands over the object's lines.
+    A part ends when it has part_lines lines of one kind, or has been open for part_seconds.
     """
 
     def __init__(
@@ -99,32 +99,32 @@ class PendingLines:
             return self._is_full()
 
     def passed(self, key: str) -> None:
-        """Note that the run is past this key, which has no lines."""
+        """Note that the listing has reached a delete marker of this key, for which no line is written."""
         with self._lock:
             self._begin_key(key)
 
     def write_findings(self, lines: Iterable[bytes]) -> bool:
-        """Take the lines of findings on the bucket itself. Return True as write() does."""
+        """Take the lines of findings on the bucket itself. Return True if the caller must call taken() next."""
         with self._lock:
             self._append([("findings", line) for line in lines])
             return self._written(self.mark.key)
 
     def taken(self) -> list[LineBatch]:
-        """Return the waiting lines, which then no longer wait."""
+        """Hand over the waiting lines to the caller, who writes them to disk, and keep none of them."""
         with self._lock:
             batches, self._batches = self._batches, [LineBatch(self._batches[-1].number)]
             return batches
 
     def check_due(self) -> None:
-        """End the part if it is full, or has been open for part_seconds."""
+        """End the part if it is full, or has been open for part_seconds; but never between two versions of one key."""
         with self._lock:
             self._check_due()
 
     def end(self, whole_key: bool) -> RunPosition | None:
-        """End the part, and return the position for a checkpoint; None if the part has only some versions of the last
-        key.
+        """End the part, and return the run's position for a checkpoint.
 
-        whole_key: False if the last key may have more versions: its lines are dropped if no part has any.
+        Return None if the parts have some versions of the last key, but may lack others. whole_key: False if the last
+        key may have more versions; its lines are dropped if no part has any of them.
         """
         with self._lock:
             self._cut |= not whole_key
@@ -151,13 +151,16 @@ class PendingLines:
         self._held, self._held_size = [], 0
 
     def _begin_key(self, key: str) -> None:
-        """Note that a version or delete marker of this key is counted. If the key is a new one, end the key before."""
+        """Note that the caller has counted a version or a delete marker of this key.
+
+        If the key is a new one, end the key before it.
+        """
         if self._key is not None and self._key.key != key:
             self._end_key()
         self._key = RunPosition(key, self._tally.copy())
 
     def _end_key(self) -> None:
-        """Pass on the held lines, because all versions of their key are there."""
+        """Release the held lines of the last key for writing to disk: all versions of this key have been read."""
         if self._key is not None:
             self._append_held()
             self.mark, self._key, self._torn = self._key, None, False
@@ -172,7 +175,7 @@ class PendingLines:
         return len(self._batches) > 1 or self._batches[-1].size >= FLUSH_BYTES
 
     def _check_due(self) -> None:
-        """End the part if it is full or open for part_seconds, but not between two versions of one key."""
+        """End the part if it is full, or has been open for part_seconds; but never between two versions of one key."""
         largest = max(self._counts.values())
         if not largest or self._torn:
             return

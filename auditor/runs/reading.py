@@ -79,7 +79,7 @@ class RunReader:
         return self._typed("routed", ObjectVersion)
 
     def lines(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield the lines of one kind (of parts.KINDS) as JSON objects.
+        """Yield the lines of one kind ("objects", "findings", "undecided" or "routed") as JSON objects.
 
         Two sorts of parts are left out: an incomplete part that no checkpoint covers, and a part that the run skipped.
         """
@@ -132,9 +132,10 @@ def open_run(
 
 
 def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
-    """Return a reader of the target's latest complete run; None if latest.json names none. name: from target_name().
+    """Return a reader of the latest complete run of a target; None if latest.json names none.
 
-    Raises OutputError without permission to read latest.json: the present run could not update it at its end either.
+    name: the target's name in latest.json, made by target_name(). Raises OutputError if latest.json may not be read:
+    the present run then could not update it either.
     """
     found = store.get(f"{bucket_path(bucket)}/latest.json")
     try:
@@ -146,7 +147,7 @@ def last_run(store: Store, bucket: str, name: str) -> RunReader | None:
 def update_latest_json(store: Store, bucket: str, name: str, run_id: str) -> None:
     """Write into latest.json that this run is the target's latest one, unless the file names a later run.
 
-    name: of the target, from target_name().
+    name: the target's name in latest.json, made by target_name().
     """
 
     def change(value: dict[str, Any] | None) -> dict[str, Any] | None:

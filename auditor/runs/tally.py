@@ -21,7 +21,10 @@ OTHER: Final = "other other"
 
 @dataclass(slots=True)
 class Tally(Counters):
-    """The counts of an audit so far. Call add() for each judged object. Only move() and go_back_to() lower a count."""
+    """The counts of an audit so far. Call add() for each judged object.
+
+    Counts never fall, except by move() and go_back_to().
+    """
 
     LATER = frozenset({"left_bytes", "left_objects", "routed"})
 
@@ -68,7 +71,11 @@ class Tally(Counters):
         self.accepted += number
 
     def hash(self, state: str, number: int = 1) -> None:
-        """Count objects by the state of their digests (HASHING). Each audited or undecided object has one."""
+        """Count objects by the state of their digests, such as "known" or "pending". Each audited or undecided object
+        has one.
+
+        state: one of model.summary.HASHING.
+        """
         self.hashing[state] += number
 
     def move(self, old: str, new: str, number: int = 1) -> None:
@@ -77,7 +84,10 @@ class Tally(Counters):
         self.hashing[new] += number
 
     def go_back_to(self, earlier: Tally) -> None:
-        """Take back the objects counted since `earlier`, but neither their calls nor those that were queued."""
+        """Uncount the objects that were counted after the copy `earlier` was made.
+
+        Two counts stay: the calls, and the objects that the queue took.
+        """
         queued, kept = self.hashing["queued"] - earlier.hashing["queued"], earlier.copy()
         kept.calls = self.calls
         for name in self.__slots__:
@@ -85,12 +95,12 @@ class Tally(Counters):
         self.move("pending", "queued", min(queued, self.hashing["pending"]))  # the queue takes objects in key order
 
     def leave(self, storage_class: str, size: int) -> None:
-        """Count a pending object that was not read because its storage class charges for it. size: bytes."""
+        """Count a pending object that is left unread because S3 charges for reads in its storage class. size: bytes."""
         self.left_objects[storage_class] = self.left_objects.get(storage_class, 0) + 1
         self.left_bytes[storage_class] = self.left_bytes.get(storage_class, 0) + size
 
     def route(self, size: int) -> None:
-        """Count an unhashable object that is left to S3 Batch Operations. size: bytes."""
+        """Count an object that the auditor cannot hash, and leaves to S3 Batch Operations. size: bytes."""
         self.routed["objects"] += 1
         self.routed["bytes"] += size
 
@@ -106,7 +116,9 @@ class Tally(Counters):
         )
 
     def check(self, hashing: bool = False) -> None:
-        """Raise ValueError if the counts do not add up. hashing: True to check those of the hashing too."""
+        """Raise ValueError if the counts do not add up. hashing: True to check also that each judged object has a
+        digest state.
+        """
         coverage = self.coverage
         judged = coverage["audited"] + coverage["undecided"]
         sums = {

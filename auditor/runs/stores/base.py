@@ -61,13 +61,17 @@ class Store(Protocol):
         ...
 
     def update_json(self, path: str, change: Change) -> None:
-        """Change a JSON file: read, call `change`, write; again, if another process wrote the file in between."""
+        """Read a JSON file, and write what `change` makes of it.
+
+        If another process writes the file in between, read the file and call `change` again.
+        """
         ...
 
     def spool_dir(self, folder: str) -> Path:
-        """Return a local directory for files that grow. Their names must begin with a dot.
+        """Return a local directory for files that grow until replace_file() or put_new_file() moves them to `folder`.
 
-        In a directory store it is `folder` itself, so that replace_file() only renames.
+        The names of these files must begin with a dot. In a directory store this is `folder` itself, so that
+        replace_file() only renames.
         """
         ...
 
@@ -99,14 +103,20 @@ class LockingStore(Store, Protocol):
 
 @runtime_checkable
 class ConditionalStore(Store, Protocol):
-    """A store that can write on a condition: a bucket. A file's tag changes with its content; None: no file."""
+    """A store that can write a file on the condition that it is unchanged: a bucket.
+
+    The condition is the file's tag, which changes with the content. For a file that does not exist, the tag is None.
+    """
 
     def get_tagged(self, path: str) -> tuple[bytes | None, str | None]:
         """Return the file's bytes and its tag; (None, None) if it does not exist."""
         ...
 
     def put_if(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """Write the file if it still has this tag (None: no file), and return its new tag; None if it has another."""
+        """Write the file if it still has the tag `tag` (None: if it does not exist), and return its new tag.
+
+        Return None, and write nothing, if the file has another tag.
+        """
         ...
 
     def put_new_file(self, path: str, local: Path) -> bool:
@@ -134,7 +144,7 @@ class BucketObjects(Protocol):
     def put(self, key: str, body: bytes | BufferedReader, *, kind: str, md5: str, **condition: str) -> str:
         """Write an object, and return its ETag with quotes. kind: Content-Type. md5: of the body, in base64.
 
-        condition: IfMatch=ETag or IfNoneMatch="*".
+        condition: write only if the object has this ETag (IfMatch="ETAG"), or if it does not exist (IfNoneMatch="*").
         """
         ...
 

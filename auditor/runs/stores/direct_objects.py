@@ -56,9 +56,9 @@ class KeptTransports:
 
 
 class DirectObjects:
-    """Makes the calls of a store on one bucket. profile, configuration: where the credentials come from.
+    """Makes the calls of a store on one bucket.
 
-    kept: True if close() has to leave the connections open.
+    profile, configuration: the source of the credentials. kept: True if close() has to leave the connections open.
     """
 
     def __init__(
@@ -122,7 +122,9 @@ class DirectObjects:
             self.transport.close()
 
     def _retried(self, action: str, attempt: Callable[[], T]) -> T:
-        """Make a call, and retry it after failures that may be temporary. attempt: makes it once. Raises CallFailed."""
+        """Make a call, and repeat it after failures that may be temporary. attempt: makes the call once. Raises
+        CallFailed.
+        """
         started = self._clock()
         for failures in range(ATTEMPTS):
             pause = backoff(failures, _FIRST_PAUSE, _LONGEST_PAUSE)
@@ -171,7 +173,10 @@ class DirectObjects:
         return answer
 
     def _payload(self, body: bytes | BufferedReader) -> str:
-        """Return the hash of the body that the signature names. A body that is a file is rewound."""
+        """Return what the signature says of the body: its SHA-256, or UNSIGNED-PAYLOAD if TLS protects it.
+
+        A body that is a file is rewound.
+        """
         if not body:
             return EMPTY_BODY
         if isinstance(body, bytes):
@@ -203,8 +208,9 @@ def _etag(action: str, answer: Response) -> str:
 
 
 def open_objects(connection: Connection, kept: KeptTransports | None = None) -> BucketObjects | None:
-    """Return the calls on the connection's bucket; None if only the SDK can make them. Nothing is called yet. kept: as
-    in open_store().
+    """Return an object that makes the store's calls on the connection's bucket; None if only the SDK can make them.
+
+    Nothing is called yet. kept: connections to reuse, which stay open after close(); None for new ones.
     """
     configuration, origin = plain(connection.profile), plain_origin(connection)
     if configuration is None or origin is None:

@@ -128,7 +128,7 @@ class LocalStore:
             _commit(local, target)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: a directory needs no closing."""
 
     def __enter__(self) -> Self:
         return self
@@ -145,7 +145,10 @@ class LocalStore:
 
 
 def _complain(error: OSError) -> None:
-    """Raise the error, unless the directory does not exist: one that cannot be read may have files."""
+    """Raise the error of os.walk(), unless the directory does not exist.
+
+    A directory that may not be read could have files, so the listing would be incomplete.
+    """
     if not isinstance(error, FileNotFoundError):
         raise error
 
@@ -191,7 +194,10 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """Lock the file during the `with` block. The lock file stays, or two writers could lock two files."""
+    """Lock the file `target` during the `with` block, by a lock file beside it.
+
+    The lock file is never deleted: a process that waits for it, and one that makes a new one, would both get a lock.
+    """
     with target.with_name(f".{target.name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

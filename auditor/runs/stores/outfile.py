@@ -13,7 +13,9 @@ from auditor.runs.stores.local import output_errors
 
 
 class OutFile:
-    """A file that grows under a hidden name until keep(). Raises OutputError, or UsageError for a wrong path."""
+    """An output file that grows under a hidden name until keep(). Raises OutputError, or UsageError for a wrong
+    path.
+    """
 
     def __init__(self, place: str) -> None:
         self._place = Path(place)

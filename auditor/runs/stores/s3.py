@@ -38,7 +38,10 @@ log = logging.getLogger(__name__)
 
 
 class S3Store:
-    """A store below `prefix` of a bucket. sleep: waits for so many seconds between two attempts."""
+    """A store of objects in a bucket, below the key prefix `prefix`.
+
+    sleep: waits for so many seconds between two attempts to write.
+    """
 
     def __init__(
         self, objects: BucketObjects, bucket: str, prefix: str = "", sleep: Callable[[float], None] = time.sleep
@@ -114,7 +117,11 @@ class S3Store:
             self._objects.delete(self._key(path))
 
     def update_json(self, path: str, change: Change) -> None:
-        """Change a JSON file as it was last seen here; if it has changed since, read it and try again."""
+        """Change a JSON file. If this store has read or written the file before, it begins with the value that it
+        remembers.
+
+        If the file has changed since, read it and try again.
+        """
         uri = self.uri(path)
         seen = self._seen.pop(path, None)
         if seen is not None and self._conditional and self._changed(path, change, *seen) is True:
@@ -128,8 +135,9 @@ class S3Store:
         raise OutputError(f"{uri} is being written by too many others at once: run again")
 
     def _changed(self, path: str, change: Change, data: bytes | None, tag: str | None) -> bool | None:
-        """Change `data`, and write it if the file still has this tag. Return True if written, False if the file has
-        another tag; None if nothing is to be changed.
+        """Call `change` with `data`, and write the result if the file still has the tag `tag`.
+
+        Return True if the file was written, False if it has another tag; None if nothing is to be changed.
         """
         uri = self.uri(path)
         with self._errors(uri):
@@ -205,8 +213,10 @@ class S3Store:
         return self._objects.put(self._key(path), body, kind=content_type(path), md5=md5_of(body), **condition)
 
     def _put_where(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write the file if it still has this tag (None: no file), and return its new tag; None if it has another. If
-        the server has no conditional writes, the tag is read first.
+        """Write the file if it still has the tag `tag` (None: if it does not exist), and return its new tag.
+
+        Return None if the file has another tag. If the server has no conditional writes, the tag is read before the
+        write.
         """
         if self._conditional:
             try:
@@ -216,10 +226,10 @@ class S3Store:
         return self._put(path, body) if self._read(path)[1] == tag else None
 
     def _put_on(self, path: str, body: bytes | BufferedReader, tag: str | None) -> str | None:
-        """Write the file on the condition that its ETag is `tag`, or with None, that it does not exist.
+        """Write the file by a conditional write: only if its ETag is `tag`, or with None, only if it does not exist.
 
-        Return the new ETag; None if the condition does not hold. If the server refuses although it holds, try the ETag
-        without quotes, as Ceph compares it.
+        Return the new ETag; None if the condition does not hold. If the server refuses a condition that holds, try the
+        ETag without quotes, as Ceph compares it.
         """
         bare = None if tag is None else tag.strip('"')
         for form in dict.fromkeys((tag, bare)):
@@ -235,8 +245,9 @@ class S3Store:
         return self._put(path, body)
 
     def _placed(self, path: str, local: Path) -> bool | None:
-        """Try to write a new file. Return True if it is in place, False if another file is there; None if another
-        process is writing at this moment.
+        """Try to write a new file. Return True if it is in place, False if a file with other bytes is there.
+
+        Return None if another process is writing the file at this moment, so that the caller has to try again.
         """
         with local.open("rb") as body:
             if self._put_where(path, body, None) is not None:
@@ -246,8 +257,9 @@ class S3Store:
             return None if there is None else there == body.read()
 
     def _do_without_conditions(self, error: CallFailed | None = None) -> None:
-        """Warn that the server has no conditional writes, and from now on read before each write. error: the refusal of
-        such a write; raised if it has another cause.
+        """Log that the server has no conditional writes, and from now on read before each write.
+
+        error: the server's refusal of a conditional write. If it has another cause, it is raised.
         """
         if error is not None and error.code not in _NO_CONDITIONS:
             raise error
@@ -275,7 +287,9 @@ class S3Store:
 
     @contextmanager
     def _errors(self, uri: str) -> Iterator[None]:
-        """Convert the errors of calls in this `with` block to an OutputError of one sentence."""
+        """Convert the errors of calls in this `with` block to an OutputError, whose message is a sentence with the
+        fix.
+        """
         try:
             yield
         except (CallFailed, CredentialsError, UsageError) as error:
