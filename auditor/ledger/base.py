@@ -37,7 +37,8 @@ class Entry:
     """ISO 8601, UTC."""
     source: Source = AUDITOR
     bytes_read: int = 0
-    """Number of bytes read for the digests, those of cut and repeated reads included; 0 if they are S3's."""
+    """Number of bytes that the auditor read to compute the digests, repeated reads included; 0 for digests that S3
+    computed."""
 
 
 class DigestStore(Protocol):
@@ -49,27 +50,30 @@ class DigestStore(Protocol):
     async def known(
         self, bucket: str, refs: Sequence[AnyVersion], algorithms: Sequence[str]
     ) -> list[Mapping[str, str]]:
-        """Return the recorded digests, by algorithm, of each object version in `refs`, in order; {} if there are none.
+        """Return for each object version in `refs`, in order, its recorded digests by algorithm; {} if the ledger has
+        none.
 
-        A row of the ledger belongs to an object version if key, ETag and size are equal. If both have a version ID, it
-        must be equal too ("null" means that it is unknown).
+        The ledger has a digest of an object version if its key, ETag and size are equal. If the ledger's row and the
+        object version both have a version ID, the two IDs must be equal too. "null" means that the version ID is
+        unknown.
         """
         ...
 
     async def record(self, entry: Entry) -> bool:
         """Record the entry's digests for its object version (bucket, key, version ID or "null", ETag).
 
-        Return True if something new was written, False if the ledger had it already. If the ledger has another digest
-        by the same algorithm, keep the ledger's digest and raise errors.DigestConflict. The same step adds a "recorded"
-        or a "conflict" event to the key's history. If the ledger has the same digest from S3 and the auditor has
-        computed it now, the auditor becomes its source.
+        Return True if something new was written, False if the ledger had all of the entry already. If the ledger has
+        another digest by the same algorithm, keep the ledger's digest and raise errors.DigestConflict. Together with
+        each digest or conflict, write a "recorded" or a "conflict" event into the key's history. If the ledger has the
+        same digest from S3, and the entry has it from the auditor, change the digest's source to the auditor.
         """
         ...
 
     async def record_many(self, entries: Sequence[Entry]) -> list[bool | DigestConflict]:
-        """Record many entries at once, much cheaper than one by one. Return for each what record() returns or raises.
+        """Record many entries at once, which is much cheaper than one by one.
 
-        A conflict of one entry does not affect the others.
+        Return for each entry, in order, the answer of record(), or the DigestConflict that record() would raise. A
+        conflict of one entry does not affect the others.
         """
         ...
 
@@ -96,7 +100,7 @@ What = Literal[
 class Event:
     """One event in the history of an object key, for example that a digest was recorded or verified.
 
-    The ledger cuts a text after 1,000 characters, and keeps equal events only once.
+    The ledger cuts each text of `detail` after 1,000 characters, and keeps only one of several equal events.
     """
 
     key: str
@@ -109,30 +113,32 @@ class Event:
     detail: Mapping[str, str] = field(default_factory=dict)
     """Short texts by name (algorithm, digest, source)."""
     chain: str = field(default="", compare=False, repr=False)
-    """For a "verified" event: the `chain` of the Known that the writer read; "" is right too, but costs a read."""
+    """For a "verified" event, Known.chain of the verified digest, which saves the ledger a read; "" otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A digest that the ledger has, with its source and its dates."""
+    """A recorded digest, with its source and the dates of its recording and its last verification."""
 
     digest: str
     source: Source
     recorded_at: str
     """ISO 8601, UTC."""
     verified_at: str | None
-    """ISO 8601, UTC; None if the object was never read again."""
+    """Time of the last verification, ISO 8601 in UTC; None if the digest was recorded and never verified."""
     bytes_read: int
     """As in Entry."""
     damaged: bool = False
-    """True if the row's seal is wrong, and the history has no sound line of this digest."""
+    """True if the seal (a hash of the row's fields) shows damage, and the key's history has no undamaged copy of the
+    digest."""
     chain: str = field(default="", compare=False, repr=False)
-    """A text of the kind of ledger about the last verification. A "verified" event passes it back."""
+    """Where the ledger's chain of verifications of this digest ends: a text that only this kind of ledger can read, or
+    "". Copy it into the next "verified" event of the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """An object version as the ledger has it: a version ID with an ETag, and the digests."""
+    """An object version that the ledger knows, by version ID and ETag, with its recorded digests."""
 
     version_id: str
     """"null" if it is unknown."""
@@ -143,17 +149,17 @@ class Version:
     first_seen: str
     """Time of its first digest."""
     sequencer: str = ""
-    """Sequencer of the notification of this version; "" if there was none."""
+    """Sequencer of the notification that reported the creation of this version; "" if no notification did."""
     removed_at: str | None = None
-    """Time at which this version was deleted for good; None if no notification reported that, or if a later read shows
-    the version."""
+    """Time at which this version was deleted for good; None if no notification reported such a deletion, or if the
+    version was read again long after the deletion."""
     retired_at: str | None = None
     """Time at which a person retired this version or its key; None if nobody did, or if the version was read later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A digest that a key should have, imported from a checksum manifest. It is of the key, not of one version."""
+    """A digest that the object under a key should have, imported from a checksum manifest, whatever version it is."""
 
     key: str
     algorithm: str
@@ -170,26 +176,27 @@ class KeyRecord:
 
     key: str
     versions: tuple[Version, ...]
-    """The versions with digests, the newest last: by sequencer, or by the order of recording if there is none."""
+    """The versions with recorded digests, the newest last: in the order of their sequencers, or of their recording if
+    they have none."""
     expectations: tuple[Expectation, ...] = ()
     deleted_at: str | None = None
-    """Time at which a deletion or a delete marker hid the key, or its last version was deleted for good. None if that
-    never happened, or if a newer notification, the removal of the marker, or a much later listing or read shows the
-    object."""
+    """Time at which the object under this key was deleted, or hidden by a delete marker; None if the object exists.
+
+    The notifications tell this. A listing or a read long after the deletion proves that the object exists."""
     noticed_at: str | None = None
     """Time of the newest notification; None if there was none."""
     unrecorded: bool = False
-    """True if a notification reported newer content than the last of `versions`."""
+    """True if a notification reported newer content of the key than the ledger has digests of."""
     damage: tuple[str, ...] = ()
-    """The rows of this key whose seals are wrong: algorithm, ETag and version of each. `versions` has the history's
-    digest in their place, or the digest marked as damaged."""
+    """Algorithm, ETag and version of each damaged row of this key. In `versions`, the copy in the key's history
+    replaces the damaged digest; without such a copy, the digest is marked as damaged."""
     retired_at: str | None = None
     """Time at which a person retired the key or its last version; None if nobody did, or if the key was seen later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A notification of S3 on one object key: an object was created or deleted."""
+    """A notification of S3 that the object under a key was created or deleted."""
 
     key: str
     sequencer: str
@@ -200,21 +207,27 @@ class Notice:
     at: str
     """ISO 8601, UTC."""
     version_id: str | None = None
-    """The version; in a deletion, the version of the delete marker."""
+    """ID of the created version, or of the delete marker that a deletion left; None if the notification names no
+    version."""
     etag: str | None = None
     size: int | None = None
 
 
 class KeyHistory(Protocol):
-    """The part of a ledger that keeps the histories of object keys, which only grow. Raises LedgerError."""
+    """The part of a ledger that keeps the history of each object key. Events are added to a history, never changed or
+    deleted.
+
+    Raises LedgerError if the ledger cannot be used.
+    """
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None:
-        """Append events to the histories. Some also change the key's record, unless it has a later time.
+        """Append events to the histories of their keys. Four kinds of events also change the key's record.
 
-        "verified" sets verified_at of the digest whose algorithm the detail names; the event has the version ID and the
-        ETag of the ledger's Version. "deleted" with a version ID: this version or delete marker was deleted for good.
-        "listed": the key had a current object, whatever notifications said before. "retired": a person no longer
-        expects the version to exist, or without a version ID, the key and its expected digests.
+        "verified" sets verified_at of a digest: `detail` names the algorithm; version ID and ETag are those of a
+        Version in the record. "deleted" with a version ID means that this version or delete marker was deleted for
+        good. "listed" means that S3 listed an object under the key, whatever notifications said before. "retired" means
+        that a person no longer expects the version to exist, or, without a version ID, the key and its expected
+        digests. If the record has a later time for the same fact, the event changes only the history.
         """
         ...
 
@@ -223,17 +236,18 @@ class KeyHistory(Protocol):
         ...
 
     async def arrived(self, bucket: str, notice: Notice) -> bool:
-        """Record a notification, also in the history. Return False, and keep the newer one, if a newer notification of
-        the key came before.
+        """Record a notification of S3 in the key's history and, if it is the key's newest, in the key's record.
 
-        Return True, and write nothing, if the same one comes again. Sequencers decide, or the times if one lacks it.
+        Return False if the record has a newer notification of the key. Return True, and write nothing, if the record
+        has this very notification already. The sequencers tell which of two is newer; if one has no sequencer, the
+        times do.
         """
         ...
 
     async def expect(self, bucket: str, expectations: Sequence[Expectation]) -> int:
-        """Record expected digests, and return how many of them are new or changed.
+        """Record expected digests, and return how many of them are new or differ from those in the ledger.
 
-        A digest replaces an earlier one of the same key, algorithm and manifest; the history keeps both.
+        A digest replaces an earlier one of the same key, algorithm and manifest; the key's history keeps both.
         """
         ...
 
@@ -245,7 +259,7 @@ class KeyHistory(Protocol):
         """Yield the records of all keys that begin with `prefix` and come after `start_after`, in the order of S3's
         listing (UTF-8 bytes).
 
-        Memory is bounded. Close the generator if you leave it early: it may hold a file.
+        Memory is bounded. A caller that stops early must close the generator, which may have a file open.
         """
         ...
 
@@ -254,24 +268,24 @@ Soundness = Literal["sound", "damaged", "unsealed"]
 SOUND: Final[Soundness] = "sound"
 DAMAGED: Final[Soundness] = "damaged"
 UNSEALED: Final[Soundness] = "unsealed"
-"""The state of a row or line without a seal, which an earlier version of this program wrote."""
+"""The state of a row or a history line that has no seal, because an early release wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of checking one row, or one line of a history, for damage."""
+    """The result of the check of one row, or of one history line, for damage."""
 
     bucket: str
     key: str
     kind: Literal["row", "line"]
     state: Soundness
     words: str = ""
-    """The damage in words; "" if there is none."""
+    """The damage in words; "" if the row or line is not damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One event of a history, and whether its stored line is sound, damaged or without a seal."""
+    """One event of a key's history, and whether its stored line is sound, damaged or without a seal."""
 
     event: Event
     seal: Soundness
@@ -283,14 +297,15 @@ class Ledger(DigestStore, Leases, KeyHistory, Protocol):
     def histories(self, bucket: str, prefix: str = "") -> AsyncGenerator[list[HistoryEntry], None]:
         """Yield all events of all keys that begin with `prefix`, in lists, in bounded memory.
 
-        Keys come in the order of S3's listing, the events of a key in the order in which they were written. Close the
-        generator if you leave it early: it may hold a file.
+        Keys come in the order of S3's listing, the events of a key in the order in which they were written. A caller
+        that stops early must close the generator, which may have a file open.
         """
         ...
 
     def checked(self) -> AsyncGenerator[list[Checked], None]:
-        """Check all rows and history lines of the ledger for damage: their seals, and if they agree with each other.
+        """Check all rows and history lines of the ledger for damage: whether their seals are right, and whether rows
+        and lines agree with each other.
 
-        Yield the results in lists, in bounded memory. Close the generator if you leave it early.
+        Yield the results in lists, in bounded memory. A caller that stops early must close the generator.
         """
         ...

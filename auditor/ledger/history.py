@@ -14,19 +14,19 @@ from auditor.model.json_text import JsonError, parse_object
 from auditor.model.object import ObjectVersion
 
 LONGEST: Final = 1000
-"""Number of characters of one text in a line's detail; longer texts are cut."""
+"""Largest number of characters of one text in an event's detail; longer texts are cut."""
 
 
 def recorded(entry: Entry, algorithm: str) -> Event:
-    """Return the "recorded" event of one of the entry's digests."""
+    """Return the "recorded" event for one digest of an entry."""
     detail = {"algorithm": algorithm, "digest": entry.digests[algorithm], "source": entry.source}
     return _of_entry(entry, "recorded", detail | {"bytes_read": str(entry.bytes_read)})
 
 
 def conflicted(entry: Entry, what: str, stands: str) -> Event:
-    """Return the "conflict" event of an entry that the ledger refused.
+    """Return the "conflict" event for an entry that the ledger refused, because it has another digest or size.
 
-    what: the algorithm whose digest differs, or "size". stands: the digest or size that the ledger keeps.
+    what: the algorithm whose digests differ, or "size". stands: the digest or size that the ledger keeps.
     """
     refused = str(entry.size) if what == "size" else entry.digests[what]
     named = {"size": refused} if what == "size" else {"algorithm": what, "digest": refused}
@@ -46,7 +46,7 @@ def _of_entry(entry: Entry, what: What, detail: Mapping[str, str]) -> Event:
 
 
 def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
-    """Return a "mismatch" event, of now: two digests of the object version differ.
+    """Return a "mismatch" event with the present time: two digests of the object version differ.
 
     detail: the algorithm, both digests, and the source of one of them.
     """
@@ -62,7 +62,7 @@ def disagreed(version: ObjectVersion, detail: Mapping[str, str]) -> Event:
 
 
 def noticed(notice: Notice) -> Event:
-    """Return the "created" or "deleted" event of a notification."""
+    """Return the "created" or "deleted" event for a notification of S3."""
     return Event(
         key=notice.key,
         at=notice.at,
@@ -75,7 +75,7 @@ def noticed(notice: Notice) -> Event:
 
 
 def imported(expectation: Expectation) -> Event:
-    """Return the "imported" event of an expected digest."""
+    """Return the "imported" event for an expected digest."""
     return Event(
         key=expectation.key,
         at=expectation.imported_at,
@@ -90,12 +90,12 @@ def imported(expectation: Expectation) -> Event:
 
 
 def bounded(event: Event) -> Event:
-    """Return the event with the texts of its detail cut to LONGEST characters."""
+    """Return the event with each text of its detail cut to LONGEST characters."""
     return replace(event, detail={name: text[:LONGEST] for name, text in event.detail.items()})
 
 
 def fingerprint(event: Event) -> bytes:
-    """Return 16 bytes that are equal for equal events, so that a history can keep equal events only once."""
+    """Return a hash of the event, 16 bytes, by which a history finds out that it already has an equal event."""
     fields = [event.key, event.at, event.what, event.version_id, event.etag, event.size, dict(event.detail)]
     return hashlib.sha256(_canonical(fields)).digest()[:16]
 
@@ -105,7 +105,10 @@ def write_detail(detail: Mapping[str, str]) -> str:
 
 
 def read_detail(text: str) -> dict[str, str]:
-    """Parse the text of write_detail(). Any other text becomes {"damaged": text}, so that users see it."""
+    """Parse an event's detail from the text that write_detail() made.
+
+    Return any other text as {"damaged": text}, so that users see it.
+    """
     try:
         return {str(name): str(value) for name, value in parse_object(text).items()}
     except JsonError:

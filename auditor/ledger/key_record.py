@@ -13,24 +13,24 @@ from auditor.ledger.matching import NULL
 from auditor.s3.sequencer import newer, sort_key
 
 SLACK: Final = timedelta(minutes=15)
-"""Duration after a deletion in which a read does not prove that the object exists: the read may have begun before the
-deletion, and two clocks may differ. AWS refuses requests if the clocks differ by more."""
+"""Time after a deletion in which a read of the object does not prove that it still exists: the read may have begun
+before the deletion, and the clocks of two machines may differ. AWS refuses requests whose clock is further off."""
 
 NO_SLACK: Final = timedelta(0)
-"""The slack after a person retired a key: the object counts as seen again at any later time, however close."""
+"""SLACK for keys that a person retired: a key that is read or listed at any later time exists."""
 
 
 class Mark(StrEnum):
-    """A word in place of the ETag, in a row of the ledger that says something of a whole version or a whole key."""
+    """A word that a ledger's row has in place of an ETag, if the row is about a whole version or a whole key."""
 
     MARKER = "-marker"
     """The version is a delete marker."""
     REMOVED = "-removed"
     """The version or delete marker was deleted for good."""
     LISTED = "-listed"
-    """The key had a current object. The version is NULL."""
+    """S3 listed an object under the key. The row's version ID is NULL."""
     RETIRED = "-retired"
-    """A person retired the version, or the key if the version is NULL."""
+    """A person retired the version, or the whole key if the row's version ID is NULL."""
 
 
 MARKS: Final = frozenset(Mark)
@@ -38,8 +38,10 @@ MARKS: Final = frozenset(Mark)
 
 @dataclass(frozen=True, slots=True)
 class NoticedVersion:
-    """The newest notification, or the Mark, of a version. place: grows with each write of the ledger; 0 if a newer
-    notification came before. at: time of a Mark, else "".
+    """The newest notification of an object version, or the fact that a Mark states about a version or key.
+
+    place: grows with each write of the ledger; 0 if a newer notification of the key came earlier. at: the Mark's time;
+    "" for a notification.
     """
 
     sequencer: str
@@ -47,7 +49,10 @@ class NoticedVersion:
     at: str = ""
 
     def replaced_by(self, sequencer: str, place: int) -> bool:
-        """True if a notification with this sequencer and place is newer. Places decide if a sequencer is missing."""
+        """True if another notification, with this sequencer and place, is newer than the present one.
+
+        The sequencers decide; if one of the two has none, the places do.
+        """
         if self.sequencer and sequencer:
             return newer(sequencer, self.sequencer)
         return place > self.place
@@ -65,8 +70,10 @@ class Latest:
 
 @dataclass(slots=True)
 class KeyRows:
-    """All rows of one object key in the ledger. versions: each with its place, as in NoticedVersion. noticed: by
-    version ID, and ETag or Mark.
+    """All rows of one object key in the ledger.
+
+    versions: each object version with its place in the order of writes. noticed: the newest notification, or the Mark,
+    by (version ID, ETag or Mark). latest: the key's newest notification.
     """
 
     versions: list[tuple[Version, int]] = field(default_factory=list)
@@ -92,7 +99,10 @@ def key_record_of(key: str, rows: KeyRows) -> KeyRecord:
 
 
 def mark_of(event: Event) -> tuple[str, Mark] | None:
-    """Return (version ID, Mark) of the row that this event writes besides its history line; None if it writes none."""
+    """Return version ID and Mark of the row that this event writes in addition to its history line.
+
+    Return None if the event writes nothing but a history line.
+    """
     if event.what == "deleted" and event.version_id:
         return event.version_id, Mark.REMOVED
     if event.what == "retired":
@@ -101,11 +111,11 @@ def mark_of(event: Event) -> tuple[str, Mark] | None:
 
 
 _Name = tuple[str, str]
-"""version_id and etag, or version_id and Mark."""
+"""Version ID and ETag of an object version, or version ID and Mark."""
 
 
 class _State:
-    """The state of an object key, as far as its rows in the ledger prove it."""
+    """The state of an object key, derived from the key's rows in the ledger."""
 
     def __init__(self, rows: KeyRows) -> None:
         self._rows = rows
@@ -114,7 +124,10 @@ class _State:
         self._order = self._ranks()
 
     def _removals(self) -> dict[str, NoticedVersion]:
-        """Return the versions and delete markers that were deleted for good, and not read long after that."""
+        """Return by version ID the deletions of all versions and delete markers that were deleted for good.
+
+        Leave out a version that was recorded or verified long (SLACK) after its deletion.
+        """
         latest = self._rows.latest
         found = {name: notice for (name, etag), notice in self._rows.noticed.items() if etag == Mark.REMOVED}
         if latest is not None and latest.version_id is not None and self._deletes_version(latest):
@@ -126,14 +139,15 @@ class _State:
         return found
 
     def _deletes_version(self, latest: Latest) -> bool:
-        """True if the deletion names a recorded version, not a delete marker."""
+        """True if the notification reports the deletion of a recorded version, not a new delete marker."""
         return latest.deleted and latest.version_id in self._recorded
 
     def _ranks(self) -> dict[_Name, tuple[int, str]]:
-        """Return a rank for each version that is recorded or was notified: a newer version has a higher one.
+        """Return a rank for each version that was recorded or that a notification named. A newer version has a higher
+        rank.
 
-        Between two notified versions the sequencers decide. A version without a notification is ranked by its place in
-        the order of writes, which is less sure: the writers' clocks may differ.
+        The sequencers order two versions with notifications. The place in the order of writes ranks a version without a
+        notification, which is less sure: the writers' clocks may differ.
         """
         ranks = {(version.version_id, version.etag): (place, "") for version, place in self._rows.versions}
         created = [(name, notice) for name, notice in self._rows.noticed.items() if name[1] not in MARKS]
@@ -151,12 +165,14 @@ class _State:
         return self._was_removed(name[0], self._sequencer(name))
 
     def _was_removed(self, version_id: str | None, sequencer: str) -> bool:
-        """True if this version was deleted for good, and, if it is NULL, not created again with a newer `sequencer`."""
+        """True if this version was deleted for good. The version NULL may have been created again: then the answer is
+        False if `sequencer` is newer than the deletion's.
+        """
         notice = None if version_id is None else self._removed.get(version_id)
         return notice is not None and (version_id != NULL or not newer(sequencer, notice.sequencer))
 
     def versions(self) -> Iterator[Version]:
-        """Yield the recorded versions, the newest last, with the times of their deletion and retirement."""
+        """Yield the recorded versions, the newest last, each with the times of its deletion and its retirement."""
         placed = []
         for version, _ in self._rows.versions:
             name = version.version_id, version.etag
@@ -167,7 +183,7 @@ class _State:
         return (version for _, version in sorted(placed, key=lambda one: one[0]))
 
     def expectations(self) -> list[Expectation]:
-        """Return the expected digests, except those that were imported before the key was retired."""
+        """Return the expected digests, without those that were imported before a person retired the key."""
         retired = self._mark(NULL, Mark.RETIRED)
         left = [one for one in self._rows.expectations if retired is None or one.imported_at > retired]
         return sorted(left, key=lambda one: (one.algorithm, one.origin))
@@ -177,12 +193,18 @@ class _State:
         return notice.at if notice else None
 
     def _version_retired_at(self, version: Version) -> str | None:
-        """Return when the version or its key was retired; None if neither was, or if it was read later."""
+        """Return when a person retired the version or its key; None if nobody did, or if the version was recorded or
+        verified later.
+        """
         at = max(self._mark(name, Mark.RETIRED) or "" for name in (version.version_id, NULL))
         return at if at and not is_seen_after(version, at, NO_SLACK) else None
 
     def retired_at(self) -> str | None:
-        """Return when the key, or the last of its versions, was retired; None if neither was, or it was seen later."""
+        """Return when a person retired the key or the last of its versions.
+
+        Return None if nobody did, if a version is left that was neither retired nor deleted, or if the key was listed,
+        created or read later.
+        """
         versions = [self._version_retired_at(version) for version, _ in self._rows.versions]
         at = self._mark(NULL, Mark.RETIRED) or ("" if self.is_unrecorded() else max(filter(None, versions), default=""))
         latest = self._rows.latest
@@ -196,7 +218,9 @@ class _State:
         return at
 
     def is_unrecorded(self) -> bool:
-        """True if the ledger has no digest of the newest version that was not deleted for good."""
+        """True if the ledger has no digest of the key's newest version, apart from versions that were deleted
+        for good.
+        """
         left = [name for name in self._order if not self._is_removed(name)]
         if not left:
             return False
@@ -205,8 +229,9 @@ class _State:
         return not recorded & {(version_id, etag), (NULL, etag)}
 
     def deleted_at(self) -> str | None:
-        """Return when the key was deleted; None if it exists. If the current object was listed or read long after the
-        deletion, a notification was lost, and the key exists.
+        """Return when the object under the key was deleted or hidden; None if it exists.
+
+        If the object was listed or read long after the deletion, it exists: a later notification was lost.
         """
         at = self._told_at()
         listed = self._mark(NULL, Mark.LISTED)
@@ -217,10 +242,11 @@ class _State:
         return None if any(is_seen_after(version, at) for version in unversioned) else at
 
     def _told_at(self) -> str | None:
-        """Return when the key was deleted, by the notifications alone; None if they report no deletion.
+        """Return when the object under the key was deleted or hidden, by the notifications alone; None if they report
+        no deletion.
 
-        The newest version or delete marker that still exists decides. If none exists, the key is deleted once each of
-        its recorded versions was deleted for good.
+        The newest version or delete marker that was not deleted for good decides. If none is left, the key is deleted
+        once all its recorded versions were deleted for good.
         """
         latest = self._rows.latest
         if latest is not None and self._stands(latest):
@@ -242,7 +268,7 @@ class _State:
         return not self._deletes_version(latest) and not self._was_removed(latest.version_id, latest.sequencer)
 
     def _creates(self, name: _Name) -> bool:
-        """True if a row with this name says that a version or a delete marker was created."""
+        """True if a row with this name says that a version, or a delete marker, was created."""
         if name[1] == Mark.MARKER:
             return name[0] not in self._recorded
         return name[1] not in MARKS
@@ -256,7 +282,7 @@ def is_seen_after(version: Version, at: str, slack: timedelta = SLACK) -> bool:
 
 
 def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:
-    """True if the time `one` is more than `slack` after the time `other`; False also if either is no time."""
+    """True if the time `one` is more than `slack` after the time `other`; False if one of the texts is no time."""
     try:
         return datetime.fromisoformat(one) - datetime.fromisoformat(other) > slack
     except (ValueError, TypeError):  # no auditor writes such a time, so it proves nothing
@@ -264,7 +290,7 @@ def is_after(one: str, other: str, slack: timedelta = SLACK) -> bool:
 
 
 def is_older(notice: Notice, latest: Latest | None) -> bool:
-    """True if the notification is older than `latest`: by its sequencer, or by its time if a sequencer is missing."""
+    """True if the notification is older than `latest`, by their sequencers or, if one has none, by their times."""
     if latest is None:
         return False
     if latest.sequencer and notice.sequencer:
@@ -273,7 +299,7 @@ def is_older(notice: Notice, latest: Latest | None) -> bool:
 
 
 def is_same(notice: Notice, latest: Latest | None) -> bool:
-    """True if the notification is `latest` itself, which arrived a second time."""
+    """True if the notification is the one in `latest`, received a second time."""
     if latest is None or latest.deleted != notice.deleted:
         return False
     if latest.sequencer and notice.sequencer:
@@ -288,6 +314,9 @@ def source_of(text: str | None) -> Source:
 def version_of(
     version_id: str, etag: str, size: int, digests: Mapping[str, Known], first_seen: str | None = None
 ) -> Version:
-    """Make a Version. first_seen: None (a row of an early release) for the oldest time in `digests`."""
+    """Make a Version.
+
+    first_seen: time of its first digest; None, in a row of an early release, to take the oldest time in `digests`.
+    """
     seen = first_seen or min((one.recorded_at for one in digests.values()), default="")
     return Version(version_id=version_id, etag=etag, size=size, digests=dict(digests), first_seen=seen)

@@ -1,4 +1,4 @@
-"""Write leases as text, alike in every kind of ledger: the name of their work, and the checkpoint."""
+"""Convert the name of a leased piece of work, and its checkpoint, to the text that every kind of ledger stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ LARGEST_CHECKPOINT: Final = 300 * 1024
 
 
 def work_name(work: Work) -> str:
-    """Return a name of 64 hex digits for a piece of work. The algorithms' order does not matter."""
+    """Return the name under which a ledger stores the lease of a piece of work: 64 hex digits, a hash.
+
+    The order of the algorithms does not change the name.
+    """
     named = [work.bucket, work.key, work.version_id or NULL, work.etag, sorted(set(work.algorithms))]
     return hashlib.sha256(json.dumps(named).encode()).hexdigest()
 
@@ -33,7 +36,10 @@ def write_checkpoint(checkpoint: Mapping[str, Any]) -> str:
 
 
 def read_checkpoint(text: str | None) -> dict[str, Any] | None:
-    """Return the checkpoint in a JSON text; None for None. Any other text gives {}, which no reader accepts."""
+    """Parse the text of a checkpoint; return None for None.
+
+    Return {} for a text that is no JSON object: whoever continues the work rejects {} and begins anew.
+    """
     if text is None:
         return None
     try:
@@ -43,7 +49,7 @@ def read_checkpoint(text: str | None) -> dict[str, Any] | None:
 
 
 def lost(lease: Lease) -> LeaseLostError:
-    """Return the error for a lease that another owner has taken over."""
+    """Return the error for an owner whose lease another owner has taken over."""
     return LeaseLostError(
         f"the lease on {lease.work.key[:100]!r} in bucket {lease.work.bucket!r} is no longer {lease.owner[:100]!r}'s:"
         " another worker goes on with it; nothing was written"

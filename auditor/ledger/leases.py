@@ -1,4 +1,6 @@
-"""Leases of long work: a lease lets one owner at a time work, and keeps the work's checkpoint."""
+"""Leases of long work. A lease gives one owner at a time the right to do a piece of work, and keeps the work's
+checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -20,48 +22,61 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The exclusive right of one owner to do a piece of work, until a time."""
+    """The exclusive right of one owner to do a piece of work, until the lease expires."""
 
     work: Work
     owner: str
-    """The holder's name."""
+    """Name of the process that has the lease."""
     until: float
-    """Seconds since the epoch; afterwards anyone may take the work over."""
+    """Time at which the lease expires, in seconds since the epoch; from then on anyone may claim the work."""
     fence: int
-    """A number that grows with every claim. A write with an old fence is refused."""
+    """A number that grows with every claim of the work. The ledger refuses writes of an owner with an older number."""
     hops: int
-    """Number of claims so far."""
+    """Number of claims of this work since it was last finished, this one included."""
     checkpoint: Mapping[str, Any] | None = None
-    """The JSON object that the last holder wrote, unchecked; None if there is none."""
+    """The last checkpoint of the work, a JSON object as its writer saved it, not validated; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The answer to a claim of work that another owner holds. until: end of that lease, in seconds since the epoch."""
+    """The answer to a claim of work whose lease another owner has.
+
+    until: time at which that lease expires, in seconds since the epoch.
+    """
 
     owner: str
     until: float
 
 
 class Leases(Protocol):
-    """The part of a ledger that keeps leases and the checkpoints of work. Raises LedgerError, and LeaseLostError."""
+    """The part of a ledger that keeps leases and the checkpoints of work.
+
+    Raises LedgerError if the ledger cannot be used, LeaseLostError if another owner has taken over a lease to be
+    renewed.
+    """
 
     async def claim(self, work: Work, owner: str, seconds: float) -> Lease | Held:
-        """Take the lease of a piece of work, for `seconds`, if no one holds it or it has expired. Return Held if
-        another owner has it. Of several claims at once, one wins. The lease has the work's last checkpoint.
+        """Take the lease of a piece of work for `seconds`, and return it with the work's last checkpoint; return Held
+        if another owner has the lease.
 
-        A lease that ends more than `seconds` from now comes from a clock that is ahead: it is shortened to `seconds`,
-        unless its owner renews it. An owner may claim work again that it holds itself.
+        The lease can be taken if nobody has it, if it has expired, or if `owner` has it already. If several processes
+        claim the work at the same time, one of them gets the lease. If another owner's lease ends more than `seconds`
+        from now, that owner's clock is ahead: its lease is shortened to `seconds`.
         """
         ...
 
     async def renew(self, lease: Lease, seconds: float, checkpoint: Mapping[str, Any] | None = None) -> Lease:
-        """Extend the lease, and write the checkpoint; None keeps the present one. Raises LeaseLostError."""
+        """Extend the lease to `seconds` from now, and save the work's checkpoint in the same write; None keeps the
+        saved one.
+
+        Raises LeaseLostError if another owner has taken the lease over.
+        """
         ...
 
     async def release(self, lease: Lease, *, done: bool) -> None:
-        """End the lease, so that others may claim the work at once. done: True to delete the checkpoint too.
+        """End the lease, so that another owner can claim the work at once; do nothing if another owner has taken the
+        lease over.
 
-        Do nothing if another owner has taken the lease over.
+        done: True if the work is finished: delete its checkpoint, and count its claims from 0 again.
         """
         ...

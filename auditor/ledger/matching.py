@@ -11,12 +11,15 @@ from auditor.ledger.base import Entry
 from auditor.model.object import AnyVersion
 
 NULL: Final = "null"
-"""The ledger's word for an unknown version; also S3's name for the version of an unversioned object."""
+"""The version ID that the ledger writes if the version is unknown. S3 uses it for objects written without
+versioning."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """The digests in the ledger of one object version (version ID and ETag). The caller knows its bucket and key."""
+    """The digests that the ledger has of one object version: a version ID and an ETag. The caller knows bucket
+    and key.
+    """
 
     version_id: str
     etag: str
@@ -25,10 +28,12 @@ class LedgerRow:
 
 
 def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str]) -> dict[str, str]:
-    """Return the wanted digests of an object version among the rows of its key; {} if there are none.
+    """Return the digests of an object version by these algorithms, found among the ledger's rows of its key; {} for
+    none.
 
-    A row fits if ETag and size are equal. The rows with the version ID of `ref` decide first, then those without a
-    version ID, and then, if `ref` has none, all rows. If the rows that decide disagree, there is no digest.
+    Only rows with the same ETag and size count. For each algorithm, the first of three groups of rows that has a digest
+    decides: rows with the version ID of `ref`, then rows without a version ID (NULL), then, if `ref` has no version ID,
+    all rows. If the digests of the group differ, the algorithm is left out.
     """
     wanted = ref.version_id or NULL
     fitting = [row for row in rows if row.etag == ref.etag and row.size == ref.size]
@@ -47,9 +52,10 @@ def match(rows: Iterable[LedgerRow], ref: AnyVersion, algorithms: Sequence[str])
 
 
 def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the first difference between an entry and the ledger: (algorithm or "size", value in the ledger).
+    """Return the first difference between an entry and the ledger's row: "size" or the algorithm, and the ledger's
+    value.
 
-    None if they agree.
+    size, digests: those of the ledger's row. Return None if the two agree.
     """
     if size != entry.size:
         return "size", str(size)
@@ -60,7 +66,10 @@ def contradiction(entry: Entry, size: int, digests: Mapping[str, str]) -> tuple[
 
 
 def conflict(entry: Entry, what: str) -> DigestConflict:
-    """Return the error for an entry that contradicts the ledger. what: the algorithm, or "size"."""
+    """Return the error for an entry that contradicts the ledger.
+
+    what: the algorithm whose digests differ, or "size".
+    """
     return DigestConflict(
         f"the ledger holds another {what} for the same version of {entry.key[:100]!r} in bucket {entry.bucket!r}:"
         " the object or its record was changed; nothing was overwritten"

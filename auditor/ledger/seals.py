@@ -1,6 +1,6 @@
 """Seals of the ledger: hashes over the fields of a row or a history line, which show damage and careless edits.
 
-A seal has no secret key: who can write the ledger and knows this module can forge one.
+A seal has no secret key: whoever can write to the ledger and knows this module can forge one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from auditor.ledger.key_record import KeyRows, source_of
 from auditor.ledger.matching import NULL
 
 _LENGTH: Final = 32
-"""Hexadecimal digits of a seal: 128 bits of SHA-256. They show every accidental damage, and keep a DynamoDB item
-small."""
+"""Number of hexadecimal digits of a seal, 128 bits of SHA-256: enough to show every accidental damage, and small enough
+for a DynamoDB item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A stored line of a key's history. after: the `link` of the line before it. seal: None in old lines."""
+    """A stored line of a key's history: an event with its seal.
+
+    after: the `link` of the line before this one, which the seal covers too; "" if there is none. seal: None in a line
+    that an early release wrote.
+    """
 
     event: Event
     after: str
@@ -31,7 +35,9 @@ class Line:
 
     @property
     def link(self) -> str:
-        """The text that ties the next line to this one: its seal, or the fingerprint of a line without one."""
+        """The text by which the next line refers to this one: the line's seal or, if it has none, its event's
+        fingerprint.
+        """
         return self.seal if self.seal is not None else fingerprint(self.event).hex()
 
     def soundness(self, bucket: str) -> Soundness:
@@ -41,18 +47,24 @@ class Line:
 
 
 def entries(bucket: str, lines: Iterable[Line]) -> list[HistoryEntry]:
-    """Return the events of these lines, each with the state of its seal."""
+    """Return the events of these history lines, each with the state of its line's seal."""
     return [HistoryEntry(line.event, line.soundness(bucket)) for line in lines]
 
 
 def line_seal(bucket: str, event: Event, after: str) -> str:
-    """Return the seal of a history line. after: `link` of the line before, which it covers too; "" for the first."""
+    """Return the seal that a history line with this event must have.
+
+    after: `link` of the line before, which the seal covers too; "" for the first line of a key.
+    """
     size, detail = event.size, dict(sorted(event.detail.items()))
     return _seal("line", after, bucket, event.key, event.at, event.what, event.version_id, event.etag, size, detail)
 
 
 def row_seal(bucket: str, key: str, *fields: str | int | None) -> str:
-    """Return the seal of a digest's row. fields: all its other fields, in an order that each kind of ledger chooses."""
+    """Return the seal that the row of a digest must have.
+
+    fields: all fields of the row but bucket, key and seal, in an order that each kind of ledger chooses.
+    """
     return _seal("row", bucket, key, *fields)
 
 
@@ -62,7 +74,10 @@ def _seal(*fields: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Digest:
-    """One digest of a key, with its version (which has no other digest here) and its place, as in KeyRows."""
+    """One digest of a key, with its algorithm and its object version.
+
+    version: has this digest and no other. place: orders the writes of the key, as in KeyRows.
+    """
 
     version: Version
     algorithm: str
@@ -78,10 +93,11 @@ class _Digest:
 
 
 def mend(rows: KeyRows, lines: Iterable[Event]) -> None:
-    """Replace the damaged digests in `rows` by those in the key's history, and list the damage in `rows.damage`.
+    """Replace each damaged digest in `rows` by the copy in the key's history, and list the damage in `rows.damage`.
 
-    lines: the events whose lines are not damaged. If the damage hit a row's version ID, ETag or algorithm, an event
-    that fits no row replaces its digest. A digest without an event stays, marked as damaged.
+    lines: the events of the key's undamaged history lines. A digest without a copy stays in `rows`, marked as damaged.
+    If the version ID, ETag or algorithm of a row is damaged, no event names that row: its digest is replaced by the
+    digest of an event that fits no other row.
     """
     found = [_Digest(_only(one, name), name, place) for one, place in rows.versions for name in one.digests]
     rows.damage = tuple(" ".join(one.name[::-1]) for one in found if one.known.damaged)
@@ -101,8 +117,9 @@ def _only(version: Version, algorithm: str) -> Version:
 
 
 def _mended(damaged: _Digest, proven: _Proven, spare: _Proven) -> _Digest:
-    """Return the digest in the history for a damaged one; the damaged one itself if the history has none. proven: the
-    "recorded" events. spare: those of them that fit no row.
+    """Return the copy in the history of a damaged digest; the damaged digest itself if the history has no copy.
+
+    proven: the "recorded" events. spare: those of them that fit no row; a used one is removed.
     """
     own = proven.get(damaged.name)
     alike = (name for name in spare if name[2] == damaged.algorithm)
@@ -117,7 +134,7 @@ _Proven = dict[tuple[str, str, str], Event]
 
 
 def _proven(lines: Iterable[Event]) -> _Proven:
-    """Return the "recorded" events by version ID, ETag and algorithm, without those that contradict each other."""
+    """Return the "recorded" events by version ID, ETag and algorithm, without events that contradict each other."""
     found: _Proven = {}
     refuted = set()
     for line in lines:
@@ -132,7 +149,7 @@ def _proven(lines: Iterable[Event]) -> _Proven:
 
 
 def version_of_line(line: Event) -> Version:
-    """Return the version, with its digest, that a "recorded" event is about."""
+    """Return the object version, with one digest, that a "recorded" event names."""
     read = line.detail.get("bytes_read", "")
     known = Known(
         digest=line.detail["digest"],
@@ -151,7 +168,10 @@ def version_of_line(line: Event) -> Version:
 
 
 def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> str | None:
-    """Return the digest in the history, if it differs from the row's digest of this version; None if it does not."""
+    """Return the digest that the history has of this version, if it differs from the row's in digest or size.
+
+    Return None if the two agree, or if the history has no such digest.
+    """
     told = _proven(lines).get((version.version_id, version.etag, algorithm))
     if told is None or (told.detail["digest"], told.size) == (version.digests[algorithm].digest, version.size):
         return None
@@ -161,9 +181,10 @@ def contradicted(lines: Sequence[Event], version: Version, algorithm: str) -> st
 def check_key(
     bucket: str, key: str, rows: Iterable[tuple[Version, str, Soundness]], lines: Sequence[Line]
 ) -> list[Checked]:
-    """Check the rows and history lines of one key for damage: their seals, and if they agree with each other.
+    """Check the rows and history lines of one key for damage: whether their seals are right, and whether rows and lines
+    agree with each other.
 
-    rows: version, algorithm and state of the seal of each row.
+    rows: the version, the algorithm and the state of the seal of each row.
     """
     events = [line.event for line in lines if line.soundness(bucket) != DAMAGED]
     places = {"", *(line.link for line in lines)}

@@ -10,7 +10,9 @@ Value = str | int | float | bool | dict[str, str] | list[str]
 
 
 class Change:
-    """A change of one item, with conditions. Each method adds to it and returns it."""
+    """A change of one item, with the conditions under which DynamoDB makes it. Each method adds to the change and
+    returns it.
+    """
 
     def __init__(self, name: Name) -> None:
         self.name = name
@@ -37,23 +39,29 @@ class Change:
         return self
 
     def append(self, attribute: str, value: str) -> Change:
-        """Append the value to the attribute, a list. Without the attribute, begin an empty list."""
+        """Append the value to the attribute, which is a list; if the item lacks the attribute, begin a new list."""
         name, empty = self._attribute(attribute), self._value([])
         self._sets.append(f"{name} = list_append(if_not_exists({name}, {empty}), {self._value([value])})")
         return self
 
     def add(self, attribute: str, amount: int) -> Change:
-        """Add the amount to the attribute, a number. Without the attribute, begin with 0."""
+        """Add the amount to the attribute, which is a number; if the item lacks the attribute, set it to the amount."""
         self._adds.append(f"{self._attribute(attribute)} {self._value(amount)}")
         return self
 
     def when(self, attribute: str, value: Value | None) -> Change:
-        """Change the item only if the attribute has this value; None: only if the item does not have the attribute."""
+        """Change the item only if the attribute has this value; if the value is None, only if the item lacks the
+        attribute.
+        """
         self._conditions.append(self._is(attribute, value))
         return self
 
     def when_any(self, *conditions: tuple[str, str, Value | None]) -> Change:
-        """Change the item only if one of these conditions holds: (attribute, `=`, `<` or `<=`, value)."""
+        """Change the item only if at least one of these conditions holds.
+
+        A condition is an attribute, a sign (`=`, `<` or `<=`) and a value; the value None means that the item lacks the
+        attribute.
+        """
         alternatives = [
             self._is(attribute, value)
             if value is None or sign == "="
@@ -69,7 +77,7 @@ class Change:
         return self
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments for UpdateItem, or for an Update in a transaction, without the table's name."""
+        """Return the arguments for UpdateItem, or for an Update in a transaction. The caller adds the table's name."""
         clauses = (("SET", self._sets), ("REMOVE", self._removes), ("ADD", self._adds))
         found: dict[str, Any] = {
             "Key": key_of(self.name),
@@ -101,7 +109,7 @@ class Change:
 
 
 def key_of(name: Name) -> dict[str, dict[str, str]]:
-    """Return the argument `Key` of a call for the item of this name."""
+    """Return the argument `Key` of a DynamoDB call, for the item with this pk and sk."""
     return {"pk": {"S": name[0]}, "sk": {"S": name[1]}}
 
 

@@ -39,9 +39,10 @@ async def known(
 ) -> list[Mapping[str, str]]:
     """Look up the digests of object versions, as DigestStore.known() describes, in up to three steps.
 
-    First read the first history line of each ETag, in batches: its name needs no version ID, and it has most digests.
-    For versions that lack some, read their own items. For those without a version ID, at last read all items of the
-    key, because early releases wrote no such line.
+    First read the first "recorded" history line of each ETag: the line's name has no version ID, so that it is found
+    for any version, and it has most digests. For object versions with a digest still missing, read the items of their
+    own digests. For those of them without a version ID, read all items of the key in the end, because early releases
+    wrote no history lines.
     """
     names = [(partition(bucket, ref.key), by_etag(ref.etag)) for ref in refs]
     items = await table.get_many(names)
@@ -63,18 +64,24 @@ async def known(
 
 
 def _first_line(bucket: str, ref: AnyVersion, item: Item | None) -> list[LedgerRow]:
-    """Return the digests in an ETag's first history line; [] without such a line, or if a later line contradicts it."""
+    """Return the digests in the first "recorded" history line of an ETag.
+
+    item: the line; None if there is none. Return [] without a line, or if a version with the same ETag has other
+    digests.
+    """
     return [] if item is None or "mixed" in item else [sound_row(bucket, ref.key, item)]
 
 
 def _names(bucket: str, ref: AnyVersion) -> list[Name]:
-    """Return the names (pk, sk) of the items that may have a version's digests: with its version ID, and without."""
+    """Return the names (pk, sk) of the items that may have digests of an object version: with its version ID, and with
+    NULL.
+    """
     versions = dict.fromkeys((ref.version_id or NULL, NULL))
     return [(partition(bucket, ref.key), identity(version, ref.etag)) for version in versions]
 
 
 async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerRow]:
-    """Return all digests under the key of `ref` that are of an object of the same size."""
+    """Return all digests of the key of `ref` whose objects have the size of `ref`."""
     items = await table.query(
         partition(bucket, ref.key),
         DIGESTS,
@@ -86,8 +93,10 @@ async def _under_key(table: Table, bucket: str, ref: AnyVersion) -> list[LedgerR
 
 
 async def record(table: Table, entry: Entry) -> bool | DigestConflict:
-    """Record an entry, as DigestStore.record() describes, but return the DigestConflict. First write as if the ledger
-    had nothing of the object version; if that is refused, read its items, and write again.
+    """Record an entry, as DigestStore.record() describes, but return a DigestConflict instead of raising it.
+
+    First write as if the ledger had nothing of the object version. If DynamoDB refuses that, read the item that exists,
+    and write again.
     """
     stored: Item = {}
     first: Item | None = None
@@ -113,13 +122,15 @@ async def record(table: Table, entry: Entry) -> bool | DigestConflict:
 
 
 def _becomes_ours(entry: Entry, stored: Item, algorithm: str) -> bool:
-    """True if the ledger has this digest from S3, and the entry has it from the auditor."""
+    """True if the ledger has this digest from S3, and the entry has it from the auditor, who now becomes its source."""
     return entry.source == AUDITOR and text(stored, f"{algorithm}_source") == S3
 
 
 def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Change:
-    """Return the change that sets the new digests, on the condition that the item still is as it was read. place: from
-    Table.place().
+    """Return the change that adds the new digests to an object version's item, if the item has not changed since it was
+    read.
+
+    stored: the item as it was read; {} if there was none. new: the algorithms. place: orders the writes of a key.
     """
     name = entry_name(entry)
     change = Change(name).put("size", entry.size).once("hashed_at", entry.hashed_at).once("place", place)
@@ -140,7 +151,10 @@ def _change(entry: Entry, stored: Item, new: Sequence[str], place: int) -> Chang
 
 
 def _put(change: Change, entry: Entry, algorithm: str, place: int) -> None:
-    """Set one digest in the change, with its source, its dates and its seal. place: from Table.place()."""
+    """Add one digest of the entry to a change, with its source, its dates and its seal.
+
+    place: orders the writes of a key.
+    """
     found = LedgerRow(entry.version_id or NULL, entry.etag, entry.size, entry.digests)
     known = Known(
         digest=entry.digests[algorithm],
@@ -160,9 +174,10 @@ def _first_name(entry: Entry) -> Name:
 
 
 def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> list[Change]:
-    """Return the changes that write one history line of new digests. first: the first line of this ETag, if there is
-    one. A first line that the entry contradicts is marked "mixed": it is not true of all versions with this ETag.
-    place: from Table.place().
+    """Return the changes that write one history line for the new digests.
+
+    new: the algorithms. first: the first line of this ETag; None or {} if there is none. If the entry contradicts that
+    line, it is marked as "mixed": it does not hold for all versions with this ETag. place: orders the writes of a key.
     """
     pk, sk = _first_name(entry)
     if not first:
@@ -181,7 +196,10 @@ def _lines(entry: Entry, new: Sequence[str], first: Item | None, place: int) -> 
 
 
 async def seal_old(table: Table, bucket: str, key: str, item: Item, algorithm: str) -> None:
-    """Seal a digest that an early release recorded, and write its history line. Do nothing if the item has changed."""
+    """Add the seal and the history line to a digest that an early release recorded without them.
+
+    Do nothing if the item has changed in the meantime.
+    """
     version, _ = evidence(bucket, key, item)
     entry = entry_of(bucket, key, version, algorithm)
     change = (

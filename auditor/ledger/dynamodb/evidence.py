@@ -39,8 +39,10 @@ async def note(table: Table, bucket: str, events: Sequence[Event]) -> None:
 
 
 async def _note(table: Table, bucket: str, event: Event) -> None:
-    """Write an event: first its history line, then the item of its Mark (such as "retired"), if it has one. The Mark
-    alone changes the key's record. A verification of a digest is written only into the digest's own item.
+    """Write an event into its key's history and, if it has a Mark (such as "retired"), into the item of that Mark.
+
+    The history line is written first, but only the Mark changes the key's record. A verification of a digest is written
+    into the digest's own item instead, if possible.
     """
     if event.what == "verified" and await looked(table, bucket, event):
         return
@@ -53,8 +55,10 @@ async def _note(table: Table, bucket: str, event: Event) -> None:
 
 
 def _mark(bucket: str, key: str, mark: tuple[str, Mark], at: str, sequencer: str, place: int) -> Change:
-    """Return the change that writes a Mark (such as "retired") into its item, unless the item has a newer time. place:
-    from Table.place().
+    """Return the change that writes a Mark (such as "retired") into its item, unless the item has the same or a later
+    time.
+
+    mark: version ID and Mark. place: orders the writes of a key.
     """
     change = Change((partition(bucket, key), NOTICED + identity(*mark)))
     change.put("version_id", mark[0]).put("etag", str(mark[1])).put("at", at)
@@ -99,8 +103,10 @@ async def arrived(table: Table, bucket: str, notice: Notice) -> bool:
 
 
 def _notice_version(change: Change, notice: Notice, present: NoticedVersion | None, place: int) -> list[Change]:
-    """Return the change that writes a notification into the item of its version; [] if `present` is newer. place: from
-    Table.place().
+    """Return the change that writes a notification into the item of its object version; [] if the item has a newer one.
+
+    present: the notification that the item has; None if there is no item. place: orders the writes of a key; 0 if the
+    key has a newer notification.
     """
     if present and not present.replaced_by(notice.sequencer, place):
         return []
@@ -147,7 +153,9 @@ async def subject(table: Table, bucket: str, key: str) -> KeyRecord | None:
 
 
 async def record_of(table: Table, bucket: str, key: str, rows: KeyRows) -> KeyRecord:
-    """Make the key's record of its rows. Damaged digests are first replaced by those in its history."""
+    """Make the record of a key from its rows, after damaged digests are replaced by their copies in the key's
+    history.
+    """
     if any(known.damaged for version, _ in rows.versions for known in version.digests.values()):
         lines = await lines_of(table, bucket, key)
         mend(rows, [line.event for line in lines if line.soundness(bucket) != DAMAGED])

@@ -25,7 +25,9 @@ Name = tuple[str, str]
 # RECORDED to LAST_LINE reads the history, and a query from DIGESTS on reads digests alone.
 CLAIM: Final = " claim#"
 RECORDED: Final = " etag#"
-"""Lines of recorded digests. The first line of an ETag has its name, so that a listing without versions finds it."""
+"""Start of the sk of history lines with recorded digests.
+
+The first line of an ETag has only the ETag after this start, so that it is found without a version ID."""
 HISTORY: Final = " history#"
 LAST_LINE: Final = HISTORY + "\N{REPLACEMENT CHARACTER}"
 STATE: Final = " i"
@@ -36,17 +38,21 @@ DIGESTS: Final = "!"
 
 _LONGEST_PK: Final = 2048
 _LONGEST_IDENTITY: Final = 1000
-"""Bytes of an identity in a sort key, at most. DynamoDB takes 1,024, and some identities have a prefix."""
+"""Largest number of bytes of identity(). DynamoDB allows 1,024 in a sort key, and some sort keys put a prefix before
+it."""
 WHOLE_KEY: Final = "whole_key"
-"""Attribute with the object key, if the sort key has only its beginning."""
+"""Attribute with the whole object key, in an item whose sort key has only the beginning of the key."""
 LOOKS: Final = 8
-"""Number of verifications that a digest's item holds. With more it would outgrow a write unit of 1 KB."""
+"""Number of verifications that the item of a digest holds. With more, the item would exceed a write unit of 1 KB."""
 _OWN: Final = frozenset({"pk", "sk", "size", "etag", "place"})
-"""Attributes that are not digests. Names with an underscore are not digests either: no algorithm has such a name."""
+"""Attributes that are not digests. Attributes with an underscore in their names are not digests either: no algorithm
+has such a name."""
 
 
 def partition(bucket: str, key: str) -> str:
-    """Return the pk of an object key's items in a table without shards. Raises LedgerError if it is too long."""
+    """Return the pk that the items of an object key have in a table without shards. Raises LedgerError if the pk is too
+    long.
+    """
     pk = f"{bucket}/{key}"
     if len(pk.encode("utf-8", "surrogatepass")) > _LONGEST_PK:
         raise LedgerError(
@@ -56,8 +62,9 @@ def partition(bucket: str, key: str) -> str:
 
 
 def identity(version_id: str | None, etag: str) -> str:
-    """Return the sk of the item with an object version's digests: "version#etag". It is a hash if that text is too long
-    or ambiguous, or sorts before DIGESTS.
+    """Return the sk of the item with an object version's digests: "version#etag".
+
+    The sk is a hash of both if this text is too long, is ambiguous, or sorts before DIGESTS.
     """
     version = version_id or NULL
     plain = f"{version}#{etag}"
@@ -71,12 +78,12 @@ def entry_name(entry: Entry) -> Name:
 
 
 def manifest(algorithm: str, origin: str) -> str:
-    """Return the sk of the item of an expected digest. origin: the manifest's name."""
+    """Return the sk of the item with an expected digest by this algorithm, from the manifest with the name `origin`."""
     return MANIFEST + digest_of(algorithm, origin)
 
 
 def digest_of(*parts: str) -> str:
-    """Return the SHA-256 of these texts, in hexadecimal."""
+    """Return one SHA-256 of these texts together, in hexadecimal."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -91,14 +98,14 @@ def number(item: Item, name: str) -> int | None:
 
 
 def sound_row(bucket: str, key: str, item: Item) -> LedgerRow:
-    """Return the digests in an item, without damaged ones."""
+    """Return the undamaged digests in an item."""
     version, _ = evidence(bucket, key, item)
     digests = {name: one.digest for name, one in version.digests.items() if not one.damaged}
     return LedgerRow(version.version_id, version.etag, version.size, digests)
 
 
 def version_and_etag(item: Item) -> tuple[str, str]:
-    """Return the version ID and the ETag of an item: from its sk, or from attributes if that is a hash."""
+    """Return the version ID and the ETag of an item: from its sk, or from attributes if the sk is a hash."""
     version, _, etag = item["sk"]["S"].partition("#")
     return text(item, "version_id") or version, text(item, "etag") or etag
 
@@ -114,13 +121,17 @@ def _is_digest(name: str) -> bool:
 
 
 def by_etag(etag: str) -> str:
-    """Return the sk under which the first history line of a digest with this ETag is stored."""
+    """Return the sk of the first history line with a recorded digest of this ETag."""
     plain = "#" not in etag and len(etag.encode("utf-8", "surrogatepass")) <= _LONGEST_IDENTITY - len(RECORDED) - 33
     return RECORDED + (etag if plain else f"sha256:{digest_of(etag)}")
 
 
 def seal_of(bucket: str, key: str, found: LedgerRow, algorithm: str, known: Known) -> str:
-    """Return the seal (a hash) that a digest in an item must have. It covers all but the last verification."""
+    """Return the seal (a hash) that a digest in an item must have. The seal covers all fields of the digest except
+    those of its verifications.
+
+    found: the item's version and digests.
+    """
     identity = (found.version_id, found.etag, found.size, algorithm)
     return row_seal(bucket, key, *identity, known.digest, known.source, known.recorded_at, known.bytes_read)
 
@@ -133,8 +144,10 @@ def state_of(bucket: str, key: str, item: Item, algorithm: str, known: Known) ->
 
 
 def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
-    """Return the object version in a digest's item, and the item's place: a number that orders the writes of a key. An
-    item without sources was written by an early release, which had read the whole object.
+    """Return the object version that an item is about, with its digests, and the item's place in the order of a key's
+    writes.
+
+    If an item names no source of a digest, an early release wrote it: the auditor had then read the whole object.
     """
     found = row(item)
     hashed_at = text(item, "hashed_at") or ""
@@ -155,8 +168,10 @@ def evidence(bucket: str, key: str, item: Item) -> tuple[Version, int]:
 
 
 def chain_of(item: Item, algorithm: str) -> str:
-    """Return the text for Known.chain: how many verifications the item has, and the seal of the last one. Return "" if
-    the item is full or has no seal: the next verification then begins with a read of the item.
+    """Return the text for Known.chain: the number of verifications that the item holds, and the seal of the last one.
+
+    Return "" if the item holds as many as it can, or if the digest has no seal: the next verification must then read
+    the item first.
     """
     looks = item.get(f"{algorithm}_looks", {}).get("L", [])
     if f"{algorithm}_seal" not in item or len(looks) >= LOOKS:
@@ -193,7 +208,10 @@ def expectation(key: str, item: Item) -> Expectation:
 
 
 def add(rows: KeyRows, bucket: str, key: str, item: Item) -> None:
-    """Add an item of a key to `rows`. It must not be a history line or a lease, whose sk comes before STATE."""
+    """Add an item of a key to `rows`: digests, an expected digest, a notification or a Mark.
+
+    The item must not be a history line or a lease, whose sk comes before STATE.
+    """
     sk = item["sk"]["S"]
     if sk >= DIGESTS:
         rows.versions.append(evidence(bucket, key, item))

@@ -1,4 +1,6 @@
-"""Leases in a DynamoDB ledger. Each claim is one conditional write, so that of several claims at once one wins."""
+"""Leases in a DynamoDB ledger. Each claim is one conditional write, so that only one of several claims at once
+succeeds.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,10 @@ async def renew(table: Table, lease: Lease, until: float, checkpoint: Mapping[st
 
 
 async def release(table: Table, lease: Lease, *, done: bool) -> bool:
-    """End the lease; return False if it was not held. Its item stays: the fence in it (the number of the claim) refuses
-    later writes of this owner. done: True to delete the checkpoint too.
+    """End the lease; return False if its owner had lost it already.
+
+    The item of the lease stays in the table: its fence, the number of the claim, makes DynamoDB refuse later writes of
+    this owner. done: True if the work is finished: delete the checkpoint, and count claims from 0 again.
     """
     change = _held(lease).put("owner", None).put("until", 0)
     if done:
@@ -69,8 +73,10 @@ async def release(table: Table, lease: Lease, *, done: bool) -> bool:
 
 
 async def _shorten(table: Table, found: Item, until: float) -> None:
-    """Let a lease end at `until`, because its owner's clock is ahead, unless the owner has renewed it in between. If
-    such an owner died, its lease would last too long. found: its item.
+    """Let another owner's lease end at `until`, unless that owner has renewed it since `found`, its item, was read.
+
+    The lease ended too late because the owner's clock is ahead: if that owner had died, nobody could have claimed the
+    work for too long.
     """
     change = Change((found["pk"]["S"], found["sk"]["S"])).put("until", until)
     change.when("owner", text(found, "owner")).when("until", float(found["until"]["N"]))
@@ -79,7 +85,7 @@ async def _shorten(table: Table, found: Item, until: float) -> None:
 
 
 def _held(lease: Lease) -> Change:
-    """Begin a change on the condition that the lease is still held."""
+    """Begin a change of the lease's item, on the condition that the lease's owner still has it."""
     return Change(_name(lease.work)).when("owner", lease.owner).when("fence", lease.fence)
 
 

@@ -29,10 +29,11 @@ from auditor.ledger.seals import Line, line_seal
 
 
 async def add_line(table: Table, bucket: str, event: Event, place: int) -> None:
-    """Write a history line as an item of its own. An equal line that is there already is not changed.
+    """Write an event as a history line that is an item of its own. If the table has an equal line, that line stays
+    unchanged.
 
-    The line's seal covers the newest line before it. Two writers at once may find the same line before; then both lines
-    follow that one, and both are sound. place: from Table.place().
+    The line's seal covers the key's newest line before it. Two writers at the same time may find the same newest line;
+    then both new lines refer to it, and both are sound. place: orders the writes of a key.
     """
     kept, pk = bounded(event), partition(bucket, event.key)
     after = await _last_seal(table, bucket, event.key)
@@ -52,7 +53,9 @@ def _sortable(at: str) -> str:
 
 
 async def _last_seal(table: Table, bucket: str, key: str) -> str:
-    """Return the seal of the key's newest line that is an item of its own; "" if there is none."""
+    """Return the link (seal or fingerprint) of the key's newest history line that is an item of its own; "" if there is
+    none.
+    """
     items = await table.query(
         partition(bucket, key), RECORDED, LAST_LINE, ConsistentRead=True, ScanIndexForward=False, Limit=1, pages=1
     )
@@ -68,7 +71,11 @@ async def lines_of(table: Table, bucket: str, key: str) -> list[Line]:
 
 
 def write_look(event: Event, version: Version, algorithm: str, place: int) -> str:
-    """Return a verification as text for its digest's item: place, time, and the fields other than _usual() ones."""
+    """Return a verification of a digest as a text for the digest's item: place, time, and those fields that are
+    unusual.
+
+    The usual fields, those of _usual(), are left out. place: orders the writes of a key.
+    """
     rest = [event.version_id, event.etag, event.size, dict(event.detail)]
     if event == _usual(event.key, event.at, version, algorithm):
         rest = []
@@ -82,7 +89,11 @@ def _usual(key: str, at: str, version: Version, algorithm: str) -> Event:
 
 
 def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str) -> list[tuple[int, Line]]:
-    """Return the history lines of a digest's verifications, each with its place in time. One seal covers all."""
+    """Return the verifications of a digest, which its item holds, as history lines, each with its place in the order of
+    writes.
+
+    One seal covers all of them: if it is wrong, all lines are damaged.
+    """
     after = text(item, f"{algorithm}_look_from") or ""
     found = []
     for look in item.get(f"{algorithm}_looks", {}).get("L", []):
@@ -96,13 +107,14 @@ def looks_of(bucket: str, item: Item, version: Version, algorithm: str, key: str
 
 
 def look_time(look: str) -> str:
-    """Return the time in a text of write_look(), for a sort key."""
+    """Return the time of a verification from its text (write_look), in characters that a sort key may have."""
     return _sortable(str(json.loads(look)[1]))
 
 
 def _read_look(look: str, usual: Event) -> tuple[int, Event]:
-    """Return place and event from a text of write_look(). usual: fields that it leaves out. Damaged text goes into the
-    detail.
+    """Return place and event of a verification from its text (write_look).
+
+    usual: an event with the fields that the text leaves out. A damaged text becomes the event's detail.
     """
     try:
         place, at, rest = json.loads(look)
@@ -113,7 +125,7 @@ def _read_look(look: str, usual: Event) -> tuple[int, Event]:
 
 
 def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
-    """Return the entry by which one digest of the version was recorded."""
+    """Return the entry that records one digest of an object version, made from the ledger's own data."""
     known = version.digests[algorithm]
     return Entry(
         bucket=bucket,
@@ -129,8 +141,10 @@ def entry_of(bucket: str, key: str, version: Version, algorithm: str) -> Entry:
 
 
 def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
-    """Return the "recorded" history lines in an item, each with its place in the key's order of writes. An early
-    release wrote no lines: the digests of its items stand for lines without seals, the oldest with place 0.
+    """Return the "recorded" history lines in an item, each with its place in the key's order of writes.
+
+    An early release wrote no lines: the digests of its items are returned as lines without seals, with place 0 if they
+    have none.
     """
     version, _ = evidence(bucket, key, item)
     is_line = item["sk"]["S"].startswith(RECORDED)
@@ -149,7 +163,7 @@ def recorded_lines(bucket: str, key: str, item: Item) -> list[tuple[int, Line]]:
 
 
 def history_line(key: str, item: Item) -> Line:
-    """Read the history line from an item that holds one line and nothing else."""
+    """Return the history line in an item that holds one line and nothing else."""
     what: Any = text(item, "what")
     event = Event(
         key=key,
@@ -164,7 +178,10 @@ def history_line(key: str, item: Item) -> Line:
 
 
 def lines_in(bucket: str, key: str, items: Iterable[Item]) -> list[Line]:
-    """Return all history lines in a key's items, each once, in the order of writing. items: of any kind."""
+    """Return all history lines in these items of a key, each once, in the order in which they were written.
+
+    items: of any kind; items without history lines are skipped.
+    """
     found: list[tuple[int, Line]] = []
     for item in items:
         sk = item["sk"]["S"]

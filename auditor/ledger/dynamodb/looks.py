@@ -1,4 +1,6 @@
-"""Write verifications into a DynamoDB ledger, each into the item of its digest: this costs one write unit."""
+"""Write verifications of digests into a DynamoDB ledger, each into the item of its digest: this costs one write
+unit.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,16 @@ from auditor.ledger.matching import NULL
 from auditor.ledger.seals import contradicted, line_seal
 
 _TRIES: Final = 30
-"""Number of tries. A try fails only if another writer succeeds, so this many workers may verify one object at once."""
+"""Number of attempts to write a verification. An attempt fails only if another writer succeeds, so that this many
+workers can verify one object at the same time."""
 
 
 async def looked(table: Table, bucket: str, event: Event) -> bool:
-    """Write a verification into the item of its digest. Return False if it needs a line of its own.
+    """Write a verification of a digest into the digest's item.
 
-    The write is conditional on the verification before it. If another writer was first, the item is read, and the write
-    repeated; so the verifications of a digest always form one chain.
+    Return False if that is not possible, for example because the digest is damaged: the verification then needs a
+    history line of its own. The write is conditional on the verification before it. If another writer was first, the
+    item is read, and the write is repeated; so the verifications of a digest form one chain.
     """
     algorithm = event.detail.get("algorithm")
     if event.etag is None or algorithm is None:
@@ -59,7 +63,11 @@ async def looked(table: Table, bucket: str, event: Event) -> bool:
 
 
 async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm: str) -> Item:
-    """Return the digest's item, sealed now if it never was; {} if it is damaged, or has a later verification."""
+    """Return the item of a digest, after adding a seal if an early release wrote it without one.
+
+    Return {} if the digest is missing, is damaged, contradicts the history, or has this or a later verification
+    already.
+    """
     item = await table.get(name) or {}
     if algorithm not in item or (text(item, f"{algorithm}_verified_at") or "") >= event.at:
         return {}
@@ -75,7 +83,9 @@ async def _sealed(table: Table, bucket: str, event: Event, name: Name, algorithm
 
 
 def _as_told(event: Event, algorithm: str) -> Version | None:
-    """Return the version that the event calls verified; None if the event lacks its digest, ETag or size."""
+    """Return the object version, with one digest, that a "verified" event names; None if the event lacks digest, ETag
+    or size.
+    """
     digest = event.detail.get("digest")
     if digest is None or event.etag is None or event.size is None:
         return None
@@ -95,8 +105,10 @@ def _added(
     *,
     alone: bool = False,
 ) -> Change:
-    """Return the change that adds a verification to the item, after the one with this seal. alone: True to drop the
-    verifications before it, which are archived.
+    """Return the change that adds a verification to the item of its digest, on the condition that `seal` is the seal of
+    the last one there.
+
+    seal: "" if there is no verification yet. alone: True to drop the earlier verifications, which are archived.
     """
     look = write_look(event, version, algorithm, table.place())
     attribute = f"{algorithm}_looks"
@@ -112,7 +124,9 @@ def _added(
 
 
 def _archive(name: Name, item: Item, version: Version, algorithm: str) -> Change:
-    """Return the change that copies an item's verifications into a history line, before the item drops them."""
+    """Return the change that copies the verifications in a digest's item into one history line, before they are
+    dropped.
+    """
     looks = [str(one["S"]) for one in item[f"{algorithm}_looks"]["L"]]
     seal = text(item, f"{algorithm}_look_seal") or ""
     change = Change((name[0], f"{HISTORY}{look_time(looks[0])}#{seal}"))

@@ -16,17 +16,19 @@ from auditor.ledger.dynamodb.shards import first_sort_key, partitions
 from auditor.ledger.dynamodb.table import Table
 
 PAGE: Final = 250
-"""Number of items that one Query returns. Memory holds one page of each shard; an item takes some 8 KB."""
+"""Number of items that one Query returns. Memory holds one page of each shard; an item takes some 8 KB in memory."""
 _COMPARED: Final = 150
-"""Characters of a prefix that decide where the reading ends. Every sort key has so many of its object key."""
+"""Number of characters of a wanted prefix that are compared with keys, to find the end of the reading. The sort key of
+every item has at least so many characters of its object key."""
 
 Group = tuple[str, list[Item]]
-"""The items of one object key, after the pk that they have in a table without shards."""
+"""The pk that the items of one object key have in a table without shards, and these items."""
 
 
 async def keys_in_order(table: Table, bucket: str, prefix: str, start_after: str) -> AsyncGenerator[Group, None]:
-    """Yield the items of each key that begins with `prefix` and comes after `start_after`, in key order. A few keys
-    before and behind may come too: callers drop them.
+    """Yield the items of each key that begins with `prefix` and comes after `start_after`, in key order.
+
+    The first and the last keys may be outside this range; the caller has to drop them.
     """
     async with AsyncExitStack() as stack:
         first, beginning = first_sort_key(prefix, start_after), partition(bucket, prefix[:_COMPARED])
@@ -50,8 +52,10 @@ async def keys_in_order(table: Table, bucket: str, prefix: str, start_after: str
 
 
 async def _pages(table: Table, pk: str, first: str, beginning: str) -> AsyncGenerator[list[Item], None]:
-    """Yield the items of the shard `pk` from the sort key `first` on, page by page. The last page is the first that
-    ends beyond the wanted keys. beginning: with which the wanted items' pk (bucket/key) begins.
+    """Yield the items of the shard `pk` from the sort key `first` on, page by page, up to the page that ends after the
+    wanted keys.
+
+    beginning: start of the wanted items' pk (bucket/key), as in a table without shards.
     """
     values = {":pk": {"S": pk}, ":first": {"S": first}}
     condition = "pk = :pk AND sk >= :first"
@@ -64,10 +68,10 @@ async def _pages(table: Table, pk: str, first: str, beginning: str) -> AsyncGene
 
 
 class _Shard:
-    """Puts the keys of one shard in order. ready: keys whose items are complete, in order.
+    """The keys of one shard with their items, sorted while the shard is read.
 
-    Keys that are too long for a sort key come in the order of their hashes, after their common beginning. They are held
-    until the last of them has come, and are then sorted.
+    ready: sorted keys whose items are complete. Keys that are too long for a sort key come sorted by their hashes
+    within their common beginning. Such keys are held back until all of them have been read, and then sorted.
     """
 
     def __init__(self, pages: AsyncGenerator[list[Item], None]) -> None:
@@ -76,7 +80,7 @@ class _Shard:
         self._held: list[Group] = []
 
     async def fill(self) -> None:
-        """Read pages until a key is ready; at the end of the shard, `ready` may stay empty."""
+        """Read pages of the shard until `ready` has a key. If `ready` stays empty, the shard has ended."""
         while not self.ready:
             page = await anext(self._pages, None)
             if page is None:

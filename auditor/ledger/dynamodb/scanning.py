@@ -1,4 +1,8 @@
-"""Read a whole DynamoDB ledger in key order. Shards have this order; items of a Scan are sorted in a temporary file."""
+"""Read a whole DynamoDB ledger in key order.
+
+A table with shards has this order. The items of other tables, and history lines, come from a Scan, and are sorted in a
+temporary file.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from auditor.ledger.key_record import KeyRows
 from auditor.ledger.seals import check_key, entries
 
 SEGMENTS: Final = 4
-"""Number of parts of the table that are scanned at once. Memory holds one page of each part, at most 1 MB."""
+"""Number of parts of the table that are scanned at the same time. Memory holds one page of each part, at most 1 MB."""
 _FETCHED: Final = 500
 
 T = TypeVar("T")
@@ -46,9 +50,9 @@ async def subjects(table: Table, bucket: str, prefix: str, start_after: str) -> 
 
 
 async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, None]:
-    """Yield the items of each key whose pk begins with `beginning`, in key order, without the history.
+    """Yield the items of each key whose pk begins with `beginning`, in key order, without history lines and leases.
 
-    This is for a table without shards. The whole table is read, because DynamoDB has no order between partitions.
+    This is for a table without shards. The whole table is read, because DynamoDB does not sort the partitions.
     """
     values = {":wanted": {"S": beginning}, ":state": {"S": STATE}}
     pages = _sorted(
@@ -61,7 +65,7 @@ async def _scanned_rows(table: Table, beginning: str) -> AsyncGenerator[Group, N
 
 
 async def histories(table: Table, bucket: str, prefix: str) -> AsyncGenerator[list[HistoryEntry], None]:
-    """Yield the history lines of all keys that begin with `prefix`, in key order, in lists."""
+    """Yield the history lines of all keys that begin with `prefix`, in key order, as one list for each key."""
     beginning = partition(bucket, prefix)
     values = {":wanted": {"S": beginning}, ":shards": {"S": f"{bucket}#"}}
     wanted = "begins_with(pk, :wanted) OR begins_with(pk, :shards)"
@@ -101,13 +105,16 @@ async def _sorted(table: Table, **arguments: Any) -> AsyncGenerator[list[Group],
 
 
 async def _scan(table: Table, arguments: dict[str, Any], segment: int, spool: _Spool) -> None:
-    """Scan one segment of the table, and put its items into the spool, a temporary file."""
+    """Scan one segment of the table, and put its items into the temporary file `spool`."""
     async for items in table.pages("Scan", Segment=segment, TotalSegments=SEGMENTS, **arguments):
         await spool.run(lambda items=items: spool.put(items))  # type: ignore[misc]
 
 
 class _Spool:
-    """A temporary file that takes all items and returns them sorted by key. Only its own thread uses it."""
+    """A temporary file that collects items, and yields them sorted by key.
+
+    All its methods but run() are called in the one thread of its executor.
+    """
 
     def __init__(self, executor: ThreadPoolExecutor, folder: str) -> None:
         self._executor = executor
@@ -115,7 +122,7 @@ class _Spool:
         self._connection: sqlite3.Connection | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run `work` in the spool's thread. Raises LedgerError in place of SQLite's errors."""
+        """Call `work` in the spool's thread, and return its result. SQLite's errors become a LedgerError."""
 
         def guarded() -> T:
             try:
@@ -147,7 +154,7 @@ class _Spool:
         connection.execute("COMMIT")
 
     def in_order(self) -> Iterator[Group]:
-        """Yield the items, grouped by their key and sorted by it."""
+        """Yield the collected items in groups, one for each key, in key order."""
         rows = self._open().execute("SELECT key, item FROM items ORDER BY key")
         for key, members in groupby(rows, key=lambda row: row[0]):
             yield key.decode("utf-8", "surrogatepass"), [json.loads(item) for _, item in members]

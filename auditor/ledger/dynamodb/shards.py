@@ -1,7 +1,8 @@
-"""Where a table with shards stores its items: all items of a bucket but history lines and leases, sorted by key.
+"""Where a table with shards stores its items: all items of a bucket except history lines and leases, sorted by key.
 
-A shard is one of 16 partitions of a bucket. Its sort keys begin with the object key, so that a Query reads keys in
-order, without their history. A table of an older schema has no shards: all items of a key have one pk, bucket/key.
+A shard is one of 16 partitions of a bucket. The sort keys in a shard begin with the object key, so that a Query reads
+keys in order, without their histories. A table of an older schema has no shards: all items of a key have the pk
+bucket/key.
 """
 
 from __future__ import annotations
@@ -13,29 +14,34 @@ from typing import Any, Final
 from auditor.ledger.dynamodb.items import NOTICED, STATE, WHOLE_KEY, Item, Name, digest_of, text
 
 SHARDS: Final = 16
-"""Shards (partitions) of a bucket. DynamoDB writes 1,000 a second to one ("Best practices for partition keys")."""
+"""Number of shards (partitions) of a bucket. DynamoDB allows 1,000 writes a second to one partition ("Best practices
+for partition keys")."""
 LONGEST_NAME: Final = 106
-"""Most bytes that a sort key has after the object key, for the item's own name; a longer name is hashed."""
+"""Largest number of bytes in a sort key after the object key, for the item's own name; a longer name becomes a hash."""
 _LONGEST_KEY: Final = 870
-"""Bytes after which an object key is cut, at the end of a character. With the key's hash and the longest name, it then
-fits into the 1,024 bytes of a sort key."""
+"""Number of bytes after which an object key is cut, at the end of a character. Cut key, hash of the key and the longest
+name together fit into the 1,024 bytes of a sort key."""
 _END: Final = "\x01"
-"""Ends the object key in a sort key, so that a key comes before all longer keys that begin with it."""
+"""Marks the end of the object key in a sort key, so that a key sorts before all longer keys that begin with it."""
 _ESCAPES: Final = str.maketrans({"\0": "\x01\U0010fffe", "\x01": "\x01\U0010ffff"})
-"""Texts in place of the two characters that do not sort after _END. They keep the order."""
+"""Replacements in a sort key for U+0000 and U+0001, the two characters that do not sort after _END. Keys with
+replacements sort as before."""
 _CUT: Final = "\U0010fffd"
-"""Stands before the hash of a cut key. It sorts after all names, and before all escapes."""
+"""Stands before the hash of a cut key, after _END. It sorts after the names of all items, and before all escapes."""
 _LAST_NAME: Final = "\U0010fffc"
 _PARTS: Final = re.compile(f"((?:[^{_END}]+|{_END}[\U0010fffe\U0010ffff])*){_END}(?:{_CUT}.{{32}})?(.*)", re.DOTALL)
 
 
 def partitions(bucket: str) -> list[str]:
-    """Return the pk of each shard of a bucket. Other items never have such a pk, because it has no slash."""
+    """Return the pk of each shard of a bucket. No other item has such a pk, because it has no slash."""
     return [f"{bucket}#{number}" for number in range(SHARDS)]
 
 
 def stored_name(name: Name) -> Name:
-    """Return the pk and sk that an item has in a table with shards. History lines and leases keep theirs."""
+    """Return the pk and sk under which a table with shards stores an item.
+
+    name: pk and sk of the item in a table without shards. History lines and leases have the same names in both.
+    """
     pk, sk = name
     bucket, slash, key = pk.partition("/")
     if not slash or sk < STATE:
@@ -44,7 +50,10 @@ def stored_name(name: Name) -> Name:
 
 
 def stored_range(pk: str, first: str, last: str | None) -> tuple[str, str, str | None]:
-    """Return this range of items (pk, first and last sk) as a table with shards has it. last: None for no end."""
+    """Return the pk, first sk and last sk under which a table with shards stores a range of items.
+
+    pk, first, last: the range in a table without shards; None for last means no end.
+    """
     if first < STATE:
         return pk, first, last
     bucket, _, key = pk.partition("/")
@@ -60,13 +69,13 @@ def first_sort_key(prefix: str, start_after: str) -> str:
 
 
 def cut_key(name: Name) -> str | None:
-    """Return the object key of an item if it is too long for a sort key of a table with shards; else None."""
+    """Return the object key of an item, if the item's stored sort key has only the beginning of it; None otherwise."""
     _, slash, key = name[0].partition("/")
     return key if slash and name[1] >= STATE and _head(key) != _escaped(key) else None
 
 
 def own_name(item: Item) -> Item:
-    """Return an item that was read, with the pk and sk that it would have in a table without shards."""
+    """Return an item of a table with shards, under the pk and sk that it would have in a table without."""
     pk = item["pk"]["S"]
     if "/" in pk or "#" not in pk:
         return item
@@ -83,7 +92,9 @@ def _partition(bucket: str, key: str) -> str:
 
 
 def _beginning(key: str) -> str:
-    """Return how the sort keys of a key's items begin: the key, or its first part and its hash."""
+    """Return the text with which the sort keys of a key's items begin: the key, or its beginning and its hash if it is
+    cut.
+    """
     head, escaped = _head(key), _escaped(key)
     return head + _END if head == escaped else f"{head}{_END}{_CUT}{digest_of(key)[:32]}"
 
@@ -93,7 +104,9 @@ def _escaped(key: str) -> str:
 
 
 def _head(key: str) -> str:
-    """Return the key with its escapes, cut behind the first character at which it has _LONGEST_KEY bytes or more."""
+    """Return the key with escapes, or only its beginning: up to the character that makes it _LONGEST_KEY bytes long, or
+    longer.
+    """
     escaped = _escaped(key)
     if len(escaped) * 4 <= _LONGEST_KEY or _size(escaped) <= _LONGEST_KEY:
         return escaped

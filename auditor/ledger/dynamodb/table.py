@@ -1,4 +1,4 @@
-"""Call DynamoDB for one table: with retries, batches and pages, and with errors of one sentence."""
+"""Call DynamoDB for one table: with retries, in batches and pages, and with errors that explain in one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from auditor.ledger.dynamodb.items import WHOLE_KEY, Item, Name, number
 from auditor.ledger.dynamodb.shards import cut_key, own_name, stored_name, stored_range
 
 BATCH: Final = 100
-"""Number of keys of one BatchGetItem, at most (DynamoDB API)."""
+"""Largest number of keys of one BatchGetItem call (DynamoDB API)."""
 THREADS: Final = 16
 ATTEMPTS: Final = 10
 _WRITES: Final = frozenset({"TransactWriteItems", "UpdateItem"})
@@ -29,26 +29,31 @@ _CANCELLED: Final = "TransactionCanceledException"
 _TRANSIENT: Final = frozenset({"TransactionConflictException", "TransactionInProgressException", "InternalServerError"})
 _PASSING: Final = re.compile("TransactionConflict|ThrottlingError|ProvisionedThroughputExceeded")
 SCHEMA_VERSION: Final = 3
-"""The present version of the layout of items. Version 2 had no shards, and version 1 no seals and no item for the
-version. A table keeps the layout with which it was begun."""
+"""The present version of the layout of items. Version 2 had no shards; version 1 also had no seals, and no item for
+this number. A table keeps the layout that its first writer chose."""
 _UNSHARDED: Final = 2
 _SCHEMA: Final = ("-", "-")
-"""The item that has the schema version. No bucket has this name."""
+"""Name (pk and sk) of the item that holds the schema version. No bucket has this name."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class ConditionFailed(Exception):  # noqa: N818 - a condition that does not hold is an answer, no error
-    """A condition of a write did not hold. at: in a transaction, the indexes of such changes."""
+    """DynamoDB made no write, because a condition of the write did not hold.
+
+    at: the indexes of the refused changes, if the write was a transaction.
+    """
 
     def __init__(self, at: Collection[int] = ()) -> None:
         self.at = at
 
 
 class Table:
-    """Makes the calls on one table, at most THREADS at once. Callers name items as in a table without shards. Only this
-    class knows the names that a table with shards stores.
+    """One DynamoDB table, called by at most THREADS calls at a time.
+
+    Callers use the names that items have in a table without shards. This class converts them to the names that a table
+    with shards stores.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class Table:
         self.sharded = False
 
     def place(self) -> int:
-        """Return a number that grows with each call, by which writes are ordered: microseconds since the epoch."""
+        """Return a number that orders the writes: microseconds since the epoch, and larger with each call."""
         self._place = max(self._place + 1, int(self._clock() * 1_000_000))
         return self._place
 
@@ -79,8 +84,9 @@ class Table:
         return item and self._own([item])[0]
 
     async def get_many(self, names: Iterable[Name], *, consistent: bool = False) -> dict[Name, Item]:
-        """Return the items with these names. Items that do not exist are left out. consistent: True to see the newest
-        writes.
+        """Return the items with these names, without names that have no item.
+
+        consistent: True to see the newest writes.
         """
         wanted = {self._stored(name): name for name in names}
         keys = [key_of(stored) for stored in wanted]
@@ -92,7 +98,9 @@ class Table:
         return found
 
     async def _get_batch(self, wanted: dict[str, Any]) -> list[Item]:
-        """Return the items of one BatchGetItem. Ask again, after growing pauses, for keys left unprocessed."""
+        """Return the items of one BatchGetItem call. Keys that DynamoDB leaves unprocessed are asked for again, after
+        pauses that grow.
+        """
         items: list[Item] = []
         for attempt in range(ATTEMPTS):
             answer = await self._call("BatchGetItem", RequestItems={self.name: wanted})
@@ -120,8 +128,10 @@ class Table:
     async def query(
         self, pk: str, first: str, last: str | None = None, *, pages: int | None = None, **arguments: Any
     ) -> list[Item]:
-        """Return the items of one pk (an object key) whose sk is from `first` to `last` (None: to the end). pages: read
-        at most so many pages; None for all.
+        """Return the items of one object key, given by its pk, whose sk is from `first` to `last`; if `last` is None,
+        to the end.
+
+        pages: read at most so many pages; None to read all.
         """
         if self.sharded:
             pk, first, last = stored_range(pk, first, last)
@@ -140,7 +150,10 @@ class Table:
         return found
 
     async def update(self, change: Change, *, returned: str = "NONE") -> Item:
-        """Make the change by UpdateItem. Raises ConditionFailed. returned: ReturnValues of UpdateItem."""
+        """Make one change by UpdateItem. Raises ConditionFailed if its condition does not hold.
+
+        returned: ReturnValues of UpdateItem, which choose the attributes in the answer.
+        """
         await self._declare()
         answer = await self._call("UpdateItem", TableName=self.name, ReturnValues=returned, **self._arguments(change))
         found: Item = answer.get("Attributes", {})
@@ -153,8 +166,10 @@ class Table:
         await self._call("TransactWriteItems", TransactItems=updates)
 
     async def probe(self) -> None:
-        """Read the table's schema version, so that a missing table or permission shows now, not in the middle of a run.
-        Raises LedgerError also for the schema of a newer release.
+        """Read the table's schema version at the start of a run, so that a missing table or permission shows now, not
+        later.
+
+        Raises LedgerError, also if a newer release has written the table.
         """
         version = number(await self.get(_SCHEMA) or {}, "schema") or 0
         if version > SCHEMA_VERSION:
@@ -165,7 +180,9 @@ class Table:
         self.sharded = version == SCHEMA_VERSION or (version == 0 and await self._is_empty())
 
     async def _is_empty(self) -> bool:
-        """True if the table has no item. False also without permission to scan it: it might then be an old one."""
+        """True if the table has no item. False if the permission to scan is missing, because the table may then be one
+        of an earlier release.
+        """
         try:
             answer = await self._call("Scan", TableName=self.name, Limit=1, ConsistentRead=True)
         except LedgerError as error:
@@ -175,7 +192,9 @@ class Table:
         return not answer["Items"]
 
     async def _declare(self) -> None:
-        """Write the schema version into a table that has none, before this process writes its first item."""
+        """Write the schema version into a table that has none. This happens once, before the first item of this
+        process.
+        """
         async with self._declaring:
             if not self._declared:
                 change = Change(_SCHEMA).put("schema", SCHEMA_VERSION if self.sharded else _UNSHARDED)
@@ -220,8 +239,9 @@ class Table:
 
 
 def _is_transient(failure: CallFailed) -> bool:
-    """True if a retry may succeed, although the SDK has made six attempts. A lost connection does not count: six
-    attempts in a row failed.
+    """True if a retry may succeed, although the SDK has made six attempts already.
+
+    A lost connection does not count as transient: it has failed six times in a row.
     """
     if failure.code == _CANCELLED:
         return _PASSING.search(failure.message) is not None
@@ -229,16 +249,18 @@ def _is_transient(failure: CallFailed) -> bool:
 
 
 def _refused(failure: CallFailed) -> list[int]:
-    """Return the indexes of a transaction's changes whose conditions did not hold. They are read from the end of the
-    message, which lists a reason for each change (DynamoDB API, TransactionCanceledException).
+    """Return the indexes of the changes in a transaction whose conditions did not hold.
+
+    The end of DynamoDB's message lists a reason for each change (DynamoDB API, TransactionCanceledException).
     """
     reasons = failure.message.rpartition("[")[2].rstrip("]").split(", ")
     return [index for index, reason in enumerate(reasons) if reason == "ConditionalCheckFailed"]
 
 
 async def in_order(items: Iterable[T], group: Callable[[T], Hashable], call: Callable[[T], Awaitable[R]]) -> list[R]:
-    """Call `call` for each item, many at once, and return the results in the order of the items. Items with the same
-    `group` are called one after the other.
+    """Call `call` for each item, many at the same time, and return the results in the order of the items.
+
+    Items for which `group` returns the same value are called one after the other.
     """
     groups: Mapping[Hashable, list[tuple[int, T]]] = _grouped(items, group)
     waiting = iter(groups.values())
@@ -261,7 +283,7 @@ def _grouped(items: Iterable[T], group: Callable[[T], Hashable]) -> Mapping[Hash
 
 
 def explained(table: str, region: str, failure: CallFailed) -> LedgerError:
-    """Return the error for a failed call: one sentence that names the table and the fix."""
+    """Return the LedgerError for a failed call: one sentence that names the table, and what the user can do."""
     name, action = f"the ledger table {table!r} in {region}", failure.action
     if failure.code == "ValidationException":
         return LedgerError(f"{name} refuses {action} (ValidationException): its keys must be pk and sk, strings")

@@ -15,9 +15,10 @@ AUTO: Final = "auto"
 
 
 def form_of(source: ManifestFile) -> Form:
-    """Return the form of a manifest file: by its name (BagIt's names, .csv), or else by its first line with content.
+    """Return the form of a manifest file: by the file's name (BagIt's names, .csv), or else by its first line with
+    content.
 
-    Raises ManifestError if that line is of no known form.
+    Raises ManifestError if that line fits none of the forms.
     """
     if is_bagit(source.shown):
         return BAGIT

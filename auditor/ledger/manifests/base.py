@@ -1,4 +1,6 @@
-"""The parts of a checksum manifest, which is a list of file names with digests. It is read and written line by line."""
+"""The parts of a checksum manifest. A manifest is a list of file names with digests, and is read and written line by
+line.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from auditor.model.digest import ALGORITHMS, SIZES, of_hex
 HEX_DIGITS: Final = {name: 2 * SIZES[name] for name in ALGORITHMS}
 """Number of hex digits of each algorithm's digest."""
 OF_TOOLS: Final = ("sha256", "sha512", "sha1", "md5")
-"""The algorithms of sha256sum and its like, and of BagIt's tools. The digest's length tells the algorithm."""
+"""The algorithms of sha256sum, its sister programs and BagIt's tools. Their digests differ in length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +36,30 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A form of checksum manifests, such as sha256sum's: its properties, its reader and its writer."""
+    """A form of checksum manifests, such as that of sha256sum: its properties, its reader and its writer."""
 
     name: str
     algorithms: tuple[str, ...]
     """Algorithms whose digests a manifest of this form can hold."""
     single: bool
-    """True if a manifest has one algorithm, and one line for each key."""
+    """True if a manifest of this form has only one algorithm, and only one line for each key."""
     head: bytes
-    """The bytes before all lines."""
+    """The bytes at the start of a manifest, before its first line."""
     nameable: Callable[[str], bool]
-    """True if a line can hold this name."""
+    """Returns True if a line of this form can hold the name."""
     rows: Callable[[str, KeyRecord, tuple[str, ...]], Iterable[bytes]]
-    """Returns the lines of a key, with its name in the manifest and the digests by these algorithms; no line if it has
-    none."""
+    """Returns the lines for a key; none if the key has no digest by the algorithms.
+
+    Its arguments are the key's name in the manifest, the ledger's record of the key, and the algorithms."""
     read: Callable[[ManifestFile], Iterator[Record]]
-    """Yields all records of a file; raises ManifestError at the first wrong line."""
+    """Yields all records of a manifest file; raises ManifestError at the first malformed line."""
 
 
 def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
-    """Return the algorithm whose digests have this length. Raises ManifestError if there is none. line: its number."""
+    """Return the algorithm of a digest, by the digest's length. Raises ManifestError if no algorithm has this length.
+
+    line: number of the digest's line in the file, for the error.
+    """
     for name in OF_TOOLS:
         if len(digest) == HEX_DIGITS[name]:
             return name
@@ -64,7 +70,10 @@ def algorithm_of(digest: str, source: ManifestFile, line: int) -> str:
 
 
 def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str:
-    """Return the digest in lower case. Raises ManifestError if the algorithm has no such digests. line: its number."""
+    """Return the digest in lower case. Raises ManifestError if it cannot be a digest by this algorithm.
+
+    line: number of the digest's line in the file, for the error.
+    """
     found = of_hex(digest, algorithm)
     if found is None:
         raise source.error(
@@ -74,9 +83,10 @@ def checked(digest: str, algorithm: str, source: ManifestFile, line: int) -> str
 
 
 def last_digest(subject: KeyRecord, algorithm: str) -> str | None:
-    """Return the digest of the key's last recorded version that was not deleted for good.
+    """Return the digest by this algorithm of the key's newest recorded version, without versions that were deleted for
+    good.
 
-    None if that version has no digest by the algorithm: an earlier version's digest is not the key's.
+    Return None if that version lacks such a digest: the digest of an earlier version is not the key's.
     """
     left = [version for version in subject.versions if version.removed_at is None]
     if not left:

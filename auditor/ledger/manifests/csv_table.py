@@ -24,9 +24,9 @@ COLUMNS: Final = (
     "verified_at",
     "bytes_read",
 )
-"""The header of our own tables."""
+"""The header of the tables that the auditor writes."""
 HEADINGS: Final = ("key", "digest", "algorithm", "size")
-"""The headings of other tables, in any order. `algorithm` and `size` may be absent."""
+"""The column names of other programs' tables, in any order. `algorithm` and `size` may be absent."""
 
 _FORMULA: Final = re.compile(r"['=+\-@\t\r\n]")
 _WHOLE: Final = re.compile(r"[0-9]{1,16}")
@@ -96,7 +96,7 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 def _table(source: ManifestFile) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the number of its first line. Raises ManifestError."""
+    """Yield each row of a CSV file, with the number of the row's first line in the file. Raises ManifestError."""
     began = 0
 
     def texts() -> Iterator[str]:

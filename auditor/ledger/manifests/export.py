@@ -13,7 +13,7 @@ from auditor.model.target import Target
 
 @dataclass(slots=True)
 class Exported:
-    """The counts of an export: the keys in the manifest, and those left out, by reason."""
+    """The counts of an export: keys that are in the manifest, and keys that were left out, by reason."""
 
     keys: int = 0
     """Number of keys in the manifest."""
@@ -22,7 +22,8 @@ class Exported:
     retired: int = 0
     """Number of keys left out because a person retired them."""
     stale: int = 0
-    """Number of keys whose newest content, reported by a notification, has no digest in the ledger."""
+    """Number of keys whose newest content, reported by a notification, has no digest in the ledger. A form with one
+    line for each key leaves them out."""
     without: int = 0
     """Number of keys left out because they have no digest by the wanted algorithms."""
     unnameable: int = 0
@@ -32,7 +33,7 @@ class Exported:
 
     @property
     def whole(self) -> bool:
-        """True if the manifest has each existing key that the ledger knows, with its present digest."""
+        """True if the manifest has every existing key that the ledger knows, with the digest of its newest content."""
         return self.complete and not (self.stale or self.without or self.unnameable)
 
 
@@ -46,10 +47,10 @@ async def export(
     relative: bool = False,
     go_on: Callable[[int], bool] = lambda keys: True,
 ) -> Exported:
-    """Write the manifest of all keys below the target, in the order of S3's listing. Raises LedgerError.
+    """Write a manifest of all keys below the target, in the order of S3's listing. Raises LedgerError.
 
-    relative: True to write names without the target's prefix. go_on: called before each key with the number of keys
-    written; False stops the export.
+    relative: True to write the names without the target's prefix. go_on: called before each key with the number of keys
+    written so far; returns False to stop the export.
     """
     counts = Exported()
     if form.head:

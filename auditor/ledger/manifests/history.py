@@ -1,4 +1,4 @@
-"""Export the histories of all keys as a table, with the event types of the standard PREMIS."""
+"""Export the histories of all keys as a table, in which events have the types of PREMIS, a standard of preservation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _PREMIS: Final[Mapping[What, str]] = {
     "mismatch": "fixity check",
     "deleted": "deletion",
 }
-"""The labels of https://id.loc.gov/vocabulary/preservation/eventType. That list has no event for other lines."""
+"""PREMIS event type of each kind of event, as labelled in https://id.loc.gov/vocabulary/preservation/eventType. The
+standard has no type for the other kinds."""
 COLUMNS: Final = (
     "key",
     "at",
@@ -36,7 +37,10 @@ COLUMNS: Final = (
 
 @dataclass(slots=True)
 class HistoryCounts:
-    """The number of exported history lines. complete: True if the export reached the end of the ledger."""
+    """The number of exported history lines.
+
+    complete: True if the export reached the end of the ledger.
+    """
 
     lines: int = 0
     complete: bool = False
@@ -50,7 +54,7 @@ def premis_type(entry: HistoryEntry) -> str:
 
 
 def _fields(entry: HistoryEntry) -> dict[str, object]:
-    """Return the values of an exported line by column, in the order of COLUMNS."""
+    """Return the fields of an exported history line by column name, in the order of COLUMNS."""
     event = entry.event
     named = (event.detail.get("algorithm"), event.detail.get("digest"))
     values = (event.key, event.at, event.what, premis_type(entry) or None, event.version_id, event.etag, event.size)
@@ -71,7 +75,7 @@ FORMATS: Final[Mapping[str, tuple[bytes, Callable[[HistoryEntry], bytes]]]] = {
     "csv": (csv_row(COLUMNS), _csv),
     "json-lines": (b"", _json),
 }
-"""The bytes before all lines, and the writer of a line, by the name of the format."""
+"""For each output format by name: the bytes at the start of the file, and the function that writes one line."""
 
 
 async def export_history(
@@ -83,7 +87,8 @@ async def export_history(
 ) -> HistoryCounts:
     """Write the histories of all keys below the target, in the order of S3's listing. Raises LedgerError.
 
-    name: of a format in FORMATS. go_on: called now and then with the number of lines written; False stops the export.
+    name: a format in FORMATS. go_on: called before each batch with the number of lines written so far; returns False to
+    stop the export.
     """
     counts, (head, line_of) = HistoryCounts(), FORMATS[name]
     write(head)

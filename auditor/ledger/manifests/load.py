@@ -1,4 +1,6 @@
-"""Import checksum manifests as expected digests. All files are read before anything is written to the ledger."""
+"""Import the digests of checksum manifests into the ledger, as expected digests. All manifests are read before anything
+is written to the ledger.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ MAX_KEY: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The result of reading one manifest file.
+    """The counts of one manifest file that was read.
 
-    form: "" for a tag manifest of BagIt, which is not imported. digests: number of digests to import. other: number of
-    digests left out because their algorithm is not wanted.
+    form: name of its form; "" for a tag manifest of BagIt, which is not imported. digests: number of digests to import.
+    other: number of digests left out because their algorithm is not wanted.
     """
 
     file: str
@@ -35,8 +37,8 @@ def read_all(
 ) -> list[Read]:
     """Read all manifest files into the spool, a temporary database. The object keys are `prefix` + file name.
 
-    algorithms: the wanted ones; empty for all. Raises UsageError, or ManifestError, which names the file and the line.
-    form: its name; AUTO to detect it.
+    form: name of the manifests' form; AUTO to detect it for each file. algorithms: the wanted ones; empty for all.
+    Raises UsageError, or ManifestError, which names the file and the line.
     """
     return [_read(source, index, spool, prefix, form, algorithms) for index, source in enumerate(sources)]
 
@@ -61,9 +63,9 @@ def _read(source: ManifestFile, index: int, spool: Spool, prefix: str, form: str
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of an import.
+    """The counts of an import.
 
-    new: number of expected digests that were added or changed. known: number of those that the ledger had already.
+    new: number of expected digests that were added or changed. known: number of digests that the ledger had already.
     complete: True if all digests of the spool were written.
     """
 
@@ -75,8 +77,10 @@ class Imported:
 async def import_all(
     spool: Spool, ledger: KeyHistory, target: Target, imported_at: str, go_on: Callable[[int], bool]
 ) -> Imported:
-    """Write the spool's digests into the ledger as expected digests; a repetition is harmless. Raises LedgerError.
-    go_on: called before each batch with the number of digests written; False stops the import.
+    """Write the spool's digests into the ledger as expected digests. Raises LedgerError.
+
+    An import can be repeated without harm. go_on: called before each batch with the number of digests written so far;
+    returns False to stop the import.
     """
     new = total = 0
     for batch in spool.batches(imported_at):

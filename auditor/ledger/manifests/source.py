@@ -13,14 +13,16 @@ from typing import BinaryIO, Final
 from auditor.errors import ManifestError, OutputError, UsageError
 
 LONGEST: Final = 16 * 1024
-"""Largest size of a line, in bytes. A key has at most 1,024 bytes, and three times as many if it is escaped."""
+"""Largest size of a line, in bytes. A key has at most 1,024 bytes, or three times as many if all its bytes are
+escaped."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 class ManifestFile:
-    """A manifest that is a file or a pipe. A pipe is first copied to a temporary file, which close() removes.
+    """A manifest that the user names by its path: a file or a pipe.
 
-    shown: the path as the user wrote it, for messages. origin: the file's name, as the ledger records it.
+    A pipe is copied to a temporary file first; close() deletes the copy. shown: the path as the user wrote it, for
+    messages. origin: the file's name, as the ledger records it.
     """
 
     def __init__(self, path: str) -> None:
@@ -29,9 +31,10 @@ class ManifestFile:
         self._piped: BinaryIO | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield each line with its number, from 1, and with its line end. Only a line feed ends a line.
+        """Yield each line of the manifest, with its line end, and with its number, from 1. Only a line feed ends a
+        line.
 
-        Raises ManifestError for a wrong line, UsageError for a file that cannot be read.
+        Raises ManifestError for a line that is too long or not UTF-8, UsageError for a file that cannot be read.
         """
         with _opening(self.shown), self._open() as file:
             number = 0
@@ -66,7 +69,7 @@ class ManifestFile:
 
 
 def _copy(pipe: BinaryIO) -> BinaryIO:
-    """Copy a pipe to a temporary file, up to the first line that is too long, at which every reader stops anyway."""
+    """Copy a pipe to a temporary file, and return that; stop after a line that is too long, which no reader accepts."""
     spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - ManifestFile closes it
     while line := pipe.readline(LONGEST + 1):
         try:

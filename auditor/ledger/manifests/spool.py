@@ -24,7 +24,7 @@ CREATE TABLE digest (
 class Spool:
     """A temporary database of digests, one for each manifest name, object key and algorithm.
 
-    Texts are stored as bytes, because SQLite's texts end at a NUL.
+    Texts are stored as bytes, because SQLite ends a text at a NUL.
     """
 
     def __init__(self, sources: Sequence[ManifestFile]) -> None:
@@ -38,9 +38,11 @@ class Spool:
         self._db.execute("BEGIN")
 
     def add(self, index: int, key: str, record: Record) -> None:
-        """Add a digest of an object key, if it is not there yet. Of several versions of a key, only the last one stays.
+        """Add a record's digest for an object key, unless the manifest has an equal digest of the key already.
 
-        index: of the manifest in `sources`. Raises ManifestError, which names both lines, if there is another digest.
+        If a manifest lists several versions of a key, only the last one stays. index: place of the manifest in
+        `sources`. Raises ManifestError if the manifest has another digest of the key; the error names the lines of
+        both.
         """
         source = self._sources[index]
         place = (source.origin.encode(), key.encode())
@@ -67,13 +69,15 @@ class Spool:
             )
 
     def count(self, index: int) -> int:
-        """Return how many digests the manifest at this index of `sources` added, beyond those of earlier ones."""
+        """Return the number of digests from the manifest at this index of `sources`, without those that earlier
+        manifests had.
+        """
         with _disk():
             (number,) = self._db.execute("SELECT count(*) FROM digest WHERE file = ?", (index,)).fetchone()
         return int(number)
 
     def batches(self, imported_at: str) -> Iterator[list[Expectation]]:
-        """Yield all digests in lists, as expected digests, sorted by manifest and key."""
+        """Yield all digests as expected digests, in lists, sorted by manifest and key."""
         with _disk():
             cursor = self._db.execute(
                 "SELECT origin, key, algorithm, digest, size FROM digest ORDER BY origin, key, algorithm"

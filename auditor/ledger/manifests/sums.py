@@ -1,4 +1,4 @@
-"""Read and write manifests as sha256sum, sha512sum, sha1sum and md5sum of GNU coreutils do (`--tag` lines too).
+"""Read and write manifests in the form of GNU coreutils' sha256sum, sha512sum, sha1sum and md5sum, `--tag` lines too.
 
 The syntax of a line: coreutils' src/cksum.c, split_3, bsd_split_3, filename_unescape.
 """
@@ -23,7 +23,7 @@ _WANTED: Final = "this is not a line of sha256sum or its like: take it out, or n
 
 
 def nameable(name: str) -> bool:
-    """True if a line can hold the name: not if it is empty or has a NUL, at which coreutils ends a line."""
+    """True if a line can hold the name. An empty name is not possible, nor a NUL, at which coreutils ends the line."""
     return bool(name) and "\0" not in name
 
 
@@ -64,8 +64,9 @@ def read(source: ManifestFile) -> Iterator[Record]:
 
 
 class _Spacing:
-    """Finds out how many characters stand between digest and name: two, or one in the output of BSD's `md5 -r`. The
-    first line of a file decides for all its lines, as in coreutils, because a name may begin with a space.
+    """The number of characters between digest and name in a file: two, or one in the output of BSD's `md5 -r`.
+
+    As in coreutils, the file's first line decides for all lines, because a name may begin with a space.
     """
 
     def __init__(self, source: ManifestFile) -> None:
@@ -73,7 +74,10 @@ class _Spacing:
         self._reversed: bool | None = None
 
     def name(self, line: int, rest: str) -> str:
-        """Return the file name in a line. rest: the line from the second character after the digest. line: number."""
+        """Return the file name in a line.
+
+        line: number of the line. rest: the line's text from the second character after the digest.
+        """
         if self._reversed is None:
             if rest in (" ", "*"):
                 raise self._source.error(line, f"the line names no file: {_WANTED}")
@@ -113,5 +117,5 @@ SUMS: Final = Form(
 
 
 def is_line(text: str) -> bool:
-    """True if the text looks like a line of sha256sum or its like."""
+    """True if the text looks like a line that sha256sum or one of its sister programs has written."""
     return bool(_TAGGED.fullmatch(text) or _LINE.fullmatch(text))

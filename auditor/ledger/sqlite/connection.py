@@ -15,13 +15,16 @@ from auditor.ledger.sqlite.schema import set_up
 
 BUSY_SECONDS: Final = 30.0
 MEMORY: Final = ":memory:"
-"""The name, in place of a path, of a ledger without a file. It is lost when it is closed."""
+"""The name that a ledger without a file has in place of a path. Such a ledger is lost when it is closed."""
 
 T = TypeVar("T")
 
 
 def file_of(name: str) -> str:
-    """Return the path in a SQLite ledger's URI, with `~` expanded. Raises UsageError."""
+    """Return the path of the file from a SQLite ledger's URI, with `~` expanded. Raises UsageError.
+
+    name: the part of the URI after the scheme.
+    """
     if name == MEMORY:
         return name
     try:
@@ -39,9 +42,9 @@ def text(key: bytes) -> str:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open the ledger's file; create it if it is missing, and upgrade tables of an earlier release.
+    """Open the file of a SQLite ledger. Create it if it is missing; upgrade its tables if an earlier release made them.
 
-    In a directory that cannot be written, an existing file is opened for reading only. Raises LedgerError.
+    If the directory cannot be written, open an existing file for reading only. Raises LedgerError.
     """
     parent = Path(path).parent
     if path != MEMORY and not parent.is_dir():
@@ -57,7 +60,7 @@ def connect(path: str) -> sqlite3.Connection:
 def _opened(
     path: str, connection: sqlite3.Connection, prepare: Callable[[sqlite3.Connection], object]
 ) -> sqlite3.Connection:
-    """Return the connection after `prepare` and the set-up of its tables; close it if that fails."""
+    """Prepare the connection, set up its tables, and return it; close it if one of these steps fails."""
     try:
         prepare(connection)
         set_up(connection, path)
@@ -68,20 +71,20 @@ def _opened(
 
 
 def _is_sealed_off(file: Path) -> bool:
-    """True if the file exists, and SQLite cannot create its -wal and -shm files beside it."""
+    """True if the file exists, and SQLite cannot create its -wal and -shm files in the file's directory."""
     effective = os.access in os.supports_effective_ids
     return file.is_file() and not os.access(file.resolve().parent, os.W_OK, effective_ids=effective)
 
 
 class UnlockedConnection(sqlite3.Connection):
-    """Reads a file without locks, where the file for the locks (-shm) cannot be created."""
+    """A connection that reads a file without locks, because the file for the locks (-shm) cannot be created."""
 
     def watch(self, file: Path) -> None:
-        """Note the state of the file, before it is first read."""
+        """Remember inode, size and time of the file before the first read, for check()."""
         self.file, self.seen = file, _state(file)
 
     def check(self) -> None:
-        """Raise LedgerError if the file was written since watch(): the results may be half old and half new."""
+        """Raise LedgerError if the file was written after watch(): the results may then be half old and half new."""
         if _state(self.file) != self.seen:
             raise LedgerError(f"the ledger sqlite:{self.file} was written while it was read: run again")
 
@@ -95,10 +98,10 @@ def _state(file: Path) -> tuple[int, ...]:
 
 
 def _connect_unlocked(path: str) -> sqlite3.Connection:
-    """Open a ledger's file for reading only, without locks, because this process cannot write beside it.
+    """Open a ledger's file for reading only, without locks, because this process cannot create files in its directory.
 
-    SQLite's URI parameter `immutable` would not read what is left in the -wal file. Its VFS `unix-none`, in exclusive
-    mode, reads that, and keeps the index of the -wal file in memory (https://www.sqlite.org/wal.html#noshm).
+    SQLite's URI parameter `immutable` would ignore data in the -wal file. SQLite's VFS `unix-none`, in exclusive mode,
+    reads that file, and keeps its index in memory (https://www.sqlite.org/wal.html#noshm).
     """
     file = Path(path).resolve()
     if _has_bytes(f"{file}-journal"):
@@ -116,7 +119,9 @@ def _has_bytes(path: str) -> bool:
 
 
 def unchanged(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    """Run `work`. Raises LedgerError if the file is read without locks, and was written meanwhile."""
+    """Call `work` and return its result. Raises LedgerError if the file is read without locks and was written
+    meanwhile.
+    """
     try:
         return work()
     finally:
@@ -135,7 +140,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Switch the file to WAL mode, in which readers and a writer do not wait for each other.
 
-    SQLite does not wait for locks in this switch, so it is retried here.
+    SQLite does not wait for locks in this switch, so a switch that meets a lock is retried here.
     """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -166,7 +171,10 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def guarded(path: str, work: Callable[[], T]) -> T:
-    """Run `work`, and turn SQLite's errors into a LedgerError for the user. path: the file, for the message."""
+    """Call `work` and return its result. An error of SQLite becomes a LedgerError for the user.
+
+    path: path of the ledger's file, for the message.
+    """
     try:
         return work()
     except sqlite3.Error as error:

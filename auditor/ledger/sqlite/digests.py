@@ -17,13 +17,14 @@ from auditor.ledger.sqlite.connection import blob, text, writing
 from auditor.ledger.sqlite.schema import ADD_LINE
 
 _PER_QUERY: Final = 400
-"""Number of refs in one query. Each ref takes two variables, and the oldest SQLite allows 999 in all."""
+"""Number of object versions in one query. Each takes two variables, and the oldest SQLite allows 999 variables
+in all."""
 
 COLUMNS: Final = (
     "d.key, d.etag, d.version_id, d.size, d.algorithm, d.digest, d.hashed_at, d.source, d.bytes_read, d.verified_at, "
     "d.seal"
 )
-"""The fields of a DigestRow after `bucket`."""
+"""The columns for the fields of a DigestRow after `bucket`, in order."""
 
 Found = dict[tuple[bytes, str], list[LedgerRow]]
 
@@ -57,7 +58,7 @@ class DigestRow(NamedTuple):
 
     @property
     def true_seal(self) -> str:
-        """The seal that fits the row's other fields; if `seal` differs, the row is damaged."""
+        """The seal that the row must have. If the row's `seal` differs, the row is damaged."""
         return row_seal(self.bucket, text(self.key), *self[2:-1])
 
     @property
@@ -67,12 +68,12 @@ class DigestRow(NamedTuple):
         return SOUND if self.seal == self.true_seal else DAMAGED
 
     def version(self) -> Version:
-        """Return the object version of this row, with this digest only."""
+        """Return the object version that this row belongs to. Its `digests` has the one digest of the row."""
         return version_of(self.version_id, self.etag, self.size, {self.algorithm: self.known})
 
 
 def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tuple[bytes, str]]) -> Found:
-    """Return all rows of these pairs of key and ETag, without damaged ones."""
+    """Return the undamaged digests of these pairs of key and ETag, by pair."""
     digests: dict[tuple[bytes, str, str, int], dict[str, str]] = defaultdict(dict)
     for start in range(0, len(identities), _PER_QUERY):
         part = identities[start : start + _PER_QUERY]
@@ -88,7 +89,9 @@ def look_up(connection: sqlite3.Connection, bucket: str, identities: Sequence[tu
 
 
 def look_up_query(pairs: int) -> str:
-    """Return the SQL query for so many pairs of key and ETag. Its variables are the pairs, then the bucket."""
+    """Return the SQL query for this number of pairs of key and ETag. The query's variables are the pairs, then the
+    bucket.
+    """
     values = ",".join(["(?,?)"] * pairs)
     # CROSS JOIN fixes the order: SQLite searches the primary key once for each wanted pair.
     return (
@@ -99,7 +102,7 @@ def look_up_query(pairs: int) -> str:
 
 
 def record(connection: sqlite3.Connection, entries: Iterable[Entry]) -> list[bool | DigestConflict]:
-    """Record all entries in one transaction. Return for each what record_many() returns, in order."""
+    """Record all entries in one transaction. Return the answers that record_many() describes, in order."""
     with writing(connection):
         return [_record(connection, entry) for entry in entries]
 
@@ -137,7 +140,7 @@ def _record(connection: sqlite3.Connection, entry: Entry) -> bool | DigestConfli
 def rows_of(
     connection: sqlite3.Connection, bucket: str, key: bytes, etag: str | None, version_id: str
 ) -> list[DigestRow]:
-    """Return the rows of one object version; [] if the ETag is None."""
+    """Return the rows of one object version, one for each algorithm; [] if the ETag is None."""
     found = connection.execute(
         f"SELECT {COLUMNS} FROM digests d WHERE bucket = ? AND key = ? AND etag = ? AND version_id = ?",  # noqa: S608
         (bucket, key, etag, version_id),
@@ -146,7 +149,7 @@ def rows_of(
 
 
 def write_row(connection: sqlite3.Connection, row: DigestRow) -> None:
-    """Write a row with its seal. In a row that exists, all but the digest and the size is replaced."""
+    """Write a row with its seal. If the row exists, replace all but its identity, digest and size."""
     connection.execute(
         "INSERT INTO digests (bucket, key, etag, version_id, size, algorithm, digest, hashed_at, source, bytes_read, "
         "verified_at, seal) VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET hashed_at = excluded.hashed_at, "
@@ -174,7 +177,10 @@ def lines_of(connection: sqlite3.Connection, bucket: str, key: bytes) -> list[Li
 
 
 def add_lines(connection: sqlite3.Connection, bucket: str, events: Iterable[Event]) -> int:
-    """Append the new ones of these events to the histories, with seals. Return the serial number of the newest line."""
+    """Append the events that are new to their keys' histories, as lines with seals.
+
+    Return the serial number of the newest line in the table, by which writes are ordered.
+    """
     for event in map(bounded, events):
         key, line = blob(event.key), fingerprint(event)
         variables = (bucket, key)

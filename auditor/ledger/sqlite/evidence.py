@@ -29,7 +29,7 @@ from auditor.ledger.sqlite.digests import COLUMNS, DigestRow, add_lines, lines_o
 PAGE: Final = 200
 """Number of keys that one query reads."""
 _AFTER_ALL: Final = b"\xff"
-"""UTF-8 never has this byte, so a prefix followed by it sorts after every key that begins with the prefix."""
+"""A byte that UTF-8 never has. A prefix followed by this byte sorts after every key that begins with the prefix."""
 
 
 def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -> None:
@@ -43,8 +43,10 @@ def note(connection: sqlite3.Connection, bucket: str, events: Sequence[Event]) -
 
 
 def _verified(connection: sqlite3.Connection, bucket: str, event: Event) -> None:
-    """Set verified_at of the digest that the event is about, and renew the row's seal. A damaged row, or an old one
-    that the history contradicts, is not touched: a new seal would hide the damage.
+    """Write the time of a "verified" event into the row of the verified digest, and renew the row's seal.
+
+    A damaged row stays unchanged, and so does a row without a seal that contradicts the history: a new seal would hide
+    the damage.
     """
     for row in rows_of(connection, bucket, blob(event.key), event.etag, event.version_id or NULL):
         if row.algorithm != event.detail.get("algorithm") or (row.verified_at or "") >= event.at:
@@ -64,8 +66,10 @@ def history(connection: sqlite3.Connection, bucket: str, key: str) -> list[Event
 def checked(
     connection: sqlite3.Connection, after: tuple[str, bytes] | None
 ) -> tuple[list[Checked], tuple[str, bytes]] | None:
-    """Check the next keys for damage. Return the results and the last (bucket, key); None if there are no more keys.
-    after: the last (bucket, key) of the call before; None to begin.
+    """Check the next keys of the ledger for damage.
+
+    Return the results, and (bucket, key) of the last checked key; None if no key is left. after: the (bucket, key) that
+    the call before returned; None to begin.
     """
     where, variables = ("", ()) if after is None else ("WHERE (bucket, key) > (?, ?)", after)
     branch = f"SELECT * FROM (SELECT DISTINCT bucket, key FROM {{}} {where} ORDER BY bucket, key LIMIT {PAGE})"  # noqa: S608
@@ -85,8 +89,9 @@ def checked(
 def histories(
     connection: sqlite3.Connection, bucket: str, prefix: str, after: str | None
 ) -> tuple[list[HistoryEntry], str] | None:
-    """Return all events of the next keys that begin with `prefix`, and the last key; None if there are no more keys.
-    after: the last key of the call before; None to begin.
+    """Return all events of the next keys that begin with `prefix`, and the last of these keys; None if no key is left.
+
+    after: the key that the call before returned; None to begin.
     """
     first = blob(prefix) if after is None else blob(after) + b"\0"
     keys = connection.execute(
@@ -130,7 +135,10 @@ def _mark(
     sequencer: str,
     place: int,
 ) -> None:
-    """Write the row of a Mark (such as "retired"), unless the row has a newer time. place: of its history line."""
+    """Write the row of a Mark (such as "retired"), unless the row has the same or a later time.
+
+    mark: version ID and Mark. place: serial number of the newest history line, by which writes are ordered.
+    """
     connection.execute(
         "INSERT INTO versions (bucket, key, etag, version_id, first_seen, told_place, sequencer) VALUES (?,?,?,?,?,?,?)"
         " ON CONFLICT DO UPDATE SET first_seen = excluded.first_seen, told_place = excluded.told_place,"
@@ -140,8 +148,9 @@ def _mark(
 
 
 def _notice_version(connection: sqlite3.Connection, bucket: str, notice: Notice, place: int) -> None:
-    """Write the notification into the row of its version, unless the row has a newer one. place: of its history line; 0
-    if a newer notification of the key came before.
+    """Write a notification into the row of its object version, unless the row has a newer notification.
+
+    place: serial number of the newest history line, by which writes are ordered; 0 if the key has a newer notification.
     """
     if notice.deleted or notice.etag is None:
         return
@@ -188,7 +197,10 @@ def subject(connection: sqlite3.Connection, bucket: str, key: str) -> KeyRecord 
 
 
 def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str) -> list[KeyRecord]:
-    """Return the records of the next keys that begin with `prefix`, in order. after: the last key so far."""
+    """Return the records of the next keys that begin with `prefix`, in key order; [] if no key is left.
+
+    after: the last key of the page before; "" to begin.
+    """
     first = max(blob(prefix), blob(after) + b"\0" if after else b"")
     end = blob(prefix) + _AFTER_ALL
     branch = (
@@ -205,7 +217,7 @@ def page(connection: sqlite3.Connection, bucket: str, prefix: str, after: str) -
 
 
 def _rows(connection: sqlite3.Connection, bucket: str, first: bytes, last: bytes) -> dict[bytes, KeyRows]:
-    """Return the rows of all keys from `first` to `last`, both included."""
+    """Return the ledger's rows of all keys from `first` to `last`, both included, by key."""
     found: dict[bytes, KeyRows] = defaultdict(KeyRows)
     wanted = (bucket, first, last)
     known: dict[tuple[bytes, str, str, int], dict[str, Known]] = defaultdict(dict)

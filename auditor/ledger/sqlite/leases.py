@@ -1,4 +1,4 @@
-"""Leases in a SQLite ledger. Each claim is one transaction, so that of several claims at once one wins."""
+"""Leases in a SQLite ledger. Each claim is one transaction, so that only one of several claims at once succeeds."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ def renew(connection: sqlite3.Connection, lease: Lease, until: float, checkpoint
 
 
 def release(connection: sqlite3.Connection, lease: Lease, *, done: bool) -> None:
-    """End the lease. Its row stays: the fence in it (the number of the claim) refuses later writes of the old owner.
-    done: True to delete the checkpoint too.
+    """End the lease; do nothing if its owner has lost it already.
+
+    The row of the lease stays: its fence, the number of the claim, makes later writes of the old owner fail. done: True
+    if the work is finished: delete the checkpoint, and count claims from 0 again.
     """
     forget = ", checkpoint = NULL, hops = 0" if done else ""
     with writing(connection):

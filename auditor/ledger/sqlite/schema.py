@@ -124,7 +124,10 @@ _Line = tuple[str, bytes, bytes, str, str, str | None, str | None, int | None, s
 
 
 def set_up(connection: sqlite3.Connection, path: str) -> None:
-    """Create the tables in an empty file, or upgrade earlier ones. Of several processes at once, one does it."""
+    """Create the tables in an empty file, or upgrade the tables of an earlier release.
+
+    If several processes open the file at once, one of them does this.
+    """
     version = _version(connection)
     if version == SCHEMA_VERSION:
         return
@@ -161,7 +164,10 @@ def _upgrade(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _add_history_of_1(connection: sqlite3.Connection) -> None:
-    """Write the histories and the order of versions for a ledger of schema 1, whose digests were all of bytes read."""
+    """Write the histories and the order of versions for a ledger of schema 1, which had neither.
+
+    In such a ledger, the auditor had computed every digest from the object's bytes.
+    """
     connection.execute("UPDATE digests SET bytes_read = size")
     connection.executemany(ADD_LINE, _lines(connection))
     connection.execute(
