@@ -15,10 +15,12 @@ _RETRIES = {"total_max_attempts": 6, "mode": "standard"}
 
 
 class PlainCalls(Protocol):
-    """A way to make calls without the SDK."""
+    """Something that makes a client's calls without the SDK."""
 
     async def send(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Make one call, and return the API's answer; None if the SDK has to make it. Raises CallFailed."""
+        """Make one call, and return the API's answer; None if the call has to be repeated by the SDK. Raises
+        CallFailed.
+        """
         ...
 
 
@@ -37,8 +39,10 @@ class ThreadedClient:
         self.endpoint: str = client.meta.endpoint_url
 
     async def call(self, operation: str, **arguments: Any) -> dict[str, Any]:
-        """Make one API call, and return its answer. operation: its name in the API, such as BatchGetItem. arguments:
-        the parameters of the API call.
+        """Make one API call, and return its answer.
+
+        operation: name of the call in the API, such as BatchGetItem. arguments: the parameters of the call, by their
+        names in the API.
         """
         if self.plain is not None and (found := await self.plain.send(operation, arguments)) is not None:
             if not self._answered:
@@ -99,9 +103,10 @@ async def open_client(
     profile: str | None,
     fips: bool = False,
 ) -> AsyncIterator[ThreadedClient]:
-    """Open a client of one AWS service. threads: most calls at once.
+    """Open a client of one AWS service. threads: largest number of calls that the SDK makes at once.
 
-    endpoint_url: None for the endpoint of the environment, or AWS's. fips: True to use the FIPS endpoint in any case.
+    endpoint_url: None for the endpoint that the environment sets, else AWS's own. fips: True to use the FIPS endpoint
+    even if the environment does not ask for it.
     """
     check_endpoint(endpoint_url)
     options = {

@@ -45,7 +45,7 @@ _NEVER: Final = float("inf")
 
 
 class CredentialProvider(Protocol):
-    """The interface of botocore's Credentials: a source of credentials, which renews them. It blocks."""
+    """A source of credentials that renews them by itself, as botocore's Credentials do. Its method blocks."""
 
     def get_frozen_credentials(self) -> Any:
         """Return an object with access_key, secret_key and token."""
@@ -56,8 +56,9 @@ Load = Callable[[], CredentialProvider]
 
 
 def load_chain(profile: str | None) -> CredentialProvider:
-    """Find the first source in botocore's chain that has credentials, without the SDK if possible. Blocks. Raises the
-    SDK's exceptions.
+    """Return the first source of botocore's chain that has credentials. It is found without the SDK if possible.
+
+    Blocks. Raises the SDK's exceptions.
     """
     if (configuration := plain(profile)) is not None:
         return configuration
@@ -74,8 +75,9 @@ def load_chain(profile: str | None) -> CredentialProvider:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ProviderRequest:
-    """A running request for credentials, in a thread of its own. afresh: True if it tries the whole chain of sources.
-    done: set at its end, to the error or to None.
+    """A running request for credentials, in a thread of its own.
+
+    afresh: True if the request tries the whole chain of sources. done: gets the error, or None, when the request ends.
     """
 
     number: int
@@ -94,10 +96,11 @@ class _ProviderAnswer:
 
 
 class CredentialSource:
-    """Holds the AWS credentials of one event loop and renews them. The constructor asks no provider.
+    """Holds the AWS credentials of one event loop and renews them. The constructor does not load any yet.
 
-    load: searches botocore's chain for a provider, in a thread; it is called again if S3 says that the credentials have
-    expired, or if the provider does not answer. clock: returns seconds. patience: see PATIENCE.
+    load: searches botocore's chain for a source of credentials, in a thread; it is called again if S3 says that the
+    credentials have expired, or if the source does not answer. clock: returns seconds. patience: seconds to wait for an
+    answer of the source.
     """
 
     def __init__(
@@ -119,7 +122,11 @@ class CredentialSource:
         self._failing = False
 
     def at_hand(self) -> Credentials | None:
-        """Return the credentials if they need no renewal, else None: then call current(), which costs a coroutine."""
+        """Return the credentials if they need no renewal, else None.
+
+        The caller of None awaits current(). This method comes first, because it saves that coroutine for nearly all
+        requests.
+        """
         return self._held if self._clock() < self._ask_at else None
 
     async def current(self) -> Credentials:
@@ -164,7 +171,10 @@ class CredentialSource:
     def _fetch(
         self, loop: asyncio.AbstractEventLoop, request: _ProviderRequest, provider: CredentialProvider | None
     ) -> None:
-        """Ask the provider for credentials, in the request's thread. provider: None to search the chain for one."""
+        """Ask a provider for credentials, in the request's thread, and pass the answer to the event loop.
+
+        provider: None to search botocore's chain for one.
+        """
         answer: _ProviderAnswer | Exception
         try:
             provider = provider or self._load()
@@ -179,7 +189,9 @@ class CredentialSource:
 
     def _end(self, request: _ProviderRequest, answer: _ProviderAnswer | Exception) -> None:
         """End a request, on the event loop: store the credentials that it got, and wake the callers that wait for it.
-        Credentials are dropped if a later request has already got some. An abandoned request's error is not logged.
+
+        The credentials are dropped if a later request has already got some. The error of an abandoned request is not
+        logged.
         """
         in_time = self._request is request
         if in_time:
@@ -209,7 +221,9 @@ class CredentialSource:
         return self._clock() > self._expires_at - _TOO_LATE
 
     def _warn(self, error: Exception) -> None:
-        """Log that the renewal failed, while the credentials are still valid. Of a row of failures, log the first."""
+        """Log that the renewal failed, if the credentials at hand are still valid. Of a row of failures, only the first
+        is logged.
+        """
         if self._held is None or self._expiring():
             return
         self._ask_at = self._clock() + _AFTER_ERROR
@@ -235,8 +249,9 @@ class CredentialSource:
 
 
 def _seconds_left(provider: CredentialProvider) -> float:
-    """Return the seconds until the provider's credentials expire: at most a day, or infinity if they never do. botocore
-    only tells if they expire within a given number of seconds, so this is a binary search.
+    """Return the seconds until the provider's credentials expire: at most a day, or infinity if they never do.
+
+    botocore only tells if they expire within a given number of seconds, so this is a binary search.
     """
     refresh_needed = getattr(provider, "refresh_needed", None)  # only botocore's RefreshableCredentials have it
     if refresh_needed is None:

@@ -92,7 +92,7 @@ def origin_at(url: str, region: str, service: str) -> Origin:
 
 
 def plain_origin(connection: Connection) -> Origin | None:
-    """Return the server that the SDK would find, without the SDK; None if only the SDK can find it (plain.py)."""
+    """Find the server of the bucket as the SDK would, but without the SDK; None if only the SDK can find it."""
     endpoint, bucket = custom_endpoint("s3", connection.endpoint_url, connection.profile), connection.bucket
     origin = service_origin("s3", connection, endpoint)
     if origin is None or _SDK_ONLY.search(bucket):
@@ -104,7 +104,7 @@ def plain_origin(connection: Connection) -> Origin | None:
 
 
 def service_origin(service: str, connection: Connection, endpoint: str | None) -> Origin | None:
-    """Return the server of a whole service, not of a bucket; None if only the SDK can find it.
+    """Find the server of a whole service, not of a bucket, without the SDK; None if only the SDK can find it.
 
     service: s3, s3-control or sts. endpoint: the URL that the user set; None for AWS's own.
     """
@@ -133,7 +133,7 @@ class Services:
 
     @classmethod
     def of(cls, connection: Connection) -> Services | None:
-        """Find the servers without the SDK; None if only the SDK can find one of them."""
+        """Find the three servers for a connection without the SDK; None if only the SDK can find one of them."""
         custom = custom_endpoint("s3", connection.endpoint_url, connection.profile)
         at_control = os.environ.get("AWS_ENDPOINT_URL_S3_CONTROL")
         s3 = service_origin("s3", connection, custom)
@@ -144,7 +144,9 @@ class Services:
         return cls(s3, sts, control)
 
     def control_of(self, account: str) -> Origin:
-        """Return the S3 Control server of an account, whose ID goes before the host name. An IP address gets none."""
+        """Return the S3 Control server for an account: the account ID comes before the host name, unless that is an IP
+        address.
+        """
         found = self.control
         if _is_address(found.host):
             return found
@@ -156,7 +158,7 @@ def _is_address(host: str) -> bool:
 
 
 class _Nothing:
-    """The empty body of the fake answer to the SDK's request."""
+    """The body of the fake answer to the SDK's request, which is empty."""
 
     def stream(self) -> Iterator[bytes]:
         return iter(())
@@ -223,8 +225,10 @@ def tls_context(connection: Connection) -> ssl.SSLContext:
 
 @lru_cache(maxsize=4)
 def _context(path: str, mtime: int, size: int) -> ssl.SSLContext:
-    """Make a TLS context, once for each file: reading the SDK's certificates takes the CPU of a hundred calls. mtime,
-    size: of the file. They are part of the cache key, so that a changed file is read again.
+    """Make a TLS context that trusts the certificates of a file, once for each file.
+
+    Reading the SDK's certificates takes the CPU of a hundred calls. mtime, size: the file's. They are part of the cache
+    key, so that a changed file is read again.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

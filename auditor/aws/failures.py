@@ -87,7 +87,8 @@ def is_gone(failure: CallFailed) -> bool:
 
 
 def doom(failure: CallFailed, bucket: str) -> RunError | None:
-    """Return the error that has to end the run, because every further call would fail the same way; None if not so.
+    """Return the error that has to end the run because every further call would fail the same way; None for other
+    failures.
 
     Examples are expired credentials, a bucket that does not exist, and a wrong region.
     """
@@ -112,7 +113,8 @@ def doom(failure: CallFailed, bucket: str) -> RunError | None:
 def explain(thing: str, failure: CallFailed, *, allow: str, absent: str) -> str:
     """Describe a failed call in one sentence for the user, in most cases with the fix.
 
-    thing: the resource, such as "the queue URL". allow: the IAM actions needed. absent: the fix if it does not exist.
+    thing: the resource, such as "the queue URL". allow: the IAM actions that the call needs. absent: the fix if the
+    resource does not exist.
     """
     code, action = failure.code, failure.action
     if code in ABSENT:

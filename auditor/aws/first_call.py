@@ -27,8 +27,10 @@ _GIVE_UP: Final = "auditor-first-call"
 
 
 class FirstCallGate:
-    """Makes other threads wait for a client's first call: handlers of botocore's events before-send, response-received
-    and needs-retry, which run in the thread of the call.
+    """Makes other threads wait until a client's first call has ended.
+
+    Its methods are handlers of botocore's events before-send, response-received and needs-retry. botocore calls them in
+    the thread of the call.
     """
 
     def __init__(self, longest: float = LONGEST) -> None:
@@ -38,7 +40,9 @@ class FirstCallGate:
         self._answered = False
 
     def before(self, **_: Any) -> None:
-        """Before a call: wait while another thread makes the client's first call. After it was answered, never wait."""
+        """Before a call: wait while another thread makes the client's first call. Once a call was answered, no call
+        waits.
+        """
         if not self._answered and self._lock.acquire(timeout=self._longest):
             self._caller = get_ident()
             if self._is_answered():  # another call ended while this thread waited
@@ -49,8 +53,9 @@ class FirstCallGate:
         return self._answered
 
     def after(self, exception: Exception | None = None, **_: Any) -> None:
-        """After a call, let the waiting threads go on. exception: set if no answer came; the next call is then the
-        first.
+        """After a call: let the waiting threads go on.
+
+        exception: set if the call got no answer. Then one of the waiting calls is treated as the first.
         """
         if self._caller == get_ident():
             self._caller = None
@@ -65,8 +70,8 @@ class FirstCallGate:
 
 
 def full_patience(client: Any) -> None:
-    """Let later calls of the client use all their attempts, because a call that its FirstCallGate did not see was
-    answered.
+    """Let the client's later calls use all their attempts, because one call was answered that its FirstCallGate did not
+    see.
     """
     client.meta.events.unregister("needs-retry", unique_id=_GIVE_UP)
 

@@ -54,8 +54,10 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class PlainConfiguration:
-    """An AWS configuration that was read without the SDK. region: the default region; None if there is none.
-    of_environment: True if the credentials come from environment variables, which the process may change later.
+    """An AWS configuration that was read without the SDK.
+
+    region: the default region; None if there is none. of_environment: True if the credentials come from environment
+    variables, which the process may change later.
     """
 
     region: str | None
@@ -136,8 +138,9 @@ def _entries(profile: str | None) -> dict[str, str]:
 
 
 def _section(variable: str, file: str, name: str) -> dict[str, str] | None:
-    """Return a section of an AWS file; None if the file or the section does not exist. variable: the environment
-    variable that may name the file. file: its usual name in ~/.aws.
+    """Return a section of an AWS file; None if the file or the section does not exist.
+
+    variable: the environment variable that may name the file. file: the file's usual name in ~/.aws. name: the section.
     """
     path = Path(_variable(variable) or f"~/.aws/{file}").expanduser()
     if not path.exists():
@@ -166,7 +169,8 @@ def host_of(service: str, region: str) -> str | None:
 def custom_endpoint(service: str, endpoint_url: str | None, profile: str | None) -> str | None:
     """Return the endpoint URL that the user set for a service; None if AWS's own is to be used.
 
-    The first that is set counts: endpoint_url (the flag), AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, the profile.
+    The first that is set counts: endpoint_url (the flag), AWS_ENDPOINT_URL_ with the name of the service (such as
+    AWS_ENDPOINT_URL_S3), AWS_ENDPOINT_URL, the profile.
     """
     if endpoint_url:
         return endpoint_url

@@ -48,10 +48,11 @@ def from_client_error(action: str, error: Any) -> CallFailed:
 
 
 def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] = ()) -> Exception:
-    """Convert an exception of the SDK to the auditor's error. Own errors, and bugs, are returned unchanged.
+    """Convert an exception of the SDK to one of the auditor's errors.
 
-    lost: more exception types that mean a lost connection. An engine on aiohttp passes aiohttp's types, because
-    importing aiohttp here would double the start-up time.
+    Return the exception unchanged if it is the auditor's own, or unknown and so probably a bug. action: the API
+    operation. lost: more exception types that mean a lost connection. An engine on aiohttp passes aiohttp's types,
+    because importing aiohttp here would double the start-up time.
     """
     if isinstance(error, (AuditorError, CallFailed)):
         return error
@@ -78,7 +79,10 @@ def translate(action: str, error: Exception, lost: tuple[type[Exception], ...] =
 
 @contextmanager
 def sdk_errors(action: str, lost: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Convert the SDK's exceptions in this `with` block to the auditor's errors. action, lost: as in translate()."""
+    """Convert the SDK's exceptions in this `with` block to the auditor's errors.
+
+    action: the API operation. lost: more exception types that mean a lost connection.
+    """
     try:
         yield
     except Exception as error:

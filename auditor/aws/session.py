@@ -26,7 +26,7 @@ SERVICES: Final = ("dynamodb", "lambda", "s3", "s3control", "sns", "sqs", "sts")
 
 
 def endpoint_of_profile(profile: str | None) -> str | None:
-    """Return the endpoint_url of a profile in the user's AWS files; None if it has none."""
+    """Return the endpoint_url that a profile sets in the user's AWS files; None if it sets none."""
     with _configuration(profile):
         session = botocore.session.Session(profile=profile)
         found = session.get_scoped_config().get("endpoint_url")
@@ -38,8 +38,9 @@ def profile_missing(profile: str | None) -> CredentialsError:
 
 
 def client_options(connection: Connection, *, attempts: int = 1) -> dict[str, Any]:
-    """Return the arguments of botocore's Config, for boto3 and aioboto3. attempts: how often the SDK tries each call; 1
-    where auditor.s3.calls does the retries.
+    """Return the arguments of botocore's Config for a connection, for boto3 and aioboto3.
+
+    attempts: how often the SDK tries each call; 1 if auditor.s3.calls does the retries.
     """
     options: dict[str, Any] = {
         "connect_timeout": connection.connect_timeout,
@@ -107,8 +108,9 @@ def _loader(data_path: str | None) -> Any:
 
 
 def make_client(service: str, connection: Connection, *, endpoint_url: str | None = None, attempts: int = 1) -> Any:
-    """Make a boto3 client with a session of its own. The client is thread-safe. Blocks, because it reads files.
-    attempts: as in client_options().
+    """Make a boto3 client with a session of its own. The client is thread-safe.
+
+    Blocks, because it reads files. attempts: how often the SDK tries each call.
     """
     session = make_session(connection.profile, connection.region)
     region = connection.region or session.region_name or "us-east-1"
@@ -127,10 +129,10 @@ def client_of(session: boto3.Session, service: str, **options: Any) -> Any:
 
 
 def without_redirects(client: Any) -> Any:
-    """Keep the client from following the bucket to another region, and return the client.
+    """Keep the client from sending a call again to another region when S3 refuses it, and return the client.
 
-    botocore would ask for the region and repeat the call after every HEAD with status 400, so for all objects with
-    SSE-C.
+    After every HEAD with status 400, botocore would ask for the bucket's region and repeat the call. S3 answers so for
+    each object with SSE-C.
     """
     client.meta.events.register("before-call.s3", _redirected)
     return client

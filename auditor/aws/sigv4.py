@@ -68,8 +68,9 @@ def _encoded(text: str, safe: str = "") -> str:
 
 
 class _KeyedHash(NamedTuple):
-    """An HMAC-SHA256 (RFC 2104) whose key is already hashed, so that it can sign many texts. The standard library's
-    HMAC takes twice the CPU. inner, outer: the hash states after the padded key.
+    """An HMAC-SHA256 (RFC 2104) whose key is already hashed, so that it can sign many texts.
+
+    The standard library's HMAC takes twice the CPU. inner, outer: the hash states after the padded key.
     """
 
     inner: HASH
@@ -143,8 +144,9 @@ class Signer:
         return (*prepared.headers, self._date, ("authorization", prepared.authorization + signature))
 
     def _tick(self, second: int) -> None:
-        """Set the time of the next signatures. On a new day, drop the cached parts of the day before. second: since the
-        epoch.
+        """Set the time of the next signatures. On a new day, drop the cached parts of the day before.
+
+        second: the time in seconds since the epoch.
         """
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
         if stamp[:8] != self._day:

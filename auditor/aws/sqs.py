@@ -80,9 +80,10 @@ class Queue(Protocol):
         ...
 
     async def receive(self, limit: int, *, wait: int, visibility: int) -> list[Received]:
-        """Receive up to `limit` messages, 10 at most, or none after `wait` seconds.
+        """Receive up to `limit` messages, but 10 at most. Wait for the first one for `wait` seconds; return none if
+        none comes.
 
-        visibility: seconds for which other receivers do not see them.
+        visibility: for how many seconds other receivers do not see the received messages.
         """
         ...
 
@@ -93,12 +94,15 @@ class Queue(Protocol):
         ...
 
     async def dead_letter_queue(self) -> Queue | None:
-        """Return the dead-letter queue of the redrive policy; None without a policy or the permission to read it."""
+        """Return the queue's dead-letter queue, which its redrive policy names.
+
+        Return None if the queue has no such policy, or if the caller may not read it.
+        """
         ...
 
 
 class SqsQueue:
-    """A queue of SQS."""
+    """A queue of Amazon SQS, whose calls a ThreadedClient makes."""
 
     def __init__(self, url: str, client: ThreadedClient, max_receives: int | None = None) -> None:
         self.url = url
@@ -154,9 +158,10 @@ class SqsQueue:
         await self._call("ChangeMessageVisibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
     def beside(self, arn: str) -> SqsQueue:
-        """Return another queue of the same account and region by its ARN, because a Lambda event names its queue so.
+        """Return the queue with this ARN, which must be in the same account and region. A Lambda event names its queue
+        by an ARN.
 
-        An empty ARN gives this queue. The other queue is taken to have the same max_receives.
+        For an empty ARN, return this queue. The other queue is taken to have the same max_receives.
         """
         name = arn.rpartition(":")[2]
         return SqsQueue(f"{self.url.rpartition('/')[0]}/{name}", self._client, self.max_receives) if name else self
@@ -196,9 +201,9 @@ class SqsQueue:
 async def open_queue(
     url: str, *, region: str | None = None, endpoint_url: str | None = None, profile: str | None = None
 ) -> AsyncIterator[SqsQueue]:
-    """Open the queue with this URL, at the host and in the region of the URL.
+    """Open the queue with this URL, at the host and in the region that the URL names.
 
-    For a host of AWS, endpoint_url, AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL can replace the host.
+    If the host is AWS's, endpoint_url, AWS_ENDPOINT_URL_SQS or AWS_ENDPOINT_URL can replace it.
     """
     host, own_region = _parse(url)
     endpoint = endpoint_url
@@ -244,7 +249,10 @@ def _entry(name: str, outgoing: Outgoing) -> dict[str, Any]:
 
 
 def _parse(url: str) -> tuple[str, str | None]:
-    """Return the host and the region (None if not AWS's) of a queue's URL. Raises UsageError, also for a FIFO queue."""
+    """Return the host and the region of a queue's URL; the region is None if the host is not AWS's.
+
+    Raises UsageError if the URL is no queue's, or a FIFO queue's.
+    """
     parts = urlsplit(url if is_web_address(url) else "")
     if not parts.hostname or not parts.path.strip("/"):
         raise UsageError(

@@ -78,16 +78,19 @@ def object_arns(targets: Iterable[Target], arns: Arns) -> list[str]:
 
 
 def key_statements(sid: str, actions: Iterable[str], keys: Iterable[str | None]) -> list[dict[str, Any]]:
-    """Return a list with the policy statement on KMS keys, or [] if there are none. keys: ARNs; None is skipped. sid:
-    its ID.
+    """Return a list with the one policy statement that allows `actions` on KMS keys; [] if there are no keys.
+
+    sid: the ID of the statement. keys: ARNs; None is skipped.
     """
     found = [key for key in keys if key]
     return [statement(sid, actions, found)] if found else []
 
 
 def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> list[dict[str, Any]]:
-    """Return the statements on a place for run folders, `s3://BUCKET[/PREFIX]`; [] if it is a local directory. sid:
-    beginning of their IDs.
+    """Return the policy statements that allow `actions` on the run folders in `s3://BUCKET[/PREFIX]`, and their
+    listing.
+
+    Return [] if `out` is a local directory. sid: the beginning of the statements' IDs.
     """
     if not out.startswith("s3://"):
         return []
@@ -100,7 +103,9 @@ def store_statements(sid: str, actions: Iterable[str], out: str, arns: Arns) -> 
 
 
 def table_of(ledger: str | None) -> str | None:
-    """Return the table's name or ARN in the URI of a DynamoDB ledger; None for another ledger or none."""
+    """Return the name or ARN of the table in a DynamoDB ledger's URI; None for another kind of ledger, or for no
+    ledger.
+    """
     return ledger.partition(":")[2] if ledger and ledger.startswith("dynamodb:") else None
 
 

@@ -54,8 +54,9 @@ class Deployment:
 
 
 def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
-    """Return the IAM policy of the audit function's role. Raises UsageError if the reports bucket is missing, or the
-    ledger that the level needs.
+    """Return the IAM policy of the audit function's role.
+
+    Raises UsageError if the reports bucket is missing, or if the ledger is missing at the level fixity.
     """
     arns, level = Arns(partition), deployment.level or LEVEL
     reports = _reports(deployment, arns, actions.STORE_WRITES if level == "exposure" else actions.STORE_OBJECT_CALLS)
@@ -82,7 +83,8 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
 def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
     """Return the IAM policy of the hashing worker's role.
 
-    Raises UsageError if a deployment of this level has no worker, or if the ledger is missing.
+    Raises UsageError if the deployment's level is not fixity, because it then has no worker, or if the ledger is
+    missing.
     """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"there is no hashing worker at level {deployment.level}: use --level fixity")
@@ -104,7 +106,8 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
 def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
     """Return the IAM policy of the verify function's role.
 
-    Raises UsageError if a deployment of this level verifies nothing, or if the reports bucket or the ledger is missing.
+    Raises UsageError if the deployment's level is not fixity, because it then verifies nothing, or if the reports
+    bucket or the ledger is missing.
     """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"nothing is verified at level {deployment.level}: use --level fixity")
@@ -121,7 +124,9 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that let a function send alerts, invoke itself to go on, and queue events that failed."""
+    """Return the statements on what a function does besides its work: it sends alerts, invokes itself to continue the
+    work, and has events that failed put on a queue.
+    """
     return [
         statement(
             "Alerts",
@@ -138,8 +143,9 @@ def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[
 
 
 def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements that forbid to read and decrypt objects, even if another policy allows it. The run folders
-    and their KMS key are excepted: their own policies may let the role read them.
+    """Return the statements that forbid to read and decrypt objects, even if another policy allows it.
+
+    The run folders and their KMS key are excepted: their own policies may let the role read them.
     """
     (_, run_folders) = store_statements("Reports", (), deployment.out, arns)
     key = deployment.reports_key
@@ -160,10 +166,10 @@ def _denials(deployment: Deployment, arns: Arns) -> list[Statement]:
 
 
 def _reports(deployment: Deployment, arns: Arns, calls: Sequence[str]) -> list[Statement]:
-    """Return the statements on the reports bucket and its KMS key. calls: the allowed actions on the reports.
+    """Return the statements on the reports bucket and its KMS key. calls: the actions that are allowed on the reports.
 
-    Without a reading action among them, decryption with the key is not allowed either; the policies of the bucket and
-    of the key then have to allow both.
+    If `calls` do not include reading, the role may not decrypt with the key either. To let it read reports all the
+    same, the policies of the bucket and of the key must allow it.
     """
     if not deployment.out.startswith("s3://"):
         raise UsageError("the deployed audit writes to a bucket: name it with --out s3://REPORTS/audits")
