@@ -1,4 +1,7 @@
-"""The checkpoint of a verification: its counts up to an object key, and the objects that are partly read."""
+"""The checkpoint of a verification: the counts up to an object key, and the state of objects that were read in part.
+
+A verification in Lambda consists of invocations, one after the other, which are called hops here.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,15 @@ from auditor.verify.pipeline import Done
 from auditor.verify.tally import VerifyTally
 
 Unfinished = dict[tuple[str, str | None], Mapping[str, Any]]
-"""Object checkpoints of objects that are read in part, by object key and version ID."""
+"""The hashing checkpoints of objects that were read in part, by object key and version ID."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedObject:
-    """An object that was read only in part. checkpoint: of its hashing; not checked yet."""
+    """An object that was read only in part.
+
+    checkpoint: the state of its hashing, as it was read from a file: not validated.
+    """
 
     key: str
     version_id: str | None
@@ -28,27 +34,33 @@ class UnfinishedObject:
 
 @dataclass(slots=True)
 class VerifyCheckpoint:
-    """The state of a verification, from which the next invocation of the Lambda function (hop) continues."""
+    """The state of a verification at the end of a hop, from which the next invocation of the Lambda function
+    continues.
+    """
 
     as_of: datetime
-    """Time at which the verification began. All hops decide by this time which objects are due."""
+    """Time at which the first hop began. In every hop, this time decides which objects are due."""
     begun_after: str | None
-    """The start of the target's key range, exclusive."""
+    """Key after which the target's key range begins; None if it begins with the first key."""
     start_after: str | None
-    """The last key that is counted in `tally`; at first `begun_after`."""
+    """The last key that is counted in `tally`; equal to `begun_after` as long as none is."""
     tally: VerifyTally = field(default_factory=VerifyTally)
     resumed: Unfinished = field(default_factory=dict)
-    """Objects that the previous hop read in part."""
+    """Objects that the previous hop read in part, and that this hop reads to their ends."""
     paused: Unfinished = field(default_factory=dict)
-    """Objects that this hop read in part."""
+    """Objects that this hop read in part, and left to the next hop."""
     cut: bool = False
-    """True if a stop cut off this hop, perhaps between two versions of its last key."""
+    """True if a stop ended this hop before the objects in flight were finished, perhaps between two versions of its
+    last key."""
     _before: tuple[VerifyTally, str | None] | None = None
-    """`tally` and `start_after` before the last key; None unless the run is over versions."""
+    """`tally` and `start_after` before the first result for the key `start_after`; None unless the run lists
+    versions."""
 
     def move(self, done: Done, *, versions: bool, accepted: bool = False) -> None:
-        """Count the result of the next object. Results come in key order. versions: True if a key can have several
-        results. accepted: True if auditor.toml accepts that it was not read.
+        """Count the result of the next object, in key order, and move on to its key.
+
+        versions: True if the run lists versions, so that a key can have several results. accepted: True if auditor.toml
+        accepts that this object was not read.
         """
         if versions and done.key != self.start_after:
             self._before = self.tally.copy(), self.start_after
@@ -58,7 +70,11 @@ class VerifyCheckpoint:
             self.tally.add(done.answer, done.late, accepted=accepted)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the checkpoint as a JSON object, without the last key's counts if a version of it was not read."""
+        """Return the checkpoint as a JSON object.
+
+        If the last key has a version that was not read to its end, leave out all counts of this key: the next hop then
+        begins with it.
+        """
         tally, start_after = self.tally, self.start_after
         if self._before is not None and (self.cut or any(key == start_after for key, _ in self.paused)):
             tally, start_after = self._before
@@ -75,7 +91,9 @@ class VerifyCheckpoint:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """Read a JSON object of to_dict(). Raises KeyError, TypeError or ValueError for any other value."""
+        """Read a checkpoint from the JSON object that to_dict() made. Raises KeyError, TypeError or ValueError for any
+        other value.
+        """
         if not all(isinstance(value[name], str | None) for name in ("begun_after", "start_after")):
             raise ValueError("start_after is no key")
         tally = VerifyTally.from_dict(value["tally"])

@@ -1,4 +1,6 @@
-"""Compare an object's listing entry with the ledger's record. Return its outcome, or a request to read it."""
+"""Compare an object's entry in the listing with the ledger's record of its key. The result is an outcome or, if only
+the object's bytes can decide, a request to read the object.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,16 @@ from auditor.verify.merge import Pair
 from auditor.verify.outcome import Verified
 
 LEDGER: Final = "ledger"
-"""The `origin` of a digest that the auditor computed. Others are `s3` (S3's checksum) and manifest names."""
+"""The `origin` of a digest that the auditor computed. For other digests, the origin is `s3` or the name of a
+manifest."""
 
 
 @record()
 class ExpectedDigest:
-    """A digest that the object's bytes must have, by the ledger or by an imported checksum manifest.
+    """A digest that the object's bytes must have, according to the ledger or to an imported checksum manifest.
 
-    version: the ledger's version that has the digest; None if it is a manifest's. imported_at: when the manifest was
-    imported, or "".
+    version: the ledger's version that has the digest; None for a manifest's digest. imported_at: time of the manifest's
+    import; "" for a ledger's digest.
     """
 
     algorithm: str
@@ -38,25 +41,29 @@ class ExpectedDigest:
 
 @record(kw_only=True)
 class ReadRequest:
-    """A request to read an object again, because only its bytes can decide the outcome."""
+    """A request to read an object again, because only its bytes can decide its outcome."""
 
     ref: ObjectRef
     standing: VerifyOutcome
-    """The outcome if all expected digests are right."""
+    """The object's outcome if its bytes have all expected digests."""
     claims: tuple[ExpectedDigest, ...]
-    """The expected digests."""
+    """The digests that the object's bytes must have."""
     checked: str | None = None
-    """Time of the last check or recording of the ledger's digests: the oldest of these times; None if it is unknown."""
+    """Time since which the object was not checked: the oldest time at which one of the ledger's expected digests was
+    last verified or recorded, or, if all are from manifests, the first import. None if no digest is expected."""
     keep: bool = False
-    """True: record the computed digests in the ledger, unless an expected digest is wrong."""
+    """True to record the computed digests in the ledger, unless an expected digest is wrong."""
     unread: VerifyOutcome = VerifyOutcome.NOT_DUE
-    """The outcome if the object is not due in this run."""
+    """The object's outcome if it is not due in this run, and therefore not read."""
 
     def verified(self, outcome: VerifyOutcome, **detail: str) -> Verified:
         return verified(self.ref, outcome, **detail)
 
     def compare(self, digests: Mapping[str, str]) -> Verified:
-        """Return MISMATCH for the first wrong digest, else `standing`. digests: of the read bytes, by algorithm."""
+        """Return the outcome MISMATCH for the first wrong digest; `standing` if all expected digests are right.
+
+        digests: those of the bytes that were read, by algorithm.
+        """
         for claim in self.claims:
             found = digests[claim.algorithm]
             if found != claim.digest.lower():
@@ -75,12 +82,13 @@ class ReadRequest:
 
 @record(kw_only=True)
 class Comparison:
-    """Compares listing entries with the ledger's records. It makes no calls.
+    """The comparison of listing entries with the ledger's records, by the settings of one run. It calls neither S3 nor
+    the ledger.
 
-    An object written between in_flight_from (ISO 8601 in UTC) and in_flight_to() is in flight: its digest is perhaps
-    not yet in the ledger. A later time comes from a wrong clock. algorithms: the digests to compare, None for all; if
-    the ledger has none of them, all its digests are compared. record: True to read new and changed objects too, and
-    record their digests.
+    in_flight_from, in_flight_to: the time range (ISO 8601 in UTC) in which an object was written so lately that the
+    ledger may not have its digest yet; a later time comes from a wrong clock. algorithms: the digests to compare; None
+    for all. If the ledger has no digest of an object by these, all its digests are compared. record: True to read new
+    and changed objects too, and record their digests.
     """
 
     in_flight_from: str
@@ -89,7 +97,10 @@ class Comparison:
     record: bool = False
 
     def listed(self, ref: ObjectRef, subject: KeyRecord | None) -> Verified | ReadRequest:
-        """Return the outcome of a listed object, or a request to read it. subject: the ledger's record of the key."""
+        """Return the outcome of a listed object, or a request to read the object.
+
+        subject: the ledger's record of the object's key; None if the ledger does not know the key.
+        """
         versions = self.versions(ref, subject)
         if subject is not None and is_damaged(subject) and not (versions and all(map(is_sound, versions))):
             return verified(ref, VerifyOutcome.LEDGER_FAULT, damaged="; ".join(subject.damage))
@@ -122,11 +133,12 @@ class Comparison:
 
     @staticmethod
     def versions(ref: ObjectRef, subject: KeyRecord | None) -> list[Version]:
-        """Return the ledger's versions whose digests the listed object must have, by the rule of ledger.matching.match.
+        """Return the versions in the ledger whose digests a listed object must have, by the same rule as
+        ledger.matching.match.
 
-        First choice: the version with the object's version ID. A version never changes, so its ETag does not matter.
-        Second choice: the versions with the object's ETag and without a version ID (NULL). Third choice, only if the
-        object was listed without a version ID: all versions with its ETag.
+        First choice: the version with the object's version ID, whatever its ETag, because a version never changes.
+        Second choice: the versions with the object's ETag and the version ID NULL. Third choice, only if the listing
+        gives no version ID: all versions with the object's ETag.
         """
         known = [] if subject is None else [version for version in subject.versions if version.digests]
         wanted = ref.version_id or NULL
@@ -152,8 +164,9 @@ class Comparison:
         )
 
     def absent(self, pair: Pair, deleted: bool) -> Verified:
-        """Return the outcome of an object that the ledger has and the listing lacks. deleted: True if a notification
-        reported that the object was deleted.
+        """Return the outcome of an object that the ledger has and the listing lacks.
+
+        deleted: True if a notification reported the object's deletion.
         """
         subject, version = pair.subject, pair.version
         if subject is None:
@@ -176,7 +189,9 @@ class Comparison:
         return Verified(key=pair.key, outcome=outcome, listed=False, version_id=name, etag=last.etag, size=last.size)
 
     def in_flight(self, written: str) -> bool:
-        """True if an object written at this time (ISO 8601) is perhaps not yet in the ledger."""
+        """True if an object was written at this time (ISO 8601) so lately that the ledger may not have its
+        digest yet.
+        """
         return self.in_flight_from <= written <= self.in_flight_to()
 
     def _claims(self, version: Version) -> Iterator[ExpectedDigest]:
@@ -187,8 +202,9 @@ class Comparison:
 
 
 def listed_again(pair: Pair) -> Event | None:
-    """Return a "listed" event if the key is listed although the ledger calls it deleted or retired; else None. A
-    deletion counts only if it was long before the listing.
+    """Return a "listed" event if S3 lists an object that is deleted or retired in the ledger; None otherwise.
+
+    A deletion counts only if it happened long (SLACK) before the listing.
     """
     ref, subject = pair.ref, pair.subject
     if ref is None or not ref.is_latest or subject is None:
@@ -209,21 +225,25 @@ def listed_again(pair: Pair) -> Event | None:
 
 
 def is_told(pair: Pair) -> bool:
-    """True if the ledger's record says that the version, or the key as a whole, was deleted."""
+    """True if the ledger's record says that the pair's version was deleted or, if the pair has no version, its key."""
     if pair.version is not None:
         return pair.version.removed_at is not None
     return pair.subject is not None and pair.subject.deleted_at is not None
 
 
 def is_settled(pair: Pair) -> bool:
-    """True if the ledger's record says that the version, or the key as a whole, was deleted or retired."""
+    """True if the ledger's record says that the pair's version was deleted or retired or, if the pair has no version,
+    its key.
+    """
     known = pair.version or pair.subject
     return is_told(pair) or (known is not None and known.retired_at is not None)
 
 
 def in_question(pair: Pair) -> list[Version]:
-    """Return the versions that may be deleted although the record does not say so, as early releases told only the
-    history. These are the pair's version or, if it has none, the key's versions without a recorded deletion.
+    """Return the versions of the pair for which the key's history must tell whether they were deleted.
+
+    Early releases wrote a deletion only into the history, not into the record. The result is the pair's version or, if
+    the pair has none, all versions of the key without a recorded deletion.
     """
     if pair.version is not None:
         return [pair.version]
@@ -233,7 +253,9 @@ def in_question(pair: Pair) -> list[Version]:
 
 
 def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool:
-    """True if the key's history says of each version that it was deleted for good, and none was read after that."""
+    """True if the key's history has the deletion of each of these versions, and none of them was read long after its
+    deletion.
+    """
     told = {event.version_id: event.at for event in history if event.what == "deleted"}
     return all(
         one.version_id != NULL and one.version_id in told and not is_seen_after(one, told[one.version_id])
@@ -242,7 +264,7 @@ def is_in_history(versions: Sequence[Version], history: Sequence[Event]) -> bool
 
 
 def is_damaged(subject: KeyRecord) -> bool:
-    """True if a digest in the ledger's record is damaged, and the key's history could not restore it."""
+    """True if a digest in the ledger's record is damaged, and the key's history had no copy to replace it."""
     return not all(map(is_sound, subject.versions))
 
 
@@ -251,15 +273,16 @@ def is_sound(version: Version) -> bool:
 
 
 def verified(ref: ObjectRef, outcome: VerifyOutcome, **detail: str) -> Verified:
-    """Return a Verified: the listed object with this outcome and these details."""
+    """Return the listed object with its outcome and with details such as `algorithm` and `code`."""
     return Verified(
         key=ref.key, outcome=outcome, version_id=ref.version_id, etag=ref.etag, size=ref.size, detail=detail
     )
 
 
 def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]) -> VerifyOutcome:
-    """Return the outcome of a listed object if all expected digests are right: MATCH, CHANGED or NEW. versions: the
-    ledger's versions of this object.
+    """Return the outcome that a listed object has if all its expected digests are right: MATCH, CHANGED or NEW.
+
+    versions: the versions in the ledger whose digests the object must have.
     """
     if versions:
         return VerifyOutcome.MATCH
@@ -268,8 +291,10 @@ def _standing(ref: ObjectRef, subject: KeyRecord | None, versions: list[Version]
 
 
 def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[Event]) -> Verified:
-    """Return the mismatch `found`, unless the key's history (lines) contradicts the ledger's row. If the history has
-    the digest that was found, return MATCH. For any other contradiction, return LEDGER_FAULT.
+    """Return the mismatch `found`, unless the key's history shows that the ledger's row is wrong, not the object.
+
+    If the history has the digest that the object's bytes have, return MATCH. If the history contradicts the row in any
+    other way, return LEDGER_FAULT. lines: the events of the history.
     """
     for version in versions:
         for algorithm in version.digests:
@@ -282,8 +307,9 @@ def cross_checked(found: Verified, versions: Sequence[Version], lines: Sequence[
 
 
 def _checked(claims: list[ExpectedDigest]) -> str | None:
-    """Return when the ledger's digests were last verified or recorded: the earliest of these times. If all digests are
-    of manifests, return the time of the first import; None if there are no digests.
+    """Return the oldest time at which one of the ledger's expected digests was last verified or recorded.
+
+    If all expected digests are from manifests, return the time of the first import; None if no digest is expected.
     """
     times = [
         max(known.recorded_at, known.verified_at or "")

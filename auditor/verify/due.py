@@ -1,4 +1,4 @@
-"""Decide which objects a run reads: all of them, those that were not read for long, or a share of them."""
+"""Decide which objects a run reads: all objects, those that were not read for a given time, or a share of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from auditor.model.record import record
 
 DAY: Final = 86_400.0
 LONGEST_RUN: Final = 7 * DAY
-"""Seconds. A time that lies further than this after the begin of a run comes from a wrong clock."""
+"""Seconds that a run can take. A time later than this after the run's begin comes from a wrong clock."""
 SPARE_RUNS: Final = 3
-"""Most runs by which an object's turn comes before its age limit. A fifth of the runs is spare, and at least one:
-after a missed night, a change of the clock or a long run the objects are still within the limit."""
+"""Largest number of runs by which --max-age makes an object due early: a fifth of the runs that fit into this age, at
+least one and at most this number. So a missed or a long run, or a change of the clock, makes no object too old."""
 
 
 @record()
 class Schedule:
-    """Spreads the reads of objects over runs: each object has its turn once in `runs` runs, by a hash of its key.
+    """Spreads the reads of objects over runs: each object has its turn in one of `runs` runs, chosen by a hash of its
+    key.
 
-    An object is due if it was not read since its last turn. So a missed run skips no object: the next run reads the
-    objects of both. runs: 0 if every object is due in every run. every: seconds from one run to the next. limit:
-    seconds after which a read is too late. words: the schedule in words, for the summary.
+    An object is due if it was not read since its last turn. After a missed run, the next run therefore reads the
+    objects of both runs. runs: 0 if every object is due in every run. every: seconds from one run to the next. limit:
+    age in seconds after which a read is too late. words: the schedule in words, for the summary.
     """
 
     words: str
@@ -32,8 +33,9 @@ class Schedule:
     limit: float = math.inf
 
     def due(self, key: str, version_id: str | None, checked: str | None, now: datetime) -> bool:
-        """True if the run that began at `now` has to read the object. checked: when the object's digest was last
-        verified or recorded (ISO 8601 in UTC); None if unknown.
+        """True if the run that began at `now` must read the object.
+
+        checked: time at which the object's digest was last verified or recorded (ISO 8601 in UTC); None if unknown.
         """
         age, period = age_of(checked, now), self.runs * self.every
         if age is None or not self.runs:
@@ -42,14 +44,15 @@ class Schedule:
         return age > since
 
     def late(self, checked: str | None, at: datetime) -> float:
-        """Return by how many seconds the last check, at `checked`, is older than the limit; 0 if it is not, or
-        unknown.
+        """Return the number of seconds by which the object's age at the time `at` exceeds the limit; 0 if it does not.
+
+        checked: time of the object's last check; None if unknown, which gives 0.
         """
         return max(0.0, (age_of(checked, at) or 0.0) - self.limit)
 
 
 def due_of(max_age: float | None, percent: float | None, every: float) -> Schedule:
-    """Return the schedule of the settings --max-age, --percent and --every, which are in seconds and percent."""
+    """Return the schedule for the settings --max-age and --every (seconds) and --percent."""
     if max_age is not None:
         runs = math.floor(max_age / every)
         runs -= max(1, min(SPARE_RUNS, runs // 5))
@@ -63,7 +66,9 @@ def due_of(max_age: float | None, percent: float | None, every: float) -> Schedu
 
 
 def age_of(checked: str | None, now: datetime) -> float | None:
-    """Return the seconds from `checked` to `now`; None if `checked` is None, no time, or far in the future."""
+    """Return the number of seconds from `checked` to `now`; None if `checked` is None, is no time, or is far in the
+    future.
+    """
     try:
         then = datetime.fromisoformat(checked or "")
     except ValueError:  # the ledger was edited by hand
@@ -77,6 +82,8 @@ def days(seconds: float, one: str = "1 day") -> str:
 
 
 def _number(key: str, version_id: str | None) -> int:
-    """Return a number that spreads the objects over the runs: the same in every process, unlike hash()."""
+    """Return a number for an object, made by a hash of key and version ID. Unlike hash(), it is the same in every
+    process.
+    """
     digest = hashlib.sha256(f"{key}\0{version_id or ''}".encode()).digest()
     return int.from_bytes(digest[:8])

@@ -1,4 +1,6 @@
-"""The folder that a verification writes: a line for each object, the summary, the checkpoint of a hand-over."""
+"""The folder that a verification writes: a line for each object, the summary, and the checkpoint for the next
+invocation.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ VERSION: Final = 1
 
 
 class VerifyFolder:
-    """Writes the folder `bucket=BUCKET/verify=ID/` of a store. All methods block. hop: how many invocations of the
-    Lambda function were before this one.
+    """The folder `bucket=BUCKET/verify=ID/` in a store, which a verification writes. All methods block.
+
+    hop: number of earlier invocations of the Lambda function for this verification.
     """
 
     def __init__(self, store: Store, bucket: str, verify_id: str, hop: int = 0, part_lines: int = PART_LINES) -> None:
@@ -39,7 +42,10 @@ class VerifyFolder:
         return self._store.uri(self.path)
 
     def claim(self) -> None:
-        """Mark this invocation as begun. Raises RunTaken if it was begun already: Lambda can deliver an event twice."""
+        """Mark this invocation (hop) as begun, with a file in the folder.
+
+        Raises RunTaken if the file exists: Lambda has delivered the event twice, and another invocation works on it.
+        """
         name = f"{self.path}/begun-{self._hop:05}.json"
         if isinstance(self._store, ConditionalStore) and self._store.put_if(name, b"{}\n", None) is None:
             raise RunTaken(
@@ -47,7 +53,9 @@ class VerifyFolder:
             )
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Write lines of JSON, each with its newline, to the file that is open (the open part)."""
+        """Write lines of JSON, each with its newline, to the part of the report that is open; open a part if
+        none is.
+        """
         for line in lines:
             if self._open is None:
                 self._open = PartFile(self._store.spool_dir(self.path) / f".{self._name}.tmp")
@@ -57,8 +65,9 @@ class VerifyFolder:
                 self.end_part()
 
     def end_part(self) -> None:
-        """Close the open part, and move it to its final path; do nothing if none is open. Raises RunTaken if another
-        process has written this path, in a store without a lock for the run.
+        """Close the open part of the report, and move it to its final path; do nothing if no part is open.
+
+        Raises RunTaken if the path exists in a store without locks: another process writes this report too.
         """
         if self._open is None:
             return
@@ -75,7 +84,7 @@ class VerifyFolder:
         self._lines = 0
 
     def discard(self) -> None:
-        """Delete the open part; do nothing if none is open."""
+        """Delete the open part of the report; do nothing if no part is open."""
         if self._open is not None:
             self._open.discard()
             self._open = None
@@ -84,12 +93,12 @@ class VerifyFolder:
         self._store.put(f"{self.path}/summary.json", json.dumps(summary.to_dict(), indent=1).encode() + b"\n")
 
     def put_checkpoint(self, checkpoint: VerifyCheckpoint) -> None:
-        """Write the checkpoint, from which the next invocation of the Lambda function continues."""
+        """Write the checkpoint with which the next invocation of the Lambda function continues."""
         data = json.dumps({"v": VERSION, "verify": self._id, **checkpoint.to_dict()}).encode() + b"\n"
         self._store.put(f"{self.path}/state-{self._hop:05}.json", data)
 
     def load_checkpoint(self) -> VerifyCheckpoint:
-        """Return the checkpoint of the previous invocation. Raises OutputError if it is missing or damaged."""
+        """Return the checkpoint that the previous invocation wrote. Raises OutputError if it is missing or damaged."""
         path = f"{self.path}/state-{self._hop - 1:05}.json"
         data = self._store.get(path)
         try:

@@ -1,4 +1,6 @@
-"""Write the outcomes of a verification into the keys' histories: each match, and other outcomes if they are new."""
+"""Write the outcomes of a verification into the keys' histories: every match, and any other outcome that differs from
+the last one in the history.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from auditor.verify.outcome import Verified
 log = logging.getLogger(__name__)
 
 TOGETHER: Final = 100
-"""Number of events that are written in one call."""
+"""Number of events that one call writes into the ledger."""
 _WHAT: Final[Mapping[VerifyOutcome, What]] = {
     VerifyOutcome.MISMATCH: "mismatch",
     VerifyOutcome.CHANGED: "changed",
@@ -34,7 +36,7 @@ _STATES: Final = frozenset({*_WHAT.values(), "verified", "recorded", "acknowledg
 
 
 class Keeper(Protocol):
-    """A ledger, as far as it writes and reads the histories of object keys."""
+    """The part of a ledger that writes and reads the histories of object keys."""
 
     async def note(self, bucket: str, events: Sequence[Event]) -> None: ...
     async def history(self, bucket: str, key: str) -> list[Event]: ...
@@ -45,13 +47,17 @@ def _utc_now() -> datetime:
 
 
 def has_history(outcome: VerifyOutcome) -> bool:
-    """True if this outcome, for which the object need not be read, is written into the key's history."""
+    """True if this outcome is written into the key's history like a finding: MISMATCH, CHANGED, MISSING, LOST or
+    UNREADABLE.
+    """
     return outcome in _WHAT
 
 
 class HistoryWriter:
-    """Collects events for the keys' histories, and writes them in batches. flush() writes the last batch. A ledger that
-    is read-only does not end a verification: the events are then counted in `unnoted`.
+    """Collects events for the keys' histories, and writes them into the ledger in batches.
+
+    flush() writes the last batch. If the ledger can only be read, the verification goes on, and `unnoted` counts the
+    events.
     """
 
     def __init__(self, keeper: Keeper, bucket: str, now: Callable[[], datetime] = _utc_now) -> None:
@@ -64,12 +70,14 @@ class HistoryWriter:
 
     @property
     def unnoted(self) -> int:
-        """Number of events that the ledger did not take: it cannot be written, or did not answer before the end."""
+        """Number of events that are not in the ledger, because it can only be read or did not answer before the end."""
         return self._refused + len(self._waiting)
 
     async def add(self, verified: Verified, claims: Sequence[ExpectedDigest] = ()) -> Verified:
-        """Write the outcome into the key's history, and return it. claims: the expected digests, for a match. Other
-        outcomes are written only if they are new. A finding that a person acknowledged becomes ACKNOWLEDGED.
+        """Write an object's outcome into its key's history, if it is a match or differs from the last outcome there.
+
+        Return the object with its outcome, which is ACKNOWLEDGED if a person has acknowledged this same finding.
+        claims: the expected digests of a match, each of which becomes a "verified" event.
         """
         at = seconds_in_utc(self._now())
         if verified.outcome is VerifyOutcome.MATCH:
@@ -95,7 +103,7 @@ class HistoryWriter:
         return verified
 
     async def note(self, *events: Event) -> None:
-        """Write these events, even if the history has the same already."""
+        """Add these events to the batch, whatever the histories have, and write the batch if it is full."""
         self._waiting += events
         if len(self._waiting) >= TOGETHER:
             await self.flush()
@@ -120,8 +128,9 @@ class HistoryWriter:
 
 
 def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) -> list[Event]:
-    """Return an "acknowledged" event for each version of a key whose last outcome in the history is a finding. at, by,
-    reason: of the new events.
+    """Return an "acknowledged" event for each version of a key whose last outcome in the history is a finding.
+
+    at, by, reason: time, person and reason of the acknowledgement.
     """
     found: list[Event] = []
     for event in history:
@@ -132,27 +141,32 @@ def acknowledgements(history: Sequence[Event], at: str, by: str, reason: str) ->
 
 
 def _is_of(acknowledged: Event, finding: Event) -> bool:
-    """True if the event acknowledges this finding: its details include all details of the finding."""
+    """True if the event acknowledges this finding: it names the same kind of finding and all the finding's details."""
     said = acknowledged.detail
     return said.get("finding") == finding.what and all(said.get(name) == one for name, one in finding.detail.items())
 
 
 def _last(history: Sequence[Event], event: Event) -> Event | None:
-    """Return the last outcome in the history of the version that `event` is about; None if there is none."""
+    """Return the last outcome in the history for the version that `event` is about; None if the history has no outcome
+    of it.
+    """
     return next((past for past in reversed(history) if past.what in _STATES and _same_version(past, event)), None)
 
 
 def _same_version(one: Event, other: Event) -> bool:
-    """True if two events are about one version: equal ETags, and equal version IDs or only one of them. The listing may
-    lack a version ID that the ledger has.
+    """True if two events are about one object version: with equal ETags, and with equal version IDs or only one ID.
+
+    The listing may lack a version ID that the ledger has.
     """
     names = {one.version_id or NULL, other.version_id or NULL}
     return one.etag == other.etag and len(names - {NULL}) <= 1
 
 
 def _matches(verified: Verified, claims: Sequence[ExpectedDigest], at: str) -> Iterator[Event]:
-    """Yield a "verified" event for each digest of the ledger, and for each digest that only a manifest has. If both
-    have a digest of one algorithm, the ledger's event names the manifest as an origin too.
+    """Yield the "verified" events of a match: one for each expected digest of the ledger, and one for each algorithm
+    that only a manifest has.
+
+    If a manifest has a digest by the algorithm of a ledger's digest, the event of that digest names the manifest too.
     """
     origins: dict[tuple[str, str | None, str | None], list[str]] = {}
     chains: dict[tuple[str, str | None, str | None], str] = {}

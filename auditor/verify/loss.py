@@ -1,4 +1,4 @@
-"""Find out if the bytes of a recorded digest are lost: overwritten in a bucket that keeps no earlier versions."""
+"""Find out whether the bytes of a recorded digest are lost: overwritten in a bucket that keeps no earlier versions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from auditor.verify.outcome import Verified
 
 
 class LossFinder:
-    """Finds out if recorded bytes are lost because another object overwrote them. It asks S3 once if the bucket keeps
-    versions. in_flight: as Comparison.in_flight.
+    """Finds out whether the bytes of a recorded digest are lost, because another object was written over them.
+
+    It asks S3 only once whether the bucket keeps versions. in_flight: tells if an object was written at a given time so
+    lately that the ledger may not have its digest yet.
     """
 
     def __init__(
@@ -34,8 +36,10 @@ class LossFinder:
         self._asking = asyncio.Lock()
 
     async def find(self, pair: Pair) -> Verified | None:
-        """Return LOST if the version's bytes no longer exist, and the key's history does not say so yet; else None.
-        Return UNREADABLE if S3 does not tell whether the bucket keeps versions.
+        """Return the outcome LOST if the bytes of the pair's version no longer exist; None if they may exist, or if the
+        key's history has this loss already.
+
+        Return the outcome UNREADABLE if S3 does not tell whether the bucket keeps versions.
         """
         lost, current = pair.version, pair.replaced_by
         if lost is None or current is None or pair.subject is None:
@@ -55,7 +59,9 @@ class LossFinder:
         return _verified(pair, lost, VerifyOutcome.LOST, replaced_by=current.etag)
 
     async def _keeps_versions(self, key: str) -> bool:
-        """True if the bucket has or had versioning: only then a HEAD of the key names a version."""
+        """True if the bucket has or had versioning. Only then does S3 name a version in the answer to a HEAD of the
+        key.
+        """
         async with self._asking:
             if self._keeps is None:
                 head = await self._caller.call(
@@ -70,6 +76,8 @@ def _verified(pair: Pair, lost: Version, outcome: VerifyOutcome, **detail: str) 
 
 
 def is_told_lost(version: Version, history: Sequence[Event]) -> bool:
-    """True if the history calls the version lost, and it was not recorded or verified after that."""
+    """True if the key's history has a "lost" event of this version, and the version was not recorded or verified after
+    it.
+    """
     seen = max(max(known.recorded_at, known.verified_at or "") for known in version.digests.values())
     return any(event.what == "lost" and event.etag == version.etag and event.at >= seen for event in history)

@@ -1,4 +1,7 @@
-"""Merge the listing and the ledger by object key. Both come in key order, so neither has to be in memory as a whole."""
+"""Merge the listing of a bucket and the ledger's records by object key.
+
+Both come in key order, so neither has to be in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +21,31 @@ from auditor.s3.listing import Listed
 from auditor.text import visible
 
 MOST: Final = 1000
-"""Most pairs in a list that the ledger alone fills. Any number of its keys may lie between two listed keys."""
+"""Number of pairs after which merged() yields a list, while it adds keys that only the ledger has: any number of such
+keys may lie between two listed keys."""
 
 
 @record()
 class Pair:
-    """One object version that the listing has, or the ledger, or both."""
+    """An object version that the listing has, or the ledger, or both, with the ledger's record of its key."""
 
     key: str
     ref: ObjectRef | None
-    """The listing's entry; None if the object is not listed, or only a delete marker is."""
+    """The object's entry in the listing; None if the object is not listed, or if the listing has a delete marker in its
+    place."""
     subject: KeyRecord | None
-    """The ledger's record of the key; None if the ledger has none."""
+    """The ledger's record of the key; None if the ledger does not know the key."""
     absent: bool = False
-    """True if only the ledger has the object: `version`, or the key as a whole if `version` is None."""
+    """True if the ledger has the object and the listing lacks it. The object is `version` or, if that is None, the
+    whole key."""
     version: Version | None = None
     replaced_by: ObjectRef | None = None
-    """The current object, if `version` has no version ID, so that the object may have replaced its bytes."""
+    """The key's current object, if it may have overwritten the bytes of `version`, which has no version ID; None
+    otherwise."""
     delete_markers: int = 0
-    """Number of delete markers in the listing at this place."""
+    """Number of delete markers that the listing has in this pair's place."""
     listed_at: str = ""
-    """ISO 8601, UTC: the time before the page was asked for; "" if the object is not listed."""
+    """Time just before S3 was asked for the page of the listing, ISO 8601 in UTC; "" if the object is not listed."""
 
 
 async def merged(
@@ -48,7 +55,9 @@ async def merged(
     now: Callable[[], str] = now_in_utc,
 ) -> AsyncGenerator[list[Pair], None]:
     """Yield a Pair for each object that the listing or the ledger has, in key order, in lists of about a page of the
-    listing. Raises the errors of listing and ledger. now: returns the time (ISO 8601 in UTC).
+    listing.
+
+    Raises the errors of the listing and of the ledger. now: returns the present time (ISO 8601 in UTC).
     """
     async with aclosing(pages), aclosing(subjects):
         ledger = _LedgerRecords(subjects, target)
@@ -78,7 +87,9 @@ async def merged(
 
 
 class _ListedKey:
-    """The key that the listing is at, and the versions of it in the ledger that were not listed so far."""
+    """The key that the listing has reached, and those of its versions in the ledger that the listing has not shown so
+    far.
+    """
 
     def __init__(self, name: str, subject: KeyRecord | None) -> None:
         self.name = name
@@ -102,8 +113,10 @@ class _ListedKey:
         )
 
     def end(self, versions: bool) -> Iterator[Pair]:
-        """Yield a Pair for each version that the ledger has and the listing lacks. Call it after the key's last listed
-        version. versions: True if the run lists all versions.
+        """Yield a Pair for each version of the key that the ledger has and the listing lacks, after the key's last
+        listed version.
+
+        versions: True if the run lists all versions.
         """
         if self._subject is None:
             return
@@ -121,8 +134,11 @@ class _ListedKey:
 
 
 def _replaced(subject: KeyRecord, current: ObjectRef, listed: Set[str]) -> Iterator[Version]:
-    """Yield the ledger's versions without a version ID whose bytes no listed version has, by the digests in the ledger.
-    listed: the ETags of the key's listed versions. `current` may have the same bytes under another ETag.
+    """Yield the versions in the ledger, without a version ID, whose bytes are no longer under the key, as far as ETags
+    and digests tell.
+
+    current: the key's current object, which may have the same bytes under another ETag. listed: the ETags of all listed
+    versions of the key.
     """
     now = [one.digests for one in subject.versions if one.etag == current.etag]
     for version in subject.versions:
@@ -139,20 +155,22 @@ def _share_a_digest(one: Mapping[str, Known], other: Mapping[str, Known]) -> boo
 
 
 def _absent(subject: KeyRecord, versions: bool) -> Iterator[Pair]:
-    """Yield the Pair of a key that is not listed; if the run lists versions, a Pair for each recorded version."""
+    """Yield the Pair of a key that is not listed. If the run lists versions, yield instead a Pair for each recorded
+    version that has a version ID.
+    """
     real: list[Version | None] = [*_real_versions(subject)] if versions else []
     for version in real or [None]:
         yield Pair(subject.key, None, subject, absent=True, version=version)
 
 
 def _real_versions(subject: KeyRecord | None) -> Iterator[Version]:
-    """Yield the ledger's versions of the key that have a version ID and digests."""
+    """Yield the key's versions in the ledger that have a version ID and digests."""
     found = {} if subject is None else {one.version_id: one for one in subject.versions if one.digests}
     return (version for name, version in found.items() if name != NULL)
 
 
 class _LedgerRecords:
-    """Reads the ledger's records of the target's keys in key order, always one record ahead."""
+    """Reads the ledger's records of the target's keys, in key order, always one record ahead of the caller."""
 
     def __init__(self, subjects: AsyncIterator[KeyRecord], target: Target) -> None:
         self._subjects = subjects
@@ -162,7 +180,9 @@ class _LedgerRecords:
         self._ended = False
 
     async def before(self, key: str | None) -> KeyRecord | None:
-        """Take and return the next record if its key comes before `key` (None: in any case); if not, return None."""
+        """Return the next record and move on, if its key comes before `key`, or if `key` is None; otherwise stay, and
+        return None.
+        """
         subject = await self._peek()
         if subject is None or (key is not None and subject.key >= key):
             return None
@@ -170,7 +190,7 @@ class _LedgerRecords:
         return subject
 
     async def at(self, key: str) -> KeyRecord | None:
-        """Take and return the next record if it is of this key; if not, return None."""
+        """Return the next record and move on, if it is the record of this key; otherwise stay, and return None."""
         subject = await self._peek()
         if subject is None or subject.key != key:
             return None

@@ -27,10 +27,10 @@ SIGNS: Final[Mapping[VerifyOutcome, str]] = {
     VerifyOutcome.NOT_DUE: ".",
     VerifyOutcome.LEFT_FOR_COST: "$",
 }
-"""First character of an object's line in the combined report. If rclone has the outcome too, the character is that of
-`rclone check --combined`."""
+"""First character of a line in the combined report, by outcome. For an outcome that rclone has too, it is the character
+in `rclone check --combined`."""
 LEFT: Final = (VerifyOutcome.ARCHIVED, VerifyOutcome.LEFT_FOR_COST, VerifyOutcome.LEDGER_FAULT)
-"""Outcomes of objects that were due and not read, except UNREADABLE."""
+"""Outcomes of objects that were due and not read, apart from UNREADABLE."""
 
 
 @record(kw_only=True)
@@ -40,7 +40,7 @@ class Verified:
     key: str
     outcome: VerifyOutcome
     listed: bool = True
-    """False if only the ledger has the object."""
+    """False if the ledger has the object and the listing lacks it."""
     version_id: str | None = None
     """None if it is unknown."""
     etag: str | None = None
@@ -50,16 +50,16 @@ class Verified:
 
     @property
     def unread(self) -> str | None:
-        """Why a due object was not read: `archived`, `left_for_cost`, an error code ..; None if it was, or is not
-        due.
+        """Why the object was due and not read: `archived`, `left_for_cost`, `ledger_fault`, or an error code; None if
+        it was read or not due.
         """
         if self.outcome is VerifyOutcome.UNREADABLE:
             return self.detail["code"]
         return self.outcome.value if self.outcome in LEFT else None
 
     def line(self) -> str:
-        """Return the line of the combined report: `= KEY`, where `=` is the outcome's sign; a tab and a version ID may
-        follow.
+        """Return the object's line in the combined report: the outcome's sign, a space, the key, and a tab and the
+        version ID if the object has one.
         """
         version = f"\t{visible(self.version_id)}" if self.version_id is not None else ""
         return f"{SIGNS[self.outcome]} {visible(self.key)}{version}"

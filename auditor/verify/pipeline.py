@@ -1,4 +1,6 @@
-"""Find the outcomes of all objects in listing and ledger: many are read at once, outcomes come in key order."""
+"""Find the outcomes of all objects that the listing or the ledger has. Many objects are read at once; their outcomes
+come in key order.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,21 @@ from auditor.verify.read import ReadResult
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 10_000
-"""Most outcomes that wait for the outcome of an earlier object, such as a large object that is still being read."""
+"""Largest number of outcomes that wait for the outcome of an earlier key, such as a large object that is still being
+read."""
 
 Ask = Callable[[ReadRequest], Awaitable[ReadResult | Paused]]
 Absent = Callable[[Pair], Awaitable[Verified | None]]
-"""Returns the outcome of an object that only the ledger has; None if there is nothing to report."""
+"""Returns the outcome of an object that the ledger has and the listing lacks; None if there is nothing to report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """Decides which objects are read: they are due at `now`, not archived, and reading them costs nothing extra.
-    accept_cost: True to read objects even if their storage class charges for it.
+    """Decides which listed objects a run reads: those that are due, that are not archived, and whose reading costs
+    nothing extra.
+
+    judge: compares the object with the ledger before. now: time at which the verification began. accept_cost: True to
+    read objects even if their storage class charges for reads.
     """
 
     judge: Comparison
@@ -49,7 +55,9 @@ class ReadPolicy:
     accept_cost: bool = False
 
     def late(self, request: ReadRequest) -> int:
-        """Return by how many seconds the object's last check is older now than the schedule allows; 0 if it is not."""
+        """Return the number of seconds by which the object is read later than the schedule allows, if it is read now; 0
+        if it is not late.
+        """
         return math.ceil(self.due.late(request.checked, datetime.now(UTC)))
 
     def look(self, pair: Pair) -> ReadResult | ReadRequest:
@@ -72,8 +80,10 @@ class ReadPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result for one Pair of listing and ledger. answer: None if the pair is only delete markers. late: by how many
-    seconds the object was read too late, by the schedule; 0 if it was not.
+    """The result for one Pair of listing and ledger.
+
+    answer: None if the pair has only delete markers, or nothing to report. late: number of seconds by which the object
+    was read later than the schedule allows; 0 if it was not late.
     """
 
     key: str
@@ -83,11 +93,13 @@ class Done:
 
 
 class Walk:
-    """Finds the outcome of each Pair of listing and ledger. sink: takes the results in key order, up to a paused
-    object.
+    """Finds the outcomes of all Pairs of listing and ledger.
 
-    weight: returns how many bytes of the budget `permits` an object of a given size takes while it is read. limit: True
-    once --max-calls is reached. whole_keys: stop only after the last version of a key. window: as WINDOW.
+    ask: reads an object. absent: finds the outcome of an object that only the ledger has. notes: writes outcomes into
+    the histories. permits: the budget of bytes in memory. sink: gets the results in key order, up to the first object
+    whose reading was paused. weight: returns the number of bytes that an object of a given size takes from the budget.
+    limit: returns True once --max-calls is reached. whole_keys: True to stop only after the last version of a key.
+    window: largest number of outcomes that wait for an earlier one.
     """
 
     def __init__(
@@ -119,11 +131,10 @@ class Walk:
         self._paused = False
 
     async def all(self, pairs: AsyncGenerator[list[Pair], None]) -> bool:
-        """Find the outcome of each pair of listing entry and record. Return True if the listing and the ledger came to
-        their ends.
+        """Find the outcome of each Pair, and return True if both the listing and the ledger were read to their ends.
 
-        A stop takes effect between two keys. The first error that ends the run cancels the other reads and is raised
-        itself; even then, the outcomes so far are written to the history.
+        A stop takes effect between two keys. The first error that ends the run cancels all reads, and is raised as it
+        is; the outcomes found before it are written into the histories all the same.
         """
         try:
             ended = await in_order(
@@ -174,7 +185,9 @@ class Walk:
         return Done(pair.key, after, pair.delete_markers, self._policy.late(request))
 
     async def _cross_checked(self, pair: Pair, answer: ReadResult) -> ReadResult:
-        """Check a mismatch against the key's history before it is reported: the ledger's row may be what is wrong."""
+        """Check a mismatch against the key's history before it is reported, because the ledger's row may be wrong, not
+        the object.
+        """
         if pair.subject is None or pair.ref is None:
             return answer
         found = answer.verified

@@ -1,4 +1,4 @@
-"""Read the listed version of an object again, and find its outcome."""
+"""Read the listed version of an object again, and find out the object's outcome."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from auditor.verify.outcome import Verified
 log = logging.getLogger(__name__)
 
 Hash = Callable[[HashTask, Sequence[str]], Awaitable[Result]]
-"""Reads one object and computes its digest with each of these algorithms."""
+"""Reads one object, and computes its digest by each of the given algorithms."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """The outcome of one object. bytes_read: None if the object was not read to its end. recorded: True if the ledger
-    got new digests of the object.
+    """The outcome of one object.
+
+    bytes_read: number of bytes read; None if the object was not read to its end. recorded: True if new digests of the
+    object were written into the ledger.
     """
 
     verified: Verified
@@ -35,8 +37,9 @@ class ReadResult:
 
 
 class VerifyReader:
-    """Carries out read requests. A failure of one object becomes its outcome, not an exception. hash_one: reads and
-    hashes an object. wanted: algorithms of the digests to record for new objects.
+    """Reads the objects of read requests. A failure of one object becomes the object's outcome, not an exception.
+
+    hash_one: reads and hashes an object. wanted: algorithms of the digests that are recorded for new objects.
     """
 
     def __init__(
@@ -50,8 +53,9 @@ class VerifyReader:
         self._wanted = tuple(wanted)
 
     async def answer(self, question: ReadRequest) -> ReadResult | Paused:
-        """Read the object, and return its outcome, or Paused if a stop came in the middle of the object. Raises only
-        errors that every object would meet.
+        """Read the requested object and return its outcome, or Paused if a stop came in the middle of the object.
+
+        Raises only errors that every object would meet.
         """
         ref = question.ref
         names = [claim.algorithm for claim in question.claims] + [*(self._wanted if question.keep else ())]
@@ -84,8 +88,10 @@ class VerifyReader:
             return ReadResult(question.verified(VerifyOutcome.MISMATCH, code="DigestConflict"), size)
 
     async def _superseded(self, question: ReadRequest, code: str) -> Verified:
-        """Return IN_FLIGHT if the object was overwritten or deleted after it was listed. Return UNREADABLE if a new
-        listing still has the object unchanged, or if the new listing fails.
+        """Return IN_FLIGHT if the object was overwritten or deleted after the listing; else UNREADABLE.
+
+        A new listing decides: UNREADABLE means that it still has the object unchanged, or that it fails. code: the
+        error code that the object was read with.
         """
         try:
             if not await listed_still(self._engine, self._caller, question.ref):
@@ -96,7 +102,11 @@ class VerifyReader:
 
 
 def _failed(question: ReadRequest, code: str) -> Verified:
-    """Return MISMATCH if the object's size is not the recorded one (code SizeDiffers), else UNREADABLE."""
+    """Return the outcome of an object that could not be read: MISMATCH if its size is not the recorded one, else
+    UNREADABLE.
+
+    code: the error code of the failure; SizeDiffers means another size.
+    """
     if code == "SizeDiffers" and question.claims:
         return question.verified(VerifyOutcome.MISMATCH, algorithm="size", recorded=str(question.ref.size), code=code)
     return question.verified(VerifyOutcome.UNREADABLE, code=code)

@@ -50,16 +50,18 @@ from auditor.verify.summary import NOTHING_COMPARED, LineSink, VerifySummary, su
 _LINES: Final = 1000
 _LONGEST_PAUSE: Final = 15.0
 _MOST_LOST: Final = 50_000
-"""Most losses that wait in memory, some 25 MB, until the summary reports them. Further losses are noted earlier."""
+"""Number of losses that are kept in memory, some 25 MB. Losses are written into the histories after the summary reports
+them; if there are more, the first ones are written earlier."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """One invocation of the Lambda function, of those that make up a verification. number: 0 for the first.
+    """One of the invocations of the Lambda function that together make up a verification.
 
-    verify_id: the verification's ID; None in the first, which takes first_id. window: as in Walk. It is small, because
-    the next hop reads all objects after an unfinished one again.
+    number: 0 for the first. verify_id: the verification's ID; None in the first hop, which takes first_id instead.
+    window: largest number of outcomes that wait for an earlier object. It is small, because the next hop reads all
+    objects after an unfinished one again.
     """
 
     number: int = 0
@@ -69,10 +71,11 @@ class Hop:
 
 
 class Verification:
-    """Verifies one target. Call run() once.
+    """The verification of one target. Call run() once.
 
-    compared: the algorithms to compare; None for all that the ledger has. combined: takes a line for each object. hop:
-    only in a Lambda function that hands over; then a stop takes effect even in the middle of an object.
+    compared: the algorithms to compare; None for all that the ledger has. combined: gets a line for each object. hop:
+    the invocation of a Lambda function that can hand over to the next one, so that a stop takes effect even in the
+    middle of an object; None elsewhere.
     """
 
     def __init__(
@@ -112,7 +115,9 @@ class Verification:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="auditor-folder")
 
     async def run(self) -> VerifySummary:
-        """Verify the target, write the summary, and return it. After a RunError, the ledger has the outcomes so far."""
+        """Verify the target, write the summary, and return it. If a RunError is raised, the ledger has the outcomes
+        found before.
+        """
         try:
             await self._io(self._begin)
             ended = await self._verify()
@@ -131,7 +136,10 @@ class Verification:
         return summary
 
     async def _io(self, work: Callable[..., Any], *args: Any) -> None:
-        """Run a blocking function in the folder's thread. Raises RunStopped if the stop's grace is over first."""
+        """Call a blocking function in the folder's thread.
+
+        Raises RunStopped if the function takes longer than a stop leaves for saving.
+        """
         async with self._stop.saving() as limit:
             await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
         if limit.expired():
@@ -246,7 +254,7 @@ class Verification:
             await self._io(self._folder.write, self._drained())
 
     async def _note_losses(self) -> None:
-        """Write the losses that were reported into the histories, so that the next run does not report them again."""
+        """Write the reported losses into the keys' histories, so that the next run does not report them again."""
         losses, self._lost = self._lost, []
         for verified in losses:
             await self._notes.add(verified)
@@ -286,7 +294,7 @@ class Verification:
         self._folder.put_summary(summary)
 
     def snapshot(self) -> Snapshot:
-        """Return the present counts, for a progress line."""
+        """Return the present counts, for the progress line on the terminal."""
         tally, outcomes = self._at.tally, self._at.tally.outcomes
         return Snapshot(
             what=visible(self._target.uri),
@@ -297,7 +305,7 @@ class Verification:
 
 
 async def _pause(seconds: float) -> None:
-    """Sleep for so many seconds, but at most _LONGEST_PAUSE, because the pauses of a retry grow."""
+    """Sleep for this number of seconds, or for _LONGEST_PAUSE if that is less: the pauses between retries grow."""
     await asyncio.sleep(min(seconds, _LONGEST_PAUSE))
 
 

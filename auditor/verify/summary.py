@@ -36,16 +36,16 @@ _WORDS: Final[Mapping[VerifyOutcome, str]] = {
 }
 
 _SEEN: Final = (VerifyOutcome.MATCH, VerifyOutcome.MISMATCH, VerifyOutcome.ACKNOWLEDGED, VerifyOutcome.NOT_DUE)
-"""Outcomes of listed objects that the ledger knows, and that the run has read or need not read."""
+"""Outcomes of listed objects that the ledger knows, and that the run has read, or has found not to be due."""
 _GONE: Final = (VerifyOutcome.MISSING, VerifyOutcome.DELETED, VerifyOutcome.RETIRED, VerifyOutcome.ACKNOWLEDGED)
 
 NOTHING_COMPARED: Final = ("Verify", "NothingCompared")
-"""The action and code by which the configuration accepts that nothing is compared."""
+"""Action and code by which auditor.toml accepts a run that compares nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCount:
-    """The number of objects that could not be read because of this error code."""
+    """An error code, and the number of objects that could not be read because of it."""
 
     code: str
     count: int
@@ -53,7 +53,7 @@ class UnreadableCount:
 
 @dataclass(frozen=True, slots=True)
 class LateReads:
-    """The number of objects that were read later than the schedule allows. seconds: the largest delay."""
+    """The number of objects that were read later than the schedule allows, and the longest delay in seconds."""
 
     objects: int
     seconds: int
@@ -66,40 +66,43 @@ class VerifySummary:
     run: str
     """ID of the verification."""
     out: str
-    """URI of its folder."""
+    """URI of the folder that the verification has written."""
     target: Target
     engine: str
     due: str
-    """The schedule, in words."""
+    """The schedule of reads, in words."""
     complete: bool
-    """True if the listing reached its end."""
+    """True if the listing and the ledger were read to their ends."""
     listed: int
     ledger_only: int
-    """Number of objects that only the ledger has."""
+    """Number of objects that the ledger has and the listing lacks."""
     delete_markers: int
     outcomes: Mapping[str, int]
     """Number of objects by outcome; the sum is listed + ledger_only."""
     unreadable: tuple[UnreadableCount, ...]
-    """Unreadable objects by error code, the largest number first."""
+    """Number of unreadable objects by error code, the largest number first."""
     left_for_cost: Mapping[str, Amount]
-    """Objects that were not read because reading them costs extra, by storage class."""
+    """Objects and bytes that were not read because reading them costs extra, by storage class."""
     read: Amount
     recorded: int
-    """Number of objects whose digests were newly recorded in the ledger."""
+    """Number of objects whose digests are new in the ledger."""
     unnoted: int
-    """Number of lines that the ledger did not take: it cannot be written, or did not answer before the end."""
+    """Number of history lines that are not in the ledger, because it can only be read or did not answer before
+    the end."""
     late: LateReads
-    """The objects whose age exceeded the schedule's limit when they were read."""
+    """The objects that were read when their age exceeded the schedule's limit."""
     accepted: Mapping[str, int]
-    """Number of objects that were due and not read, and that the configuration accepts, by reason."""
+    """Number of objects that were due and not read, with the consent of auditor.toml, by reason."""
     holes: tuple[str, ...]
-    """The holes, due objects not looked at, that nobody accepted, in words; empty if there are none."""
+    """The holes of the verification, in words: it did not end, due objects were not read, or nothing was compared.
+
+    Holes that auditor.toml accepts are left out."""
     seconds: float
     resume: Resume | None
-    """None if the verification is complete."""
+    """Where to continue the verification, and why it stopped; None if it is complete."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of summary.json, in which the run's ID is called `verify`."""
+        """Return the JSON object of summary.json. The field `run` is called `verify` there."""
         value = plain(self)
         resume = self.resume and {"reason": self.resume.reason, "start_after": self.resume.start_after}
         return {"verify": value.pop("run"), **value, "resume": resume}
@@ -118,10 +121,11 @@ def summarize(
     empty_accepted: bool = False,
     unnoted: int = 0,
 ) -> VerifySummary:
-    """Make the summary of a verification from its present counts; later counts do not change it.
+    """Make the summary of a verification from its present counts. Later counts do not change the summary.
 
-    resume: where to continue; None if the verification is complete. empty_accepted: True if auditor.toml accepts that
-    no object could be compared. out: URI of the folder. due: the schedule in words. unnoted: as in VerifySummary.
+    out: URI of the folder. due: the schedule in words. seconds: duration of this invocation. resume: where to continue;
+    None if the verification is complete. empty_accepted: True if auditor.toml accepts that nothing was compared.
+    unnoted: number of history lines that are not in the ledger.
     """
     return VerifySummary(
         run=run,
@@ -170,8 +174,8 @@ def _why_nothing(tally: VerifyTally) -> str:
 
 
 def exit_code(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> int:
-    """Return the exit code: 4 for a hole (something unread) that auditor.toml does not accept. If there is none: 3 if
-    an outcome in `fail_on` occurred, else 0.
+    """Return the exit code: 4 if the summary has a hole, such as a due object that was not read; else 3 if an outcome
+    in `fail_on` occurred; else 0.
     """
     if summary.holes:
         return 4
@@ -215,7 +219,10 @@ def _of_ledger(summary: VerifySummary) -> Iterator[str]:
 
 
 def printed(summary: VerifySummary, output: str) -> str:
-    """Return the summary as text to print. output: "json", or "table" for lines."""
+    """Return the summary as text to print.
+
+    output: "json", or "table" for lines that a person reads.
+    """
     if output == "json":
         return json.dumps(summary.to_dict()) + "\n"
     return "".join(f"{line}\n" for line in lines_of(summary))
@@ -225,15 +232,15 @@ _MOST: Final = 10
 
 
 class LineSink(Protocol):
-    """A stream that takes the lines of the combined report."""
+    """A stream that the lines of the combined report are written to."""
 
     def write(self, text: str, /) -> object: ...
 
 
 class WorstObjects:
-    """Passes the lines of the combined report on, and keeps the first ones on objects that make the run fail.
+    """A stream for the combined report that keeps some lines on objects that make the run fail, for the terminal.
 
-    lines: takes every line; None: there is no report.
+    lines: the stream that gets every line; None if nobody wants the report.
     """
 
     def __init__(self, lines: LineSink | None, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> None:
@@ -249,7 +256,9 @@ class WorstObjects:
             self._lines.write(text)
 
     def table(self, summary: VerifySummary) -> Iterator[str]:
-        """Yield the kept lines with their newlines, mismatches first, and the number of lines not kept."""
+        """Yield some of the kept lines with newlines, grouped by outcome, and then the number of such objects that are
+        not shown.
+        """
         shown = [text for kept in self._kept.values() for text in kept][:_MOST]
         for text in shown:
             yield f"{'':16}{text.replace(chr(9), ' version ')}"

@@ -13,32 +13,32 @@ from auditor.verify.read import ReadResult
 
 @dataclass(slots=True)
 class VerifyTally(Counters):
-    """The counts of a verification so far."""
+    """The counts of a verification so far, those of earlier invocations included."""
 
     LATER = frozenset({"accepted", "late_objects", "late_seconds"})
     PAIRS = frozenset({"left"})
 
     listed: int = 0
     ledger_only: int = 0
-    """Number of objects that only the ledger has."""
+    """Number of objects that the ledger has and the listing lacks."""
     delete_markers: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     """Number of objects by outcome; the sum is listed + ledger_only."""
     unreadable: Counter[str] = field(default_factory=Counter)
     """Number of unreadable objects by error code."""
     accepted: Counter[str] = field(default_factory=Counter)
-    """Number of objects that were due and not read, and that the configuration accepts, by Verified.unread."""
+    """Number of objects that were due and not read, with the consent of auditor.toml, by reason (Verified.unread)."""
     left: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Objects and bytes that were not read because reading them costs extra, by storage class."""
     read_objects: int = 0
     """Number of objects that were read to their ends."""
     read_bytes: int = 0
     recorded: int = 0
-    """Number of objects whose digests were newly recorded in the ledger."""
+    """Number of objects whose digests are new in the ledger."""
     late_objects: int = 0
-    """Number of objects whose age exceeded the schedule's limit when they were read."""
+    """Number of objects that were read when their age exceeded the schedule's limit."""
     late_seconds: int = 0
-    """The largest number of seconds by which an age exceeded the limit."""
+    """The largest number of seconds by which the age of a read object exceeded the limit."""
 
     @property
     def unread(self) -> Counter[str]:
@@ -46,8 +46,10 @@ class VerifyTally(Counters):
         return self.unreadable + Counter({name.value: self.outcomes[name.value] for name in LEFT})
 
     def add(self, answer: ReadResult, late: int = 0, *, accepted: bool = False) -> None:
-        """Count the result of one object. late: seconds by which it was read too late. accepted: True if auditor.toml
-        accepts that it was not read.
+        """Count the result of one object.
+
+        late: number of seconds by which the object was read too late. accepted: True if auditor.toml accepts that the
+        object was not read.
         """
         verified = answer.verified
         if accepted and verified.unread is not None:
@@ -71,6 +73,6 @@ class VerifyTally(Counters):
         self.late_seconds = max(self.late_seconds, late)
 
     def check(self) -> None:
-        """Raise ValueError if `outcomes` has a name that is no outcome, as a damaged checkpoint may."""
+        """Raise ValueError if `outcomes` has a name that is no outcome, which happens with a damaged checkpoint."""
         for name in self.outcomes:
             VerifyOutcome(name)
