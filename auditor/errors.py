@@ -4,24 +4,25 @@ AuditorError              base of all; its text is one sentence for the user
 +-- UsageError            a wrong flag, setting, URI or event field: exit 2
 |   +-- ConfigError       a wrong line of auditor.toml
 |   +-- RunComplete       the run to resume is complete already
-|   +-- RunMissing        the run to resume is not there
+|   +-- RunMissing        the run to resume does not exist
 |   +-- RunChanged        the run to resume was begun with other settings
 +-- RunError              the run cannot go on: exit 1
-|   +-- RunStopped        the work was stopped, and a server did not answer: not all is saved: exit 4
+|   +-- RunStopped        a signal or a deadline ended the work before its last results were saved: exit 4
 |   +-- CredentialsError  no credentials, or expired ones
 |   +-- BucketError       no such bucket, wrong region, another owner than expected, listing denied
 |   +-- OutputError       the run folder cannot be written
 |   |   +-- RunTaken      another process writes this run, or has finished it
-|   |   +-- RunDamaged      the checkpoint or a part of the run is damaged or gone
+|   |   +-- RunDamaged    the checkpoint or a part of the run is damaged or gone
 |   +-- QueueError        the queue cannot be used
 |   +-- ManifestError     a manifest has a malformed line, or two lines that contradict each other
 |   +-- LedgerError       the ledger cannot be used
-|       +-- DigestConflict  the ledger has another digest of the same object version
-|       +-- LeaseLostError  another worker took over the lease
+|       +-- LedgerReadOnlyError  the ledger can be read, but not written
+|       +-- DigestConflict       the ledger has another digest of the same object version
+|       +-- LeaseLostError       another worker took over the lease
 +-- CheckpointError       an object checkpoint is damaged or does not fit: the object is hashed from its start
 +-- MessageError          a queue message is malformed: it goes to the dead-letter queue, no user sees it
 
-CallFailed                one request failed; the caller retries it or makes it Unread, no user sees it
+CallFailed                one request failed: its caller sends it again, or records the missing fact as Unread
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class RunError(AuditorError):
 
 
 class RunStopped(RunError):  # noqa: N818 - as above
-    """A stop ended the work while a server did not answer, so that the last results could not be saved."""
+    """A signal or a deadline ended the work while a server did not answer: the last results could not be saved."""
 
     exit_code = 4
 
@@ -110,11 +111,13 @@ class LeaseLostError(LedgerError):
 
 
 class CheckpointError(AuditorError):
-    """The checkpoint of an object's hashing is damaged, or of another object: it is hashed from its first byte."""
+    """The checkpoint of an object's hashing is damaged, or belongs to another object. The object is then hashed from
+    its first byte.
+    """
 
 
 class MessageError(AuditorError):
-    """A queue message is malformed. The error's text is the reason that the dead letter gives."""
+    """A queue message is malformed. The dead-letter queue gets it with the error's text as the reason."""
 
 
 class CallFailed(Exception):  # noqa: N818 - it becomes a value, not an error of the program
@@ -126,7 +129,7 @@ class CallFailed(Exception):  # noqa: N818 - it becomes a value, not an error of
     """
 
     read: int = 0
-    """Number of bytes in the reader's buffer when the body broke off."""
+    """Number of bytes of an object's body that the failed read had already put into its caller's buffer."""
 
     def __init__(
         self, action: str, code: str, status: int = 0, message: str = "", headers: dict[str, str] | None = None

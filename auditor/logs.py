@@ -15,7 +15,9 @@ from typing import Final
 from auditor.text import harmless
 
 LONGEST: Final = 2000
-"""Most characters of a message. Some messages quote object keys, which may have 1,024 bytes."""
+"""Largest number of characters of a logged message; the rest is cut. Some messages quote object keys, which may have
+1,024 bytes.
+"""
 
 LONGEST_LABEL: Final = 256
 _TOKEN: Final = re.compile(r"(x-amz-security-token['\"]?\s*[:=,]\s*(?:b?['\"])?)[^\s'\"\\&]+", re.IGNORECASE)

@@ -28,7 +28,7 @@ class Snapshot:
     expected: int | None = None
     """Number of objects in the last run; None if it is unknown."""
     heard: bool = False
-    """True if a server answered, even if no object is done."""
+    """True if a server has answered a call of this work, even if no object is done yet."""
     done: bool = False
     """True if the work has ended."""
 
@@ -64,9 +64,10 @@ def clock(seconds: float) -> str:
 async def reporting(
     count: Callable[[], Snapshot], take: Callable[[Snapshot], object], *, ends: bool = True
 ) -> AsyncIterator[None]:
-    """Call `take` with a snapshot of the work in the `with` block each second.
+    """Call `take` each second with a snapshot of the work in the `with` block.
 
-    ends: True: call it once more, with done=True, if the block ends without an error. count: makes a snapshot.
+    count: makes the snapshot. ends: True to call `take` once more, with done=True, after a block that ends without an
+    error.
     """
     ticker = asyncio.create_task(_tick(count, take))
     try:

@@ -1,6 +1,6 @@
-"""Conformance suites for engines, ledgers and forms of checksum manifests by other authors, and an S3 in memory.
+"""Test suites for engines, ledgers and manifest formats that other authors write, and an S3 in memory to test with.
 
-In a checkout the suites lie with the tests; in the wheel, `tests/conformance` itself is `auditor.testing`.
+The code is in tests/conformance. The wheel has that folder under the name `auditor.testing`, in place of this module.
 """
 
 from tests.conformance import *  # noqa: F403

@@ -45,7 +45,7 @@ def width(text: str) -> int:
 
 
 def shorten(text: str, columns: int) -> str:
-    """Return `text` if it fits into so many columns, else its beginning and `…`."""
+    """Return `text` if it is at most `columns` wide, else its beginning and `…`, together at most that wide."""
     if width(text) <= columns:
         return text
     end, room = 0, columns - 1
@@ -61,7 +61,9 @@ def _columns(character: str) -> int:
 
 
 def tallied(counts: Mapping[str, int]) -> str:
-    """Return `2 archived, 1 SSE-C`, the largest number first. The words may come from a server."""
+    """Return counts as text, the largest number first: `2 archived, 1 SSE-C`. The names are escaped, because they may
+    come from a server.
+    """
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count:,} {visible(word)}" for word, count in ordered)
 

@@ -8,7 +8,9 @@ from typing import Final
 from auditor.model.object import Acl, Skipped, Unread
 
 NOT_GIVEN: Final = Skipped("it is not given")
-"""The value of a bucket fact that a Python program leaves out. Nothing is concluded from it."""
+"""The default of each bucket fact, for a Python program that makes BucketFacts and does not give that fact. The fact
+then counts as not asked for.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,9 @@ class BucketFacts:
     def access_block(self) -> PublicAccessBlock | Unread:
         """The public access block in force: a switch is on if it is on for the bucket or for its account.
 
-        Where one of the two was skipped, its switches count as off. Where one could not be read, the result is its
-        Unread, unless the other has all four switches on.
+        If the block of the bucket or of the account was not asked for, its switches count as off. If one of the two
+        blocks could not be read, the result is the Unread in its place, unless the other block has all four switches
+        on.
         """
         levels = (self.public_access_block, self.account_public_access_block)
         known = [level for level in levels if isinstance(level, PublicAccessBlock)]

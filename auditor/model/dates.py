@@ -23,8 +23,9 @@ def http_date(text: str) -> datetime:
 
 
 def http_date_in_utc(text: str) -> str:
-    """Convert an HTTP date to ISO 8601 in UTC, to the second. Raises ValueError. Many objects of a bucket are of the
-    same day, so each day is converted once and then cached.
+    """Convert an HTTP date to ISO 8601 in UTC, to the second. Raises ValueError.
+
+    Each day is converted once and then cached, because many objects of a bucket were written on the same day.
     """
     clock = text[17:25]
     if len(text) != 29 or text[8:11] not in _MONTHS or not text.endswith(" GMT") or not _CLOCK(clock):

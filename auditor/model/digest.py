@@ -20,7 +20,7 @@ SIZES: Final[Mapping[str, int]] = {
     "xxhash3": 8,
     "xxhash128": 16,
 }
-"""Number of bytes of each digest that S3 can store (GetObject, S3 API reference)."""
+"""Length of a digest in bytes, for each algorithm of the checksums that S3 can store (GetObject, S3 API reference)."""
 
 _HEX: Final = re.compile(r"[0-9a-f]+")
 

@@ -51,7 +51,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleUndecided:
-    """A rule that was judged for no object, because the call `action` for a bucket fact failed with `code`."""
+    """A rule that a run could not judge for any object, because it needs a bucket fact that could not be read. action:
+    the API operation that failed. code: its error code.
+    """
 
     rule: str
     action: str

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar, Union, get_args, ge
 
 T = TypeVar("T")
 Reader = Callable[[Any], T]
-"""Checks and converts a JSON value. Raises JsonError."""
+"""A function that checks and converts a JSON value. It raises JsonError for a wrong one."""
 
 LONGEST: Final = 1024
-"""Most bytes of a text. It is S3's limit for object keys; the other texts in messages are shorter."""
+"""Largest number of bytes of a text: S3's limit for object keys. The other texts in messages are shorter."""
 
 _WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -29,7 +29,7 @@ class JsonError(ValueError):
         self.path = path
 
     def below(self, member: str) -> JsonError:
-        """Return this error with `member.` put before its path: the path as seen from the outer object."""
+        """Return this error with `member.` put before its path, so that the path begins at the outer object."""
         return JsonError(self.problem, f"{member}.{self.path}".rstrip(".").replace(".[", "["))
 
 
@@ -116,7 +116,9 @@ def member(value: Any, path: str, read: Reader[T], default: Any = MISSING) -> T:
 
 
 def members(value: Any, fields: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Read members of a JSON object. fields: for each name, the arguments (path, read, default) of member()."""
+    """Read several members of a JSON object, and return them as a dict. fields: for each name in the dict, the
+    arguments (path, read, default) of member().
+    """
     return {name: member(value, *arguments) for name, arguments in fields.items()}
 
 

@@ -60,7 +60,7 @@ class ObjectRef:
     """Canonical ID; None if the listing names no owner."""
     is_latest: bool = True
     checksum_algorithms: tuple[str, ...] = ()
-    """As S3 writes them ("SHA256")."""
+    """Names of the algorithms of the object's checksums that S3 stores, as S3 writes them ("SHA256")."""
     checksum_type: str | None = None
     restored: bool = False
     """True if the object is archived, and the listing says that a restored copy can be read now."""
@@ -82,8 +82,9 @@ AnyVersion = ObjectRef | ObjectVersion
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Which calls a run makes for each object. acl, head: None to read the ACL or the HEAD, or the reason to skip it.
-    acl_for_owner: True to read an ACL that `acl` skips if the listing names no owner for the object.
+    """The choice of the calls that a run makes for each object. acl, head: None if the run reads the ACL or the HEAD,
+    else the reason why it does not. acl_for_owner: True to read the ACL all the same of an object whose owner the
+    listing does not name.
     """
 
     acl: Skipped | None = None
@@ -124,8 +125,8 @@ class Acl:
 
 @record()
 class Head:
-    """The headers of HeadObject's answer that describe the object. None: the answer lacks the header; this is not a
-    "no". Dates are ISO 8601 in UTC, without fractions of a second.
+    """The headers of HeadObject's answer that describe the object. A field is None if the answer lacks the header; this
+    does not mean that the object lacks the property. Dates are ISO 8601 in UTC, without fractions of a second.
     """
 
     etag: str
@@ -174,14 +175,16 @@ class Outcome(StrEnum):
 
 @record(kw_only=True)
 class DigestSources:
-    """The digests of one object version: S3's, the ledger's and those of the bytes, as {algorithm: lower-case hex}."""
+    """The digests of one object version by their source: S3, the ledger, or the bytes themselves. Each mapping is
+    {algorithm: lower-case hex}.
+    """
 
     stored: Mapping[str, str] = field(default_factory=dict)
     """S3's own checksums of the whole object."""
     recorded: Mapping[str, str] = field(default_factory=dict)
     """The ledger's digests."""
     read: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the bytes that this run read; empty if it read none, or if all digests agree."""
+    """Digests of the bytes that this run read. Empty if this run read no bytes, or if all digests agree."""
 
 
 NO_LEDGER: Final = Skipped("no ledger was given")

@@ -7,7 +7,7 @@ from typing import Final
 
 
 class VerifyOutcome(StrEnum):
-    """The outcome of verifying one object, which was listed, or which only the ledger has."""
+    """The outcome of verifying one object. The object is in the listing, or only the ledger knows it."""
 
     MATCH = "match"
     MISMATCH = "mismatch"

@@ -9,7 +9,7 @@ from typing import Any, Final
 from auditor.model.json_text import parse_object
 
 MOST_CHARACTERS: Final = 100_000
-"""A longer text is not parsed. S3 accepts policies of up to 20 KB."""
+"""Largest number of characters of a policy: parse() refuses a longer one. S3 accepts policies of up to 20 KB."""
 
 _FIELDS: Final = frozenset({"Sid", "Effect", "Condition"}) | {
     prefix + name for name in ("Principal", "Action", "Resource") for prefix in ("", "Not")

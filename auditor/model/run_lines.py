@@ -1,4 +1,4 @@
-"""The three kinds of lines in a run folder's files: one for a listed object, a finding, or an undecided object."""
+"""The types of three kinds of JSON lines in a run folder's files: a listed object, a finding, an undecided object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _acl(value: Any) -> Acl | Unread | Skipped:
 
 
 def _head(value: Any) -> Head | Unread | Skipped:
-    """Read the `head` of an object's line. Where the run kept only the metadata's names, the Head has none."""
+    """Read the `head` of an object's line. If the line has only names of metadata, the Head's metadata is empty."""
     if missing := _missing(value):
         return missing
     return typed(Head, {**value, "metadata": value["metadata"] if isinstance(value.get("metadata"), dict) else {}})
@@ -29,7 +29,7 @@ def _missing(value: Any) -> Unread | Skipped | None:
 
 @record()
 class ObjectLine:
-    """A line of a run folder: the facts and results of one listed object version."""
+    """One JSON line of the `objects` files in a run folder: the facts and results of one listed object version."""
 
     key: str
     version_id: str | None
@@ -49,7 +49,7 @@ class ObjectLine:
     changed: bool
     """True if HEAD's ETag differs from the listing's."""
     verdict: Verdict | None
-    """None for an object that vanished."""
+    """None if the object was deleted after it was listed."""
     rules: tuple[str, ...]
     """IDs of the rules that have a finding on the object."""
     hashed: bool | None
@@ -58,7 +58,9 @@ class ObjectLine:
 
 @record()
 class FindingLine:
-    """A line of a run folder: one finding. key, verdict: of the object; both are None for a finding on the bucket."""
+    """One JSON line of the `findings` files in a run folder: one finding. key, verdict: the object's; both are None for
+    a finding on the bucket.
+    """
 
     fingerprint: str
     rule: str
@@ -73,8 +75,8 @@ class FindingLine:
 
 @record()
 class UndecidedLine:
-    """A line of a run folder: one object with a fact that could not be read. unread: these facts. rules: IDs of the
-    rules that could not be judged without them.
+    """One JSON line of the `undecided` files in a run folder: an object with facts that could not be read. unread:
+    these facts. rules: IDs of the rules that could not be judged without them.
     """
 
     key: str

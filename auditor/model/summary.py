@@ -13,7 +13,9 @@ from auditor.model.target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How many objects a run looked at. listed = audited + vanished + undecided; delete markers are extra."""
+    """The number of objects that a run listed, and their numbers by outcome: listed = audited + vanished + undecided.
+    Delete markers are counted apart, not among the listed objects.
+    """
 
     listed: int
     audited: int
@@ -35,7 +37,9 @@ class CallCounts:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedHoles:
-    """How many undecided objects and rules auditor.toml accepts. All counts of undecided ones include them."""
+    """The number of undecided objects, and of undecided rules, that auditor.toml accepts. The summary's other counts of
+    undecided objects and rules include the accepted ones.
+    """
 
     undecided: int = 0
     rules: int = 0
@@ -50,13 +54,14 @@ class Amount:
 
 
 HASHING: Final = ("known", "hashed_now", "queued", "unhashable", "pending")
-"""The states of an object's digests; each audited or undecided object has exactly one."""
+"""The states in which an object's digests can be. Each audited or undecided object is in exactly one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashingSummary:
-    """Numbers of objects by the state of their digests. left_for_cost: the pending objects that were not read because
-    their storage class charges for it, by class. routed: the unhashable objects that are left to S3 Batch Operations.
+    """Numbers of objects by the state of their digests. left_for_cost: by storage class, the pending objects that were
+    not read because S3 charges extra for reading that class. routed: the unhashable objects that are left to S3 Batch
+    Operations.
     """
 
     algorithms: tuple[str, ...]
@@ -76,7 +81,7 @@ class HashingSummary:
 
 @dataclass(frozen=True, slots=True)
 class UnreadCount:
-    """The number of objects that lack a fact because this API operation failed with this code."""
+    """The number of objects that lack a fact because the API operation `action` failed with the error `code`."""
 
     action: str
     code: str
@@ -85,8 +90,8 @@ class UnreadCount:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The point from which `--resume` continues an incomplete run. run: the run's ID. start_after: the last key with an
-    outcome; None if there is none. reason: why the run stopped; None if unknown.
+    """The point from which `--resume` continues an incomplete run. run: the run's ID. start_after: the last key that
+    the run finished; None if it finished none. reason: why the run stopped; None if unknown.
     """
 
     run: str
@@ -115,13 +120,13 @@ class Summary:
     """Number of findings by the rule's ID, the largest number first."""
     rules_undecided: tuple[RuleUndecided, ...]
     unread: tuple[UnreadCount, ...] = ()
-    """The largest number first."""
+    """Numbers of objects that lack a fact, by API operation and error code, the largest number first."""
     accepted: AcceptedHoles = AcceptedHoles()
     hashing: HashingSummary | None
     """None if there is no ledger."""
     calls: CallCounts
     not_looked_at: tuple[str, ...]
-    """The things that the verdict `private` does not cover, in words."""
+    """In words, the things that the run did not look at: the verdict `private` says nothing about them."""
     seconds: float
     resume: Resume | None
     """None if the run is complete."""

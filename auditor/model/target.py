@@ -35,7 +35,9 @@ class Target:
 
     @property
     def whole(self) -> bool:
-        """True if the target has neither start_after nor stop_at. Only its run may become the "latest" run."""
+        """True if the target has neither start_after nor stop_at. Only a run of a whole target may become the "latest"
+        run.
+        """
         return self.start_after is None and self.stop_at is None
 
     @property
@@ -67,7 +69,10 @@ def _check_key(text: str) -> None:
 def parse_target(
     uri: str, *, versions: bool = False, start_after: str | None = None, stop_at: str | None = None
 ) -> Target:
-    """Make a Target of `s3://BUCKET[/PREFIX]`. The prefix is all text after the slash, unchanged. Raises UsageError."""
+    """Parse `s3://BUCKET[/PREFIX]` into a Target. The prefix is all text after the slash, unchanged.
+
+    Raises UsageError for any other URI, and for a range without keys.
+    """
     scheme, separator, rest = uri.partition("://")
     if scheme.lower() != "s3" or not separator:
         raise UsageError(f"{uri!r} is not an S3 URI: write s3://BUCKET or s3://BUCKET/PREFIX")
@@ -80,4 +85,6 @@ def parse_target(
 
 
 BUCKET_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
-"""A bucket name of today, or of before 2018, with capitals and underscores. No such name can be a path."""
+"""Pattern of a bucket name: one that S3 allows today, or one from before 2018, with capitals and underscores. No text
+that matches can be read as a path.
+"""
