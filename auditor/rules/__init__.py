@@ -43,4 +43,4 @@ RULES: Final[tuple[Rule, ...]] = (
     b03_acl_public.check,
     b04_policy_public.check,
 )
-"""In the order of their groups: objects' ACLs and owners, encryption, metadata, integrity, keys, the bucket."""
+"""All rules, in the order of their groups: objects' ACLs and owners, encryption, metadata, integrity, keys, bucket."""

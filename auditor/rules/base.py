@@ -46,22 +46,25 @@ Validate = Callable[[Mapping[str, Any]], None]
 
 
 def any_options(options: Mapping[str, Any]) -> None:
-    """Accept any values of a rule's options: the default of Rule.validate. Their types are checked in any case."""
+    """Accept the options of a rule, whatever their values: the default of Rule.validate. Their types are checked
+    elsewhere.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule: its check function, its ID and severity, and the names of the facts that the check reads.
 
-    The names: `ref` (the listing's entry), `acl`, `head`; `owner`, the canonical ID of the object's owner; `digests`,
-    with a ledger only; `bucket.X`, attribute X of BucketFacts; `trusted`, a frozenset of canonical IDs; `config.X`,
-    option X of [rules.ID] in auditor.toml. A rule is selected only if all its options are configured.
+    The names of facts: `ref`, the object's entry in the listing; `acl`; `head`; `owner`, the canonical ID of the
+    object's owner; `digests`, which exist in a run with a ledger; `bucket.X`, attribute X of BucketFacts; `trusted`, a
+    frozenset of canonical IDs; `config.X`, option X of [rules.ID] in auditor.toml. A run selects the rule only if
+    auditor.toml has all its options.
     """
 
     id: str
     """An ID such as O02. An ID never changes its meaning and is never used for a second rule."""
     name: str
-    """In kebab-case."""
+    """The rule's short name in kebab-case, such as acl-everyone-read."""
     severity: Severity
     reads: tuple[str, ...]
     """The facts that `check` takes, in the order of its parameters."""
@@ -69,7 +72,9 @@ class Rule:
     options: Mapping[str, type] = field(default_factory=dict)
     """The name of each option, and the Python type that its value in auditor.toml must have."""
     validate: Validate = any_options
-    """Raises ValueError, with one phrase for the user, if an option of the right type has an invalid value."""
+    """A function that takes the options, and raises ValueError, with one phrase for the user, if one of them has the
+    right type and an invalid value.
+    """
 
     @property
     def per_object(self) -> bool:

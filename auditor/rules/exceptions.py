@@ -1,4 +1,7 @@
-"""Decide which undecided objects and rules are accepted: the bucket's owner lists these holes in auditor.toml."""
+"""Decide which undecided objects and rules auditor.toml accepts, so that they do not make the exit code 4.
+
+A hole is something that the run was to look at and could not read. The bucket's owner lists the accepted holes.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +38,16 @@ def accepts_rule(acceptances: Sequence[Acceptance], rule: str, action: str, code
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """A hole (something unread) that auditor.toml accepts: its objects or rules still count as undecided, but do not
-    make the exit code 4. prefix, rule, action, code: the hole has to match each of them; None matches any hole.
+    """An entry of auditor.toml that accepts some holes. The objects and rules of an accepted hole still count as
+    undecided, but do not make the exit code 4.
+
+    prefix, rule, action, code: a hole is accepted if it matches every one of these that is not None. An entry with a
+    prefix accepts undecided objects only; an entry with a rule, undecided rules only.
     """
 
     reason: str
     prefix: str | None = None
-    """Prefix of the objects' keys."""
+    """Prefix of the keys of the accepted objects."""
     rule: str | None = None
     action: str | None = None
     code: str | None = None

@@ -1,4 +1,4 @@
-"""Give each rule the facts that it declares, and make findings of its hits. A rule that lacks a fact is undecided.
+"""Run each rule on the facts that it declares, and make a finding of each hit. A rule that lacks a fact is undecided.
 
 Most objects of a bucket have the same owner and the same grants. Therefore a rule that reads only the ACL and the owner
 runs once for each distinct ACL, and its answer is cached.
@@ -21,10 +21,12 @@ from auditor.rules.selection import select
 from auditor.verdict.judge import VerdictJudge
 
 SHARED_FACTS: Final = frozenset({"acl", "owner"})
-"""The facts that are equal for many objects. The owner comes from the ACL, or from the listing if no ACL is read."""
+"""Names of the facts that many objects have in common. The owner comes from the ACL, or from the listing if no ACL is
+read.
+"""
 
 CACHED_ACLS: Final = 1024
-"""Limit of ACLs whose answers are cached. The cache drops the least recently used ACL."""
+"""Largest number of ACLs for which the rules' answers are cached. The cache drops the least recently used ACL."""
 
 
 class _BoundRule(NamedTuple):
@@ -38,7 +40,7 @@ class _BoundRule(NamedTuple):
     applies: bool
     """True if no fact of the run was skipped."""
     lacks: bool
-    """True if a fact of the run could not be read. make_plan() leaves such a rule out."""
+    """True if a fact of the run could not be read: the rule is then undecided. make_plan() leaves such a rule out."""
 
     @classmethod
     def of(cls, order: int, rule: Rule, fixed: Mapping[str, Any]) -> _BoundRule:
@@ -107,7 +109,9 @@ class Judge:
         return self._findings([answer for one in self._of_bucket if (answer := one.ask({}))], None, None)
 
     def object(self, evidence: Evidence) -> Judgement:
-        """Return the findings, the undecided rules and the verdict of one object. All are empty if it vanished."""
+        """Return the findings, the undecided rules and the verdict of one object. An object that vanished has no
+        findings, no undecided rules, and the verdict None.
+        """
         if evidence.vanished:
             return Judgement(evidence, None, (), ())
         ref, acl, head = evidence.ref, evidence.acl, evidence.head
@@ -158,8 +162,9 @@ def judge(
 ) -> Judgement:
     """Judge one object by its facts, without any call: return its findings, its undecided rules and its verdict.
 
-    rules: IDs of the rules to judge; empty for all rules. options: the options of each rule, by its ID, as in
-    auditor.toml. Raises UsageError for a rule that does not exist or lacks its options. trusted: as in verdict_of().
+    rules: IDs of the rules to judge; empty for all rules. trusted: canonical IDs, account numbers or policy principals
+    that count as insiders. options: the options of each rule, by its ID, as in auditor.toml. Raises UsageError for a
+    rule that does not exist or lacks its options.
     """
     given = options or {}
     plan = make_plan(select(RULES, given, rules, (), ledger=not isinstance(evidence.digests, Skipped)), bucket)

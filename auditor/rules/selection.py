@@ -18,7 +18,10 @@ def select(
     *,
     ledger: bool = True,
 ) -> tuple[Rule, ...]:
-    """Return the rules of a run, in the order of `rules`. only, ignore: IDs. options: by rule ID.
+    """Return the rules of a run, in the order of `rules`.
+
+    only: IDs of the rules to choose; empty for all. ignore: IDs of the rules to leave out. options: the options in
+    auditor.toml, by rule ID. level: "exposure" if the run sends no HEAD. ledger: True if the run has a ledger.
 
     A rule is left out if auditor.toml lacks its options, if it reads the HEAD and the level is "exposure", or if it
     reads digests and there is no ledger. Raises UsageError for an unknown ID, for a rule in `only` that lacks its

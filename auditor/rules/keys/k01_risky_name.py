@@ -18,7 +18,9 @@ RISKS: Final = (
     (re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"), "holds a control of the text's direction"),
     (re.compile(r"\A[=+\-@\t\r]"), "begins like a spreadsheet formula"),
 )
-"""Each risk: a pattern, and words for it. The direction controls are the characters with Unicode's Bidi_Control."""
+"""The risks of a key: for each, a pattern and the words for a key that matches. The direction controls are the
+characters with Unicode's property Bidi_Control.
+"""
 _FIRST: Final = frozenset("/=+-@")
 
 
