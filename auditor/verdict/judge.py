@@ -6,8 +6,11 @@ In some cases S3's guide does not say who has access. The judge then takes the c
 * AuthenticatedUsers, and the principal `*` of a policy, expose an object that is encrypted under a KMS key: the policy
   of that key may admit one of these accounts. A READ grant to AllUsers is masked there, because an unsigned request
   cannot use the KMS key.
-* RestrictPublicBuckets also keeps other accounts from using a public policy. The object counts as shared all the same.
-* An owner other than the bucket's may do everything to the object. A Deny masks the object only if it covers every way.
+* RestrictPublicBuckets also keeps other accounts from using a public policy, but the object still counts as shared.
+* An owner other than the bucket's may do everything to the object. A Deny masks the object only if it covers every
+  action that could reach the object.
+
+Internally a verdict is its rank: 0 for private, then masked, shared, unknown, and 4 for exposed.
 """
 
 from __future__ import annotations
@@ -77,8 +80,8 @@ class VerdictJudge:
     def _by_acl(
         self, ref: ObjectRef, acl: Acl | Unread | Skipped, head: Head | Unread | Skipped, ways: int, live: int
     ) -> int:
-        """Return the rank of the verdict by the ACL alone. ways: the actions that can reach the object, as a bit set.
-        live: the `ways` that the policy does not deny to everyone.
+        """Return the rank of the verdict that the ACL alone gives. ways: the actions that can reach the object, as a
+        bit set. live: those of them that the bucket policy does not deny to everyone.
         """
         if isinstance(acl, Unread):
             return _UNKNOWN
@@ -108,7 +111,9 @@ class VerdictJudge:
         return self._by_another(granted & live)
 
     def _by_another(self, live: int) -> int:
-        """Return the rank of the verdict for a canonical ID that is no known insider. live: actions that it may use."""
+        """Return the rank of the verdict for a canonical ID, an owner's or a grantee's, that is not known as an
+        insider. live: the actions that the ID may use, as a bit set.
+        """
         if not live:
             return _MASKED
         return _UNKNOWN if self._principals.owner is None else _SHARED

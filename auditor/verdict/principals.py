@@ -9,7 +9,9 @@ from auditor.model.policy import EVERYONE
 
 
 class Audience(NamedTuple):
-    """The outsiders that a principal stands for: everyone, others, possibly some (undecided). All False: an insider."""
+    """The outsiders that a policy's principal stands for. everyone: anybody. others: other accounts or services.
+    undecided: possibly somebody outside. If all three are False, the principal is an insider.
+    """
 
     everyone: bool = False
     others: bool = False

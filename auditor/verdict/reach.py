@@ -2,7 +2,7 @@
 denies to everyone.
 
 A "way" is an action that reaches an object, such as s3:GetObject. A way is undecided if the policy's text alone does
-not tell who may use it. AWS is not asked.
+not tell who may use it; no call to AWS is made to find out.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _EVERY_OBJECT: Final = Wildcard.of("*")
 
 
 class _StatementsByKey(NamedTuple):
-    """A statement whose effect depends on the object key.
+    """A statement of a policy whose effect depends on the object key.
 
-    covers: the patterns of Resource, or of NotResource (then negated is True). surely: the effect on a key that the
-    statement certainly covers. perhaps: the effect on a key that it may cover.
+    covers: the patterns of Resource; if negated is True, those of NotResource. surely: the statement's effect on a key
+    that it certainly covers. perhaps: its effect on a key that it covers only possibly.
     """
 
     covers: tuple[Wildcard, ...]
@@ -133,8 +133,8 @@ def _ways(statement: Statement) -> int:
 
 
 def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
-    """True if everybody can send a request that meets the condition (operator, key, values). Such a condition requires
-    TLS, or a version of TLS that exists.
+    """True if everybody can send a request that meets the condition (operator, key, values). Two kinds of condition are
+    known to be such: one requires TLS, the other a version of TLS that exists.
     """
     operator, key, values = condition
     match operator.removesuffix("IfExists"), key.lower():
@@ -146,8 +146,11 @@ def _anyone_meets(condition: tuple[str, str, tuple[str, ...]]) -> bool:
 
 
 def _covers(text: str, variables: bool) -> Wildcard:
-    """Return the pattern of "BUCKET/KEY" for a Resource, which is "arn:PARTITION:s3:::BUCKET/KEY" or "*". Its `*`
-    matches slashes too. The pattern matches nothing for another service's ARN, and not for certain if in doubt.
+    """Return the pattern that a Resource sets for "BUCKET/KEY". text: the Resource, "arn:PARTITION:s3:::BUCKET/KEY" or
+    "*", whose `*` matches slashes too. variables: True if `${...}` in the text is a policy variable.
+
+    The ARN of another service gives a pattern that matches nothing. A malformed ARN, and one with a variable, a region,
+    an account or a wildcard for the service, give a pattern that is not sure: its matches are only possible.
     """
     if text and not text.strip("*"):
         return _EVERY_OBJECT

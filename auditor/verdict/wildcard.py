@@ -45,8 +45,8 @@ class Wildcard:
 
     @classmethod
     def of(cls, pattern: str, *, variables: bool = False) -> Wildcard:
-        """Parse a pattern. variables: True if `${name}` is a variable, which possibly matches any text, and `${*}` a
-        `*`.
+        """Parse a pattern. variables: True if `${name}` is a policy variable, which may stand for any text, and `${*}`,
+        `${?}` and `${$}` are the characters themselves.
         """
         pieces, sure = [[""]], True
         for part in (_TOKEN if variables else _TOKEN_2008).findall(pattern):
