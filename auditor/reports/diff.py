@@ -1,4 +1,6 @@
-"""Compare two runs of one target: yield the changes key by key, in bounded memory, from their lines."""
+"""Compare two runs of one target: read the lines of both run folders side by side, and yield the changes key by key, in
+bounded memory.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ class ChangeKind(StrEnum):
 
     NEW = "new"
     RESOLVED = "resolved"
-    """The object was read again, and the finding is not there."""
+    """The new run looked at the object (or the bucket) and does not have the finding."""
     UNREAD = "unread"
-    """The object could not be read again: the finding may still hold."""
+    """The new run could not read a fact of the object: the finding may still hold."""
     GONE = "gone"
-    """The object is not listed any more."""
+    """The new run did not list the object, or found it deleted."""
     WORSENED = "worsened"
     IMPROVED = "improved"
 
@@ -34,8 +36,8 @@ class ChangeKind(StrEnum):
 class RunChange:
     """One change of a finding or of a verdict between two runs. key: None for a finding on the bucket.
 
-    finding: the finding in the new run, or in the old run if it is gone; None for a change of the verdict. before,
-    after: the verdict in the old and in the new run; None for a change of a finding.
+    finding: the finding as the new run has it, or as the old run had it if the new run does not; None for a change of a
+    verdict. before, after: the verdict in the old and in the new run; None for a change of a finding.
     """
 
     kind: ChangeKind
@@ -47,14 +49,19 @@ class RunChange:
 
 
 class ComparedRun(Protocol):
-    """A run whose lines can be compared: objects and findings, each in key order. Findings on the bucket come first."""
+    """The interface of a run that diff() compares. objects() and findings() yield the run's lines in key order;
+    findings on the bucket come first.
+    """
 
     def objects(self) -> Iterable[ObjectLine]: ...
     def findings(self) -> Iterable[FindingLine]: ...
 
 
 def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
-    """Yield the changes from the run `old` to the run `new` of the same target, in key order. open_run() opens one."""
+    """Yield the changes from the run `old` to the run `new` of the same target, in key order.
+
+    `auditor.open_run()` returns a run that can be compared.
+    """
     for key, groups in _by_key(old.objects(), old.findings(), new.objects(), new.findings()):
         old_objects, old_findings, new_objects, new_findings = groups
         before = {line.fingerprint for line in old_findings}
@@ -69,8 +76,8 @@ def diff(old: ComparedRun, new: ComparedRun) -> Iterator[RunChange]:
 
 
 def _fate(key: str | None, line: FindingLine, objects: Sequence[ObjectLine]) -> ChangeKind:
-    """Return why a finding of the old run is not in the new one: it was resolved, or its object is gone or could not be
-    read. objects: the new run's lines of the same key.
+    """Return why the new run does not have a finding of the old run: the finding was resolved, or its object is gone or
+    could not be read. line: the finding. objects: the new run's lines on the objects with the finding's key.
     """
     if key is None:
         return ChangeKind.RESOLVED

@@ -38,8 +38,9 @@ OWN: Final = frozenset(
 members are cached as text."""
 
 KEPT: Final = 256
-"""Largest number of texts in each cache: of ACLs, of HEADs, of line ends. A cache drops the least recently used
-text."""
+"""Largest number of texts in each cache: of ACLs, missing facts, metadata names, templates of HEADs, ends of lines. A
+cache drops the least recently used text.
+"""
 
 _SPLIT: Final = HEAD_NAMES.index("metadata")
 _BEFORE: Final = attrgetter(*(name for name in HEAD_NAMES[:_SPLIT] if name in OWN))
@@ -50,7 +51,11 @@ _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 
 
 def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> bytes:
-    """Return the run folder's line of an object as JSON bytes. The arguments are those of lines.object_line()."""
+    """Return the line of an object for the `objects` files of a run folder: JSON bytes with a newline.
+
+    hashed: True if the ledger has the object's digests; None if there is no ledger. keep_metadata: True to write the
+    values of user metadata too, not only the names.
+    """
     evidence = judgement.evidence
     ref, head, owner = evidence.ref, evidence.head, evidence.owner
     verdict = None if evidence.vanished else judgement.verdict
@@ -69,7 +74,9 @@ def encode_object(judgement: Judgement, hashed: bool | None, keep_metadata: bool
 
 
 def encode_finding(finding: Finding, verdict: Verdict | None = None) -> bytes:
-    """Return the run folder's line of a finding as JSON bytes. The arguments are those of lines.finding_line()."""
+    """Return the line of a finding for the `findings` files of a run folder: JSON bytes with a newline. verdict: the
+    verdict of the object; None for a finding on the bucket.
+    """
     text = (
         f'{{"fingerprint":{_quote(finding.fingerprint)},"rule":{_quote(finding.rule)},"severity":"{finding.severity.value}",'
         f'"key":{_text(finding.key)},"version_id":{_text(finding.version_id)},"grantee":{_text(finding.grantee)},'
@@ -121,8 +128,8 @@ def _names(names: tuple[str, ...]) -> str:
 
 @lru_cache(KEPT)
 def _forms(shared: tuple[Any, ...]) -> tuple[str, str]:
-    """Return two %-templates: the JSON of a HEAD before and after its metadata. `%s` stands for each value of OWN.
-    shared: the values of the other members, which are written into the templates.
+    """Return two %-templates of a HEAD's JSON: one of the members before `metadata`, one of those after. Each value of
+    a member in OWN is `%s`. shared: the values of all other members, which are written into the templates.
     """
     values = dict(zip(_SHARED_NAMES, shared, strict=True))
 

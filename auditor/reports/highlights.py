@@ -18,7 +18,7 @@ EXPOSED: Final = 200
 UNDECIDED: Final = 200
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _OPENING: Final = ("O", "B")
-"""First letters of the IDs of rules about access. Their findings come first among findings of one severity."""
+"""First letters of the IDs of rules about access. Among findings of one severity, those of these rules come first."""
 
 
 @record()
@@ -56,7 +56,7 @@ class WorstFindings:
 
     @property
     def more(self) -> int:
-        """Number of findings that were added and are not among the worst."""
+        """Number of findings that were added and are not kept."""
         return self._seen - len(self._worst)
 
 
@@ -69,8 +69,9 @@ class Highlights:
         self.undecided: list[UndecidedLine] = []
 
     def add(self, judgement: Judgement, findings: Iterable[FindingLine], undecided: UndecidedLine | None) -> None:
-        """Note an object if a report has to name it, and its findings. The objects have to come in key order.
-        undecided: its line as an undecided object; None if it is not.
+        """Add one judged object: its findings, and the object itself if it is exposed or undecided and the report has
+        room for it. The objects have to come in key order. findings: the object's findings as lines. undecided: the
+        object's line if it is undecided, else None.
         """
         if judgement.verdict is Verdict.EXPOSED and len(self.exposed) < EXPOSED:
             ref, rules = judgement.evidence.ref, {finding.rule for finding in judgement.findings}

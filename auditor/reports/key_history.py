@@ -11,7 +11,9 @@ from auditor.text import counted, visible
 
 
 def as_json(bucket: str, key: str, subject: KeyRecord | None, history: Sequence[Event]) -> dict[str, Any]:
-    """Return the ledger's record of one key as a JSON object. subject: None if the ledger does not know the key."""
+    """Return the ledger's record of one key, and the events of its history, as a JSON object. subject: the record; None
+    if the ledger does not know the key.
+    """
     return {
         "bucket": bucket,
         "key": key,
@@ -33,7 +35,10 @@ def _plain(value: Version | Expectation | Event) -> dict[str, Any]:
 
 
 def as_table(uri: str, subject: KeyRecord | None, history: Sequence[Event]) -> str:
-    """Return the ledger's record of one key as lines for a terminal, uncut, because people compare digests."""
+    """Return the ledger's record of one key, and the events of its history, as lines for a terminal. Long lines are not
+    cut, because people compare digests. uri: the key's, s3://BUCKET/KEY. subject: the record; None if the ledger does
+    not know the key.
+    """
     lines = [visible(uri), *(_subject(subject) if subject else ())]
     lines += ["history, oldest first", *map(_event, history)]
     return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Make the lines of a run folder from judgements, and encode them."""
+"""Make the JSON lines of a run folder's files from judgements, and encode them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def encode_line(line: dict[str, Any]) -> bytes:
 
 
 def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool = False) -> dict[str, Any]:
-    """Return the run folder's line of one S3 object, as a dict with the fields of ObjectLine.
+    """Return the line of one S3 object for the `objects` files of a run folder, as a dict with the fields of
+    ObjectLine.
 
     hashed: True if the ledger has the object's digests; None if there is no ledger. keep_metadata: True to write the
     values of user metadata too, not only the names.
@@ -53,7 +54,9 @@ def object_line(judgement: Judgement, hashed: bool | None, keep_metadata: bool =
 
 
 def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLine:
-    """Return the line of a finding. verdict: the verdict of its object; None for a finding on the bucket."""
+    """Return the line of a finding for the `findings` files of a run folder. verdict: the verdict of the object; None
+    for a finding on the bucket.
+    """
     return FindingLine(
         finding.fingerprint,
         finding.rule,
@@ -68,7 +71,9 @@ def finding_line(finding: Finding, verdict: Verdict | None = None) -> FindingLin
 
 
 def undecided_line(judgement: Judgement) -> UndecidedLine | None:
-    """Return the run folder's line of an undecided object; None for an object that is not undecided."""
+    """Return the line of an undecided object for the `undecided` files of a run folder; None if the object is not
+    undecided.
+    """
     evidence = judgement.evidence
     if evidence.outcome is not Outcome.UNDECIDED:
         return None
@@ -77,7 +82,9 @@ def undecided_line(judgement: Judgement) -> UndecidedLine | None:
 
 
 def routed_line(ref: ObjectRef) -> bytes:
-    """Return the run folder's line, as JSON bytes, of an object that is left to S3 Batch Operations."""
+    """Return the line, as JSON bytes, that a run folder's `routed` files have for an object left to S3 Batch
+    Operations.
+    """
     return encode_line({"key": ref.key, "version_id": ref.version_id, "etag": ref.etag, "size": ref.size})
 
 

@@ -83,8 +83,8 @@ def numbers(title: str, counts: Mapping[str, int], alarming: frozenset[str] = fr
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], right: int = 0) -> Iterator[str]:
-    """Yield an HTML table. head: the headings of its columns; "" for none. rows: the cells, as HTML. right: how many
-    last columns have numbers.
+    """Yield an HTML table. head: the headings of its columns; "" for none. rows: the cells, as HTML. right: the number
+    of columns with numbers; they are the last ones.
 
     On a narrow screen, each row of a table without numbers is shown as a block whose cells repeat their headings.
     """

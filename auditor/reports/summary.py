@@ -49,7 +49,7 @@ NEVER: Final = (
     "object tags",
     "public access block and control policies set for the whole organization",
 )
-"""Things that no run looks at."""
+"""Things that no run looks at, whatever its settings."""
 
 
 def summarize(
@@ -67,10 +67,13 @@ def summarize(
     resume: Resume | None = None,
     accepted_rules: int = 0,
 ) -> Summary:
-    """Make the summary of a run from its present counts; later counts do not change it.
+    """Make the summary of a run from its present counts. What is counted later does not change the summary.
 
-    out: URI of the run folder. algorithms: the wanted algorithms; None if there is no ledger. accepted_rules: how many
-    of rules_undecided auditor.toml accepts. Raises ValueError if the counts of the tally do not add up.
+    out: URI of the run folder. engine: name of the engine. complete: True if the listing reached its end. tally: the
+    counts. algorithms: the wanted digests' algorithms; None if there is no ledger. not_looked_at: the result of
+    not_looked_at(). seconds: the run's duration. accepted_rules: how many of rules_undecided auditor.toml accepts.
+
+    Raises ValueError if the counts of the tally do not add up.
     """
     tally.check(hashing=algorithms is not None)
     return Summary(
@@ -104,9 +107,10 @@ def _unread(reason: str, number: int) -> UnreadCount:
 
 
 def exit_code(summary: Summary, fail_on: Severity | None) -> int:
-    """Return the exit code of an audit: 4 for a hole (something unread) that auditor.toml does not accept. If there is
-    none: 3 for a finding at or above the severity `fail_on`, else 0. fail_on: None: findings do not change the exit
-    code.
+    """Return the exit code of an audit: 4, 3 or 0.
+
+    4: there is a hole (something that could not be read) that auditor.toml does not accept. 3: there is no such hole,
+    but a finding at or above the severity `fail_on`. 0: neither. fail_on: None if findings do not change the exit code.
     """
     if holes(summary):
         return 4
@@ -133,8 +137,8 @@ def _undecided(objects: int, rules: int) -> list[str]:
 
 
 def aside(hashing: HashingSummary) -> list[str]:
-    """Return in words, safe to print, how many objects were not hashed on purpose: reading them costs extra, or S3
-    Batch Operations does it. [] if there are none.
+    """Return phrases, safe to print, on the objects that were not hashed on purpose: because reading them costs extra,
+    or because S3 Batch Operations is to hash them. [] if there are none.
     """
     words = []
     if hashing.left_for_cost:
@@ -158,8 +162,10 @@ def alarming(summary: Summary) -> bool:
 def not_looked_at(
     facts: BucketFacts | None, target: Target, acl: Skipped | None = None, head: Skipped | None = None
 ) -> list[str]:
-    """Return in words, safe to print, the things that this run did not look at, for which the verdict `private` does
-    not speak. facts: None if no fact of the bucket was read. acl, head: why no ACL or HEAD was read; None if it was.
+    """Return phrases, safe to print, for the things that the run did not look at: the verdict `private` says nothing
+    about them.
+
+    facts: None if no fact of the bucket was read. acl, head: why the run read no ACL or no HEAD; None if it read them.
     """
     return [*NEVER, *_unlisted(target), *_unasked(facts, acl, head)]
 
