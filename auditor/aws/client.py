@@ -105,8 +105,8 @@ async def open_client(
 ) -> AsyncIterator[ThreadedClient]:
     """Open a client of one AWS service. threads: largest number of calls that the SDK makes at once.
 
-    endpoint_url: None for the endpoint that the environment sets, else AWS's own. fips: True to use the FIPS endpoint
-    even if the environment does not ask for it.
+    endpoint_url: None for the endpoint that the environment sets, or AWS's own if it sets none. fips: True to use the
+    FIPS endpoint even if the environment does not ask for it.
     """
     check_endpoint(endpoint_url)
     options = {

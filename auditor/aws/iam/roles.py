@@ -83,8 +83,8 @@ def audit_role_policy(targets: Sequence[Target], deployment: Deployment, partiti
 def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
     """Return the IAM policy of the hashing worker's role.
 
-    Raises UsageError if the deployment's level is not fixity, because it then has no worker, or if the ledger is
-    missing.
+    Raises UsageError if the deployment names another level than fixity, at which there is no worker, or if the ledger
+    is missing.
     """
     if deployment.level not in (None, "fixity"):
         raise UsageError(f"there is no hashing worker at level {deployment.level}: use --level fixity")
@@ -106,7 +106,7 @@ def hashing_role_policy(targets: Sequence[Target], deployment: Deployment, parti
 def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partition: str) -> dict[str, Any]:
     """Return the IAM policy of the verify function's role.
 
-    Raises UsageError if the deployment's level is not fixity, because it then verifies nothing, or if the reports
+    Raises UsageError if the deployment names another level than fixity, at which nothing is verified, or if the reports
     bucket or the ledger is missing.
     """
     if deployment.level not in (None, "fixity"):
@@ -124,8 +124,8 @@ def verify_role_policy(targets: Sequence[Target], deployment: Deployment, partit
 
 
 def _own_invocations(function: str, deployment: Deployment, arns: Arns) -> list[Statement]:
-    """Return the statements on what a function does besides its work: it sends alerts, invokes itself to continue the
-    work, and has events that failed put on a queue.
+    """Return the statements that let a function send alerts, invoke itself to continue its work, and queue events that
+    failed.
     """
     return [
         statement(
