@@ -24,7 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class InFlightStatistics:
-    """objects: number of objects in flight now. bytes: the sum of their sizes. waiting: number of objects that wait."""
+    """The state of an InFlightBudget at one moment.
+
+    objects: number of objects in flight. bytes: the sum of their sizes. waiting: number of objects that wait.
+    """
 
     objects: int
     bytes: int
@@ -32,7 +35,9 @@ class InFlightStatistics:
 
 
 class InFlightBudget:
-    """Limits work to `count` objects and `size` bytes in flight. A larger object may only be in flight alone."""
+    """Limits the work in flight to `count` objects and `size` bytes. An object of more than `size` bytes may only be in
+    flight alone.
+    """
 
     def __init__(self, count: int, size: int) -> None:
         self._count = max(1, count)
@@ -61,7 +66,7 @@ class InFlightBudget:
     ) -> None:
         """Run `work` on each object as soon as the object fits into the limit, and wait until all work is done.
 
-        most: an object larger than this counts with this size. The first error cancels the other work and is raised.
+        most: the size with which a larger object is counted. The first error cancels the other work and is raised.
         """
         async with task_group() as group:
             for one in objects:
@@ -70,7 +75,9 @@ class InFlightBudget:
     async def start(
         self, group: asyncio.TaskGroup, size: int, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> asyncio.Task[T]:
-        """Wait until `size` bytes fit into the limit, then start the work as a task. Its end gives the bytes back."""
+        """Wait until `size` bytes fit into the limit, then start the work as a task. When the task ends, the bytes are
+        free again.
+        """
         await self.take(size)
         task = group.create_task(work())
         # Not inside the task: a task that is cancelled before its first step never runs.
@@ -83,8 +90,10 @@ class InFlightBudget:
         self.wake()
 
     def borrow(self, size: int) -> bool:
-        """Count `size` more bytes for an object in flight. Return False, and count nothing, if objects wait or too few
-        bytes are left. With a limit of one object, waiting objects do not matter: they start after this object anyway.
+        """Count `size` more bytes for an object in flight, and return True.
+
+        Return False, and count nothing, if objects wait or too few bytes are left. With a limit of one object, waiting
+        objects do not matter: they start after this object anyway.
         """
         if (self._waiting and self._count > 1) or self._bytes + size > self._size:
             return False
@@ -92,7 +101,7 @@ class InFlightBudget:
         return True
 
     def repay(self, size: int) -> None:
-        """Give back bytes from borrow()."""
+        """Give back `size` bytes that borrow() counted."""
         self._bytes -= size
         self.wake()
 

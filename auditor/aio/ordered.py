@@ -27,7 +27,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ItemWork(Generic[R]):
-    """Work on one item, to start once `size` bytes are free in the budget. make: returns the coroutine of the work."""
+    """Work on one item, which in_order() starts once `size` bytes are free in `budget`. make: returns the work's
+    coroutine.
+    """
 
     budget: InFlightBudget
     size: int
@@ -54,13 +56,13 @@ async def in_order(
     batch: int = 1,
     whole_keys: bool = False,
 ) -> bool:
-    """Call `start` on every item, and pass the results to `sink` in the order of the listing.
+    """Call `start` on every item of the pages, and pass the results to `sink` in the order of the listing.
 
-    Return True if the listing ended, False if `stop`, or a None from `start`, ended the work before.
+    Return True if the listing ended, False if the work ended before, because `stop` was set or `start` returned None.
 
-    window: most items that are started, but not yet delivered. batch: most results in one call of the sink; it does not
-    wait for a full batch. whole_keys: never stop between two versions of one key; since they may continue on the next
-    page, that page is read even after a stop.
+    window: largest number of items that are started, but not yet delivered. batch: largest number of results in one
+    call of `sink`, which is called with fewer if no more are ready. whole_keys: never stop between two versions of one
+    key; since they may continue on the next page, that page is read even after a stop.
 
     The first error cancels all other work and is raised. `pages` is always closed.
     """
@@ -74,7 +76,9 @@ async def in_order(
 
 @asynccontextmanager
 async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenerator[T, None]]:
-    """Read the next page in a task while the caller processes the present page."""
+    """Yield a generator of the same pages, which reads the next page in a task while the caller processes the present
+    one.
+    """
     ready: asyncio.Queue[T | None] = asyncio.Queue(1)
 
     async def read() -> None:
@@ -93,7 +97,10 @@ async def one_ahead(pages: AsyncGenerator[T, None]) -> AsyncIterator[AsyncGenera
 
 
 async def next_page(pages: AsyncGenerator[list[T], None], stop: Stop, whole_keys: bool) -> list[T] | None:
-    """Return the next page; None after the last page or a stop. whole_keys: True to return it even after a stop."""
+    """Return the next page; None after the last page, or after a stop.
+
+    whole_keys: True to return the next page even after a stop.
+    """
     if whole_keys:
         return await anext(pages, None)
     return None if stop else await stop.race(_next(pages))

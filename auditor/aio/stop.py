@@ -15,8 +15,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grace:
-    """How many seconds after a stop an unfinished step is cancelled, because a server might never answer. flight:
-    requests in flight. sending: messages still to send. saving: writing the run folder. all: all work.
+    """How many seconds after a stop each kind of step is cancelled if it has not ended: a server might never answer.
+
+    flight: steps with requests in flight. sending: sending the last messages. saving: writing the run folder. all: all
+    work.
     """
 
     flight: float
@@ -29,10 +31,10 @@ _ENDLESS: Final = Grace(flight=math.inf, sending=math.inf, saving=math.inf, all=
 
 
 class Stop:
-    """A request to start no more work, while work in flight is finished. bool(stop) is True once it is set.
+    """A request to start no more work, while work in flight is finished. bool(stop) is True once the stop is set.
 
-    reason: why, in words for the user. parent: a Stop that sets this one too. grace: the seconds after which unfinished
-    steps are cancelled; None: never.
+    reason: why it was set, in words for the user. parent: another Stop, which sets this one too when it is set. grace:
+    the seconds after which unfinished steps are cancelled; None: never.
     """
 
     def __init__(self, parent: Stop | None = None, grace: Grace | None = None) -> None:
@@ -69,8 +71,8 @@ class Stop:
     def flight(self) -> AbstractAsyncContextManager[asyncio.Timeout]:
         """Run a `with` block that has requests in flight, and cancel it once the grace for such a step is over.
 
-        The code after a cancelled block goes on; the block's timeout has then expired. sending(), saving() and all()
-        are the same for the other steps.
+        A cancelled block raises nothing: the code after the block goes on, and the timeout that the block got has
+        expired. sending(), saving() and all() do the same with the grace for their kind of step.
         """
         return self.limit(self._grace.flight)
 
@@ -85,7 +87,11 @@ class Stop:
 
     @asynccontextmanager
     async def limit(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
-        """Run a `with` block, and cancel it `seconds` after the stop. The code after it goes on, as in flight()."""
+        """Run a `with` block, and cancel it `seconds` after the stop.
+
+        A cancelled block raises nothing: the code after the block goes on, and the timeout that the block got has
+        expired.
+        """
         limit = asyncio.timeout(None)
         try:
             async with limit:
@@ -124,14 +130,20 @@ POLL: Final = 0.5
 
 
 class CutOff:
-    """Runs `with` blocks that a stop cancels at once. One task watches the stop for all of them: see cut_off_when()."""
+    """Runs `with` blocks that are cancelled soon after a stop. One task, begun by cut_off_when(), watches the stop for
+    all.
+    """
 
     def __init__(self) -> None:
         self._running: set[asyncio.Timeout] = set()
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[asyncio.Timeout]:
-        """Run a `with` block that the stop cancels: then its timeout has expired, and the code after it goes on."""
+        """Run a `with` block, and cancel it after the stop.
+
+        A cancelled block raises nothing: the code after the block goes on, and the timeout that the block got has
+        expired.
+        """
         timeout = asyncio.timeout(None)
         try:
             async with timeout:
@@ -145,7 +157,9 @@ class CutOff:
                 raise
 
     async def watch(self, stop: Stop) -> None:
-        """Wait for the stop, then cancel every running block, and each later one, until this coroutine is cancelled."""
+        """Wait for the stop; then cancel each block that runs or begins later, until this coroutine itself is
+        cancelled.
+        """
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(POLL)
