@@ -33,7 +33,9 @@ much CPU as a TLS handshake.
 
 
 def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
-    """Return the largest number of calls in flight, and the limit that gives permits for them."""
+    """Return the largest number of calls in flight that the settings allow, and the ConcurrencyLimit that keeps to
+    it.
+    """
     ceiling = settings.concurrency or AUTO_CEILING_OF.get(settings.engine, AUTO_CEILING)
     first = FIRST_OF.get(settings.engine, AUTO_START)
     return ceiling, ConcurrencyLimit(ceiling, auto=settings.concurrency is None, first=first)
@@ -41,10 +43,11 @@ def permits_of(settings: Settings) -> tuple[int, ConcurrencyLimit]:
 
 @dataclass(frozen=True, slots=True)
 class RunSoFar:
-    """A run as the store has it. state: None for a new run, or one without a checkpoint. target: with the run's own key
-    range.
+    """The saved state of a run, and of its target, in the store when the run begins or continues.
 
-    latest: the target's latest complete run; None if there is none, or for a range of keys.
+    state: the run's checkpoint; None for a new run, or for one that has not written any. target: the target with the
+    run's own key range. latest: the target's latest complete run; None if there is none, or if the target is a key
+    range.
     """
 
     state: Checkpoint | None
@@ -53,8 +56,9 @@ class RunSoFar:
 
 
 def load_run(store: Store, run_id: str | None, target: Target, selection: Mapping[str, Any]) -> RunSoFar:
-    """Check that the store can be written, and load the run from it. run_id: of a run to resume; None for a new run.
-    Blocks.
+    """Load the run and its target's latest run from the store, and check that the store can be written. Blocks.
+
+    run_id: ID of the run to resume; None for a new run. selection: the settings that must be those of the resumed run.
     """
     latest = last_run(store, target.bucket, target_name(target)) if target.whole else None
     store.check_writable()
@@ -67,8 +71,10 @@ def load_run(store: Store, run_id: str | None, target: Target, selection: Mappin
 async def ask_bucket(
     settings: Settings, connection: Connection, caller: Caller, engines: OpenEngine[EngineChoice]
 ) -> tuple[Connection, BucketFacts]:
-    """Return the connection with the bucket's region, and the bucket's facts. Raises BucketError if the caller would
-    have to pay for the calls (Requester Pays), and the settings do not agree.
+    """Return the connection with the bucket's region, and the bucket's facts.
+
+    Raises BucketError if the bucket does not exist; or if the caller would have to pay for the calls (Requester Pays),
+    and the user has not agreed to this by --requester-pays.
     """
     opening = asking(settings.engine, engines)
     connection, region = await find_region(connection, caller, opening)
@@ -83,7 +89,9 @@ async def ask_bucket(
 
 
 def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:
-    """Raise UsageError if --max-calls leaves no calls for an object: each resumed run would stop there again."""
+    """Raise UsageError if --max-calls leaves too few calls for a single object: each resumed run would stop there
+    again.
+    """
     least = 1 + plan.ask.calls
     if caller.short_of(least):
         given, asked = settings.max_calls, caller.counts["bucket"]
@@ -94,7 +102,9 @@ def check_budget(caller: Caller, settings: Settings, plan: Plan) -> None:
 
 
 def listed_by(run: RunReader) -> int | None:
-    """Return how many objects a complete run listed; None if its summary cannot be read: this is for an estimate."""
+    """Return how many objects a complete run listed, for an estimate; None if the run's summary is missing or
+    damaged.
+    """
     with suppress(OutputError):
         return None if run.summary is None else run.summary.coverage.listed
     return None

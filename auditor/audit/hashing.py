@@ -34,11 +34,11 @@ def open_fixity(
     concurrency: int,
     stop: Stop,
 ) -> HashStatusFinder | None:
-    """Return the finder of the state of objects' digests; None if there is no ledger.
+    """Return the finder of the state of each object's digests (HashStatusFinder); None if the run has no ledger.
 
-    stack: at its end the threads that hash are closed. concurrency: most objects in flight in the run. stop: ends the
-    wait for a ledger that does not answer; only a run that hashes itself waits. places: the run's ledger, queue and
-    stores.
+    If the run hashes objects itself, the finder hashes those without digests. places: the run's ledger, queue and
+    stores. stack: closes the hashing threads at its end. concurrency: largest number of objects in flight in the run.
+    stop: ends the wait for a ledger that does not answer; a run that does not hash itself never waits for one.
     """
     ledger = places.ledger
     if ledger is None:
@@ -63,9 +63,10 @@ def open_fixity(
 def write_routed(
     places: Resources, settings: Settings, target: Target, run_id: str, region: str | None, account: str | None
 ) -> None:
-    """Write the manifests and jobs for S3 Batch Operations into the run folder. A resumed run writes all of them again.
+    """Write the manifests and jobs for S3 Batch Operations, for the objects that the run leaves to it.
 
-    account: the caller's 12-digit account; None if unknown. Blocks.
+    They are written into the run folder, or under its path into the place for manifests. A resumed run writes all of
+    them again. account: the caller's 12-digit account; None if unknown. Blocks.
     """
     write_batch(
         places.manifests or places.store,

@@ -24,7 +24,10 @@ def audit_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> Run:
-    """Audit a bucket or a prefix, and return the run at its end. Works in a notebook too. See audit_bucket_async."""
+    """Audit a bucket or a prefix, and return the run at its end. Works in a notebook too.
+
+    The parameters and the errors are those of audit_bucket_async, without `stop`.
+    """
     return run_blocking(
         lambda: audit_bucket_async(
             uri,

@@ -28,9 +28,10 @@ RunInThread = Callable[..., Awaitable[Any]]
 
 
 class Recorder:
-    """Looks objects up in the ledger, judges and counts them, writes their lines. gather() calls record() with them.
+    """Looks objects up in the ledger, judges and counts them, and writes their lines to the run folder.
 
-    An object is counted and written in one step, so that each checkpoint has a tally that fits its lines.
+    gather() passes the objects, once they are read, to record(). An object is counted and written in one step, so that
+    each checkpoint has a tally that fits its lines.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class Recorder:
         self.shown.add_findings(map(finding_line, findings))
 
     async def record(self, batch: list[Gathered]) -> None:
-        """Record a batch of objects that were read. They have to come in the order of the listing."""
+        """Look up, judge, count and write a batch of objects that were read. The objects must be in the order of the
+        listing.
+        """
         read = [item.evidence for item in batch if item.evidence is not None]
         found: list[HashStatus | None] = [None] * len(read)
         if self._fixity is not None:
@@ -120,7 +123,10 @@ class Recorder:
         self._count_queued(self._dispatcher)
 
     async def send_rest(self) -> None:
-        """Send the last objects to the queue, even if their message is not full. Objects not accepted stay pending."""
+        """Send the last objects to the hashing queue, even if they do not fill a message.
+
+        Objects that the queue does not accept stay counted as pending.
+        """
         if self._dispatcher is not None:
             try:
                 await self._dispatcher.close()
@@ -128,7 +134,7 @@ class Recorder:
                 self._count_queued(self._dispatcher)
 
     def _count_queued(self, dispatcher: Dispatcher) -> None:
-        """Count the objects that SQS has accepted since the last call as queued, no longer as pending."""
+        """Count the objects that the queue has accepted since the last call as queued, and no longer as pending."""
         new = min(dispatcher.queued - self._queued, self.tally.hashing["pending"])
         self.tally.move("pending", "queued", new)
         self._queued += new

@@ -19,7 +19,7 @@ from auditor.runs.tally import Tally
 
 
 def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> dict[str, Any]:
-    """Return the settings that must stay the same in a resumed run, in the form in which a checkpoint gives them.
+    """Return the settings that must stay the same when the run is resumed, as the JSON values that a checkpoint has.
 
     ledger: True if the run has a ledger.
     """
@@ -33,10 +33,11 @@ def selection_of(rules: Sequence[Rule], settings: Settings, *, ledger: bool) -> 
 def checkpoint(
     store: Store, run_id: str, target: Target, selection: Mapping[str, Any]
 ) -> tuple[Checkpoint | None, Target]:
-    """Return the run's checkpoint (None if it has none yet), and the target with the run's own key range.
+    """Return the checkpoint of the run to resume (None if it has none yet), and the target with the run's own key
+    range.
 
-    Raises RunMissing, RunComplete, RunChanged for a run with another selection or target, and RunDamaged for a damaged
-    checkpoint.
+    Raises RunMissing if there is no such run, RunComplete if it is complete, RunChanged if it has another selection or
+    target, and RunDamaged if its checkpoint is damaged.
     """
     run = RunReader(store, target.bucket, run_id)
     if not run.exists:

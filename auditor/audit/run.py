@@ -61,9 +61,10 @@ class Audit:
     """Audits one target. Call run() once.
 
     run_id: ID of an earlier run of the same target, to resume it; None for a new run. resume: False to begin a new run
-    with this ID. began: called with the run's ID once the run folder exists. hop: number of Lambda invocations before
-    this one. hands_on: True if the next invocation continues a stopped run, so that this one writes no summary. The
-    attribute `shown` has the objects and findings that a report names; it is set at the end.
+    with the ID `run_id`. began: called with the run's ID once the run folder exists. hop: number of Lambda invocations
+    before this one in the chain that hands the run on. hands_on: True if the next invocation continues a stopped run,
+    so that this one writes no summary. shown: the objects and findings that a report names; run() sets this attribute
+    at its end.
     """
 
     def __init__(
@@ -113,7 +114,8 @@ class Audit:
 
     async def run(self) -> Summary:
         """Audit the target, write the summary to the run folder, and return it. After a RunError, written parts stay.
-        Raises RunStopped if the stop's grace is over before the run is saved.
+
+        Raises RunStopped if a server does not answer in time after a stop, so that the run cannot begin or be saved.
         """
         try:
             async with EnginePool(self._places.engines) as engines:
@@ -216,7 +218,10 @@ class Audit:
             return await self._finish(facts, plan, folder, recorder, ended, fixity is not None)
 
     async def _save(self, folder: RunFolder, work: Callable[[], T]) -> T:
-        """Run `work` in the run folder's thread. Raises RunStopped if the stop's grace is over first."""
+        """Run `work` in the thread that writes the run folder, and return its result.
+
+        Raises RunStopped if the work has not ended when the time for saving after a stop is over.
+        """
         async with self._outer_stop.saving() as limit:
             result: T = await self._io(work)
         if limit.expired():
