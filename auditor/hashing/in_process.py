@@ -1,4 +1,4 @@
-"""Hash objects in this process, for `--hash` and `auditor hash`, and record their digests."""
+"""Hash objects in this process, for `--hash` and `auditor hash`, and record their digests in the ledger."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 class InProcessHasher:
     """Hashes objects in this process, several at once, within one limit of memory.
 
-    failed: number of objects that could not be hashed, or whose digest contradicts S3's checksum or the ledger. Each of
-    them stays pending.
+    failed: number of objects that could not be read, or whose digest differs from S3's checksum or the ledger's digest.
+    The state of these objects is still "pending".
     """
 
     def __init__(self, engine: Reads, ledger: DigestStore, algorithms: Sequence[str], options: HashOptions) -> None:
@@ -36,7 +36,7 @@ class InProcessHasher:
         self._permits = options.memory or InFlightBudget(CONCURRENCY, BYTES_IN_FLIGHT)
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
-        """Hash these objects, record their digests, and return the status of each, in order."""
+        """Hash these objects, record their digests in the ledger, and return the status of each object, in order."""
         found: dict[tuple[str, str | None], HashStatus] = {}
 
         async def hash_one(task: HashTask) -> None:

@@ -22,7 +22,10 @@ def hash_bucket(
     progress: Progress = ignored,
     **settings: Any,
 ) -> HashRunSummary:
-    """Hash the objects of a target that have no digest in the ledger, and wait for the end. See hash_bucket_async."""
+    """Hash the objects of a target that have no digest in the ledger, and block until the run ends.
+
+    The arguments are those of hash_bucket_async.
+    """
     return run_blocking(
         lambda: hash_bucket_async(
             uri, start_after=start_after, stop_at=stop_at, config=config, progress=progress, **settings
@@ -40,7 +43,7 @@ async def hash_bucket_async(
     progress: Progress = ignored,
     **settings: Any,
 ) -> HashRunSummary:
-    """Hash the objects of a target that have no digest in the ledger.
+    """Hash the objects of a target that have no digest in the ledger, and return the counts.
 
     settings: the flags of `auditor hash` as keywords; `ledger` is required. The other arguments, and the errors, are
     those of auditor.audit_bucket_async.

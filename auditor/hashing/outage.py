@@ -1,4 +1,4 @@
-"""Retry calls to the ledger during an outage, so that the outage does not end work that can wait."""
+"""Retry work during an outage of the ledger, so that the outage does not end work that can wait."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LONGEST: Final = 6 * 3600.0
-"""Longest time that one call of LedgerPatience waits for the ledger, in seconds. SQS hides a message for 12 hours in
-all (SQS Developer Guide, visibility timeout); the rest is for the work itself."""
+"""Longest time in seconds that one piece of work waits for the ledger. SQS hides a message for 12 hours in all (SQS
+Developer Guide, visibility timeout); the rest of them is for the work itself."""
 FIRST: Final = 1.0
-"""Seconds until the first repetition, doubled each time."""
+"""Longest pause in seconds before the first repetition; doubled for each further one."""
 PAUSE: Final = 60.0
-"""Longest time between two repetitions, in seconds. After an outage, the work goes on at most this much later."""
+"""Longest pause in seconds between two repetitions: after an outage, the work goes on at most this much later."""
 
 
 class LedgerPatience:
-    """Retries work that fails at the ledger, until the ledger answers. All work of a process shares one LedgerPatience.
-    Work is retried only if work of the same `kind` has succeeded before: else a setting may be wrong.
+    """Repeats work that fails because of the ledger, until the ledger answers. All work of a process shares one
+    LedgerPatience.
+
+    Work is repeated only if work of the same kind has succeeded before: if none has, a setting may be wrong.
     """
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -37,8 +39,9 @@ class LedgerPatience:
         self._refused = False
 
     async def __call__(self, kind: str, work: Callable[[], Awaitable[T]], stop: Stop) -> T:
-        """Do the work, with retries; return its result. Raises the last LedgerError at a stop or after LONGEST seconds.
-        kind: any name for such work.
+        """Do the work, repeat it while the ledger fails, and return its result.
+
+        Raises the last LedgerError at a stop, or after LONGEST seconds. kind: a name that equal kinds of work share.
         """
         waited, failures = 0.0, 0
         while True:
@@ -70,7 +73,9 @@ class LedgerPatience:
 
 
 class _PatientLedger:
-    """A ledger that retries each call until the ledger answers. Retries are safe, because every write is idempotent."""
+    """A ledger that repeats each call until the store behind it answers. This is safe, because every write is
+    idempotent.
+    """
 
     def __init__(self, ledger: Ledger, patience: LedgerPatience, stop: Stop) -> None:
         self._ledger = ledger
@@ -85,5 +90,8 @@ class _PatientLedger:
 
 
 def patient(ledger: Ledger, stop: Stop, patience: LedgerPatience | None = None) -> Ledger:
-    """Wrap a ledger so that its calls wait for the end of an outage, or for the stop. patience: None for a new one."""
+    """Return a ledger whose calls wait for the end of an outage, or for the stop.
+
+    patience: counts outages together with other work of the process; None for a new one.
+    """
     return cast(Ledger, _PatientLedger(ledger, patience or LedgerPatience(), stop))

@@ -1,4 +1,4 @@
-"""Run `auditor hash`: list a target, and hash in this process the objects whose digests the ledger lacks."""
+"""Run `auditor hash`: list a target, and hash in this process the objects that have no digest in the ledger."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from auditor.s3.paced_reads import PacedReads
 from auditor.text import counted, tallied, visible
 
 BATCH: Final = 200
-"""Number of objects in one look-up in the ledger."""
+"""Number of objects that are looked up in the ledger at once."""
 _NOT_READ: Final = Skipped("hashing reads neither ACL nor HEAD")
 _HASHED: Final = frozenset({"known", "hashed_now"})
 _WRONG: Final = frozenset({"ChecksumMismatch", "DigestConflict"})
-"""Codes of objects whose digests contradict each other. No configuration accepts that."""
+"""Codes of objects with two digests that contradict each other. auditor.toml cannot accept these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,26 +49,27 @@ class HashRunSummary:
 
     target: Target
     complete: bool
-    """True if the listing reached its end."""
+    """True if the listing was read to its end."""
     hashing: HashingSummary
-    """Number of objects in each state."""
+    """Number of objects by the state of their digests."""
     failed: int
-    """Number of objects whose hashing failed."""
+    """Number of objects that could not be read, or whose digest differs from S3's checksum or the ledger's digest."""
     replaced: int = 0
-    """Number of objects that were replaced after the listing, so that neither version was hashed."""
+    """Number of objects that were overwritten after the listing. Neither the old nor the new version was hashed."""
     vanished: int = 0
-    """Number of objects that were deleted after the listing; they have no state."""
+    """Number of objects that were deleted after the listing. They are not counted in `hashing`."""
     not_hashed: tuple[UnreadCount, ...] = ()
-    """The objects without a digest, by reason; the largest number first."""
+    """Number of objects without a digest, by reason, the largest number first."""
     accepted: int = 0
-    """Number of objects without a digest that the configuration accepts."""
+    """Number of objects without a digest that auditor.toml accepts."""
     holes: tuple[str, ...] = ()
-    """The objects without a digest that the configuration does not accept, and a listing without an end, in words."""
+    """The holes of the run, in words: objects without a digest that auditor.toml does not accept, or a listing that was
+    not read to its end."""
     seconds: float
 
     @property
     def exit_code(self) -> int:
-        """4 if an object without a digest, or a listing without an end, is not accepted by auditor.toml; else 0."""
+        """The command's exit code: 4 if there is a hole, else 0."""
         return 4 if self.holes else 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,7 +151,7 @@ class HashRun:
     async def _hash_listed(
         self, listing: AsyncGenerator[list[Listed], None], bucket: OpenedBucket, finder: HashStatusFinder
     ) -> bool:
-        """Hash the listed objects. Return True if the listing reached its end, False after a stop.
+        """Hash the listed objects. Return True if the listing was read to its end, False after a stop.
 
         A stop takes effect between two keys, never between two versions of one key.
         """
@@ -192,7 +193,7 @@ class HashRun:
         (self._accepted if accepted else self._open)[code] += 1
 
     def snapshot(self) -> Snapshot:
-        """Return the present counts, for the progress line."""
+        """Return the present counts, for the progress line on the terminal."""
         counts = self._tally.hashing
         return Snapshot(
             what=visible(self._target.uri),
@@ -203,7 +204,7 @@ class HashRun:
 
 
 async def _still_there(bucket: OpenedBucket, ref: ObjectRef) -> bool:
-    """True if a new listing still has the object unchanged, or if the new listing fails."""
+    """True if a new listing still has the object unchanged. True also if the new listing fails."""
     try:
         return await listed_still(bucket.engine, bucket.caller, ref)
     except CallFailed:

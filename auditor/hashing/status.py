@@ -1,4 +1,6 @@
-"""Find out for each object if it is hashed: by a digest in the ledger, by a checksum of S3, or by hashing it now."""
+"""Find out for each object whether it has a digest: one in the ledger, a checksum of S3, or one that is
+computed now.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,28 @@ _DENIED: Final = frozenset({"403", "AccessDenied", "SSE-C"})
 _NO_DIGESTS: Final = DigestSources()
 
 AskHead = Callable[[ObjectRef], Coroutine[Any, Any, Evidence]]
-"""Reads the HEAD of an object, with its checksums."""
+"""Reads an object's HEAD, with the checksums that S3 stores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """Which objects to leave to S3 Batch Operations: archived ones, and those over `over` bytes (None: no limit)."""
+    """Decides which objects are left to S3 Batch Operations: archived ones, and those larger than `over` bytes.
+
+    over: None if no object is too large.
+    """
 
     over: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HashStatus:
-    """The state of one object's digests, and the reason for it.
+    """The state of one object's digests, and the reason for this state.
 
-    digests: its digests by source; `read` is set only if the bytes contradict S3 or the ledger. left_for_cost: True if
-    the object stays pending because reading it costs extra and the settings do not accept that. routed: True if it is
-    left to S3 Batch Operations. code: why the object has no digest: `archived`, `SSE-C`, `left_for_cost`,
-    `Overwritten`, `Vanished`, `ChecksumMismatch`, `DigestConflict`, or S3's error code; "" if there is no reason yet.
+    digests: the known digests by source. `digests.read` is set only if the object's bytes contradict S3's checksum or
+    the ledger. left_for_cost: True if the object is pending because reading it costs extra, which the settings do not
+    accept. routed: True if the object is left to S3 Batch Operations. code: why the object has no digest: `archived`,
+    `SSE-C`, `left_for_cost`, `Overwritten`, `Vanished`, `ChecksumMismatch`, `DigestConflict`, or S3's error code; "" if
+    there is no reason yet.
     """
 
     state: State
@@ -50,18 +56,18 @@ class HashStatus:
 
     @property
     def wanted(self) -> bool:
-        """True if the object is pending, and may be read and hashed now."""
+        """True if the object has no digest yet, and may be read and hashed now."""
         return self.state == "pending" and not self.left_for_cost
 
 
 class Hasher(Protocol):
-    """The interface of a hasher for the pending objects of a run."""
+    """Hashes the pending objects of a run, now or by way of a queue."""
 
     async def hash(self, refs: Sequence[ObjectRef]) -> list[HashStatus]:
         """Hash these objects, and return the status of each, in order.
 
-        If the bytes contradict S3's checksum or the ledger's digest, the object stays pending. Its status then has the
-        digests of the bytes as `read`, and a contradicted checksum of S3 as `stored`.
+        If an object's bytes contradict S3's checksum or the ledger's digest, the object's state is still "pending". Its
+        digests then have those of the bytes as `read`, and the contradicted checksum of S3, if any, as `stored`.
         """
         ...
 
@@ -69,9 +75,9 @@ class Hasher(Protocol):
 class HashStatusFinder:
     """Finds the state of each object's digests in a run: known, hashed_now, queued, unhashable or pending.
 
-    hasher: hashes pending objects; None: they stay pending. accept_cost: True to hash objects even if reading them
-    costs extra. routing: which objects are left to S3 Batch Operations; None: no object. ask_head: reads the HEAD of an
-    object whose checksum the listing announces; None: the run has read the HEADs already.
+    hasher: hashes the pending objects; None to leave them pending. accept_cost: True to hash objects even if reading
+    them costs extra. routing: decides which objects are left to S3 Batch Operations; None to leave none. ask_head:
+    reads the HEAD of an object if the listing says that it has a checksum; None if the run has read all HEADs already.
     """
 
     def __init__(
@@ -94,9 +100,9 @@ class HashStatusFinder:
         self._routing = routing
 
     async def find(self, batch: Sequence[Evidence]) -> list[HashStatus | None]:
-        """Return the status of each object, in order; None for an object that vanished.
+        """Return the status of each object, in order; None for an object that no longer exists.
 
-        S3's checksums by the wanted algorithms are recorded in the ledger on the way.
+        S3's checksums by the wanted algorithms are recorded in the ledger at the same time.
         """
         present = [evidence for evidence in batch if not evidence.vanished]
         if not present:
@@ -113,9 +119,9 @@ class HashStatusFinder:
         return [None if evidence.vanished else next(rest) for evidence in batch]
 
     async def _ask(self, ask_head: AskHead, present: list[Evidence], statuses: list[HashStatus]) -> None:
-        """Read the HEADs of objects whose digest the ledger lacks and whose checksum the listing announces.
+        """Read the HEADs of those objects whose digest the ledger lacks, and whose checksum the listing announces.
 
-        In both lists, the evidence and the status of these objects are replaced.
+        present, statuses: lists in which the evidence and the status of these objects are replaced.
         """
         places = [
             index
@@ -129,7 +135,7 @@ class HashStatusFinder:
             present[index], statuses[index] = evidence, self._sort(evidence, digests)
 
     def _sort(self, evidence: Evidence, digests: DigestSources) -> HashStatus:
-        """Return an object's status by its facts and its known digests, before its bytes are read."""
+        """Return an object's status from its facts and its known digests, before its bytes are read."""
         if (digests.recorded.keys() | digests.stored.keys()).issuperset(self.algorithms):
             return HashStatus("known", digests)
         if code := unhashable(evidence):
@@ -142,9 +148,9 @@ class HashStatusFinder:
         return HashStatus("pending", digests)
 
     async def _recorded(self, batch: Sequence[Evidence]) -> list[DigestSources]:
-        """Return the digests that are known of each object: S3's checksums and the ledger's digests.
+        """Return the known digests of each object, in order: S3's checksums, and the ledger's digests.
 
-        S3's checksums by the wanted algorithms are first added to the ledger, where it has no digest by that algorithm.
+        If the ledger has no digest by a wanted algorithm, S3's checksum by it is first recorded in the ledger.
         """
         stored = [s3_digests(evidence) for evidence in batch]
         algorithms = tuple(dict.fromkeys((*self.algorithms, *(name for one in stored for name in one))))
@@ -170,7 +176,10 @@ class HashStatusFinder:
         return found
 
     async def _merged(self, ref: ObjectRef, before: HashStatus, after: HashStatus) -> HashStatus:
-        """Return the final status of an object. before, after: its status before the hasher, and by the hasher."""
+        """Return the final status of an object.
+
+        before: its status before the hashing. after: its status according to the hasher.
+        """
         read, stored = after.digests.read, after.digests.stored
         if not read:
             return replace(before, state=after.state, code=after.code)
@@ -182,10 +191,11 @@ class HashStatusFinder:
     async def _note(
         self, ref: ObjectRef, found: Mapping[str, str], word: Literal["recorded", "stored"], other: Mapping[str, str]
     ) -> None:
-        """Write a "mismatch" event into the key's history for each digest in `found` that differs in `other`.
+        """Write a "mismatch" event into the key's history for each digest in `found` that differs from the one in
+        `other`.
 
-        word: the kind of `other`, for the event: "recorded" or "stored" digests. An event that the latest mismatches of
-        the key already have is not repeated.
+        word: "recorded" or "stored", the kind of the digests in `other`. The event is not written if the history ends
+        with mismatches, and one of them is equal to it.
         """
         for name, digest in found.items():
             if name not in other or other[name] == digest:
@@ -199,7 +209,9 @@ class HashStatusFinder:
 
 
 def unhashable(evidence: Evidence) -> str:
-    """Return why the object's bytes cannot be read: `archived`, `SSE-C`, or a denied HEAD's code; "" if they can."""
+    """Return why the object's bytes cannot be read: `archived`, `SSE-C`, or the error code of a denied HEAD; "" if they
+    can.
+    """
     head = evidence.head
     if archived(evidence):
         return "archived"

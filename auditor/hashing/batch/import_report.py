@@ -1,5 +1,7 @@
 """Import a completion report of S3 Batch Operations: write its checksums into the ledger, as digests whose source is
-S3. The report does not name the objects' sizes, so each size is read by HEAD.
+S3.
+
+A report does not give the sizes of the objects, so a HEAD reads the size of each.
 """
 
 from __future__ import annotations
@@ -29,23 +31,26 @@ from auditor.s3.engines.pool import EnginePool
 log = logging.getLogger(__name__)
 
 BATCH: Final = 32
-"""Number of HEAD requests at the same time."""
+"""Number of HEAD requests that are made at the same time."""
 SHOWN: Final = 100
-"""Largest number of failures that are named. All failures are counted."""
+"""Largest number of failed tasks, and of conflicts, that are listed one by one. All of them are counted."""
 
 
 @dataclass(slots=True)
 class ImportCounts:
-    """The counts of an import. A task is one row of a report; each task counts in exactly one of the seven numbers."""
+    """The counts of an import of completion reports.
+
+    A task is one row of a report. Each task counts in exactly one of the first seven numbers.
+    """
 
     recorded: int = 0
     """Tasks whose digest is new in the ledger."""
     known: int = 0
     """Tasks whose digest the ledger had already."""
     superseded: int = 0
-    """Tasks whose object was deleted or overwritten since the job read it."""
+    """Tasks whose object was deleted or overwritten after the job had read it."""
     failed: int = 0
-    """Tasks that failed in the job, or whose HEAD failed now."""
+    """Tasks that failed in the job, or whose object could not be read by HEAD now."""
     composite: int = 0
     """Tasks with a composite checksum: a hash of the checksums of the object's parts, not of the object's bytes."""
     unusable: int = 0
@@ -53,13 +58,13 @@ class ImportCounts:
     conflicts: int = 0
     """Tasks whose digest differs from the ledger's digest of the same object."""
     failures: list[dict[str, str | None]] = field(default_factory=list)
-    """The first failed tasks, SHOWN at most, with their error codes."""
+    """The first failed tasks, at most SHOWN, with their error codes."""
     conflicting: list[dict[str, str | None]] = field(default_factory=list)
-    """The first tasks with a conflict, SHOWN at most."""
+    """The first tasks with a conflict, at most SHOWN."""
 
     @property
     def exit_code(self) -> int:
-        """4 if a task failed, else 3 if a digest contradicts the ledger's, else 0."""
+        """The command's exit code: 4 if a task failed; else 3 if a digest differs from the ledger's; else 0."""
         return 4 if self.failed else 3 if self.conflicts else 0
 
     def fail(self, task: Task, code: str) -> None:
@@ -72,13 +77,16 @@ class ImportCounts:
 
 
 def _name(named: list[dict[str, str | None]], task: Task, code: str) -> None:
-    """Add the task to a list of failed or conflicting tasks, unless the list is full."""
+    """Add the task and its error code to a list of failed or conflicting tasks, unless the list is full."""
     if len(named) < SHOWN:
         named.append({"bucket": task.bucket, "key": task.key, "version_id": task.version_id, "code": code})
 
 
 class Importer:
-    """Imports completion reports into one ledger. engines, caller_of: give a bucket's engine and Caller."""
+    """Imports completion reports into one ledger, and counts their tasks in `counts`.
+
+    engines, caller_of: lend the engine, and return the Caller, for calls to a bucket.
+    """
 
     def __init__(self, ledger: Ledger, engines: EnginePool[str], caller_of: Callable[[str], Caller]) -> None:
         self.counts = ImportCounts()
@@ -87,7 +95,10 @@ class Importer:
         self._caller_of = caller_of
 
     async def take(self, store: Store, given: str) -> None:
-        """Import one report, and count its tasks. given: its path in the store, as for report_files()."""
+        """Import one completion report, and add its tasks to the counts.
+
+        given: path of the report in the store, as report_files() takes it.
+        """
         for file in await asyncio.to_thread(report_files, store, given):
             name = store.uri(file.path)
             with ExitStack() as stack:
@@ -128,9 +139,9 @@ class Importer:
                 self.counts.known += 1
 
     async def _entry(self, engine: Engine, caller: Caller, task: Task, found: Checksum) -> Entry | None:
-        """Return the ledger's entry for the checksum `found` of a task's object.
+        """Return the ledger's entry for the checksum `found`, which the job computed for the task's object.
 
-        If the object changed after the job read it, or if its HEAD fails, count the task and return None.
+        Return None, and count the task, if the object has changed since the job read it, or if its HEAD fails.
         """
         try:
             head = await caller.call(
@@ -150,7 +161,10 @@ class Importer:
 
 
 def _decoded(found: Iterator[Task], name: str) -> Iterator[Task]:
-    """Yield the tasks, and turn a UnicodeDecodeError into a UsageError. name: name of the file."""
+    """Yield the tasks. A UnicodeDecodeError becomes a UsageError.
+
+    name: name of the file, for the message.
+    """
     try:
         yield from found
     except UnicodeDecodeError as error:

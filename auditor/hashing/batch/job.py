@@ -1,4 +1,4 @@
-"""Make the request that creates a checksum job of S3 Batch Operations. A person sends it, not the auditor."""
+"""Make the request that creates a checksum job of S3 Batch Operations. A person sends the request, not the auditor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ S3_NAMES: Final[Mapping[str, str]] = {
     "md5": "MD5",
     "crc64nvme": "CRC64NVME",
 }
-"""S3's name of each algorithm, by our name (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
+"""S3's name of each algorithm, by the auditor's name (S3ComputeObjectChecksumOperation, S3 Control API reference)."""
 
 NO_ACCOUNT: Final = "000000000000"
 NO_BUCKET: Final = "REPLACE-WITH-THE-BUCKET-OF-THE-MANIFEST"
@@ -25,16 +25,16 @@ PRIORITY: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A written batch manifest: the list of objects that a job of S3 Batch Operations reads."""
+    """A batch manifest that was written: the list of the objects that a job of S3 Batch Operations reads."""
 
     bucket: str | None
-    """Bucket that holds the manifest; None for a local file, which the job's owner uploads."""
+    """Bucket that the manifest was written to; None for a local file, which a person has to upload."""
     key: str
-    """Object key of the manifest in that bucket."""
+    """Object key of the manifest in its bucket."""
     etag: str
     """Without quotes."""
     report: str
-    """Prefix of the object keys of the completion report."""
+    """Prefix of the object keys under which S3 writes the job's completion report."""
     versions: bool
     """True if the manifest has a column of version IDs."""
 
@@ -51,8 +51,8 @@ def create_job(
 ) -> dict[str, Any]:
     """Return the parameters of S3 Control's CreateJob, for a job that computes checksums.
 
-    algorithm: a name in S3_NAMES. audited: the bucket of the objects. token: equal tokens make S3 create a job only
-    once. account, role: None to leave a placeholder, which the person who sends the request replaces.
+    algorithm: a name in S3_NAMES. audited: the bucket with the objects. token: S3 creates only one job for equal
+    tokens. account, role: of the job; None to write a placeholder, which the person who sends the request replaces.
     """
     bucket = f"arn:{partition}:s3:::{manifest.bucket or NO_BUCKET}"
     return {
@@ -81,7 +81,7 @@ def create_job(
 
 FORMAT: Final = "S3BatchOperations_CSV_20180820"
 MOST_ROWS: Final = 5_000_000
-"""Largest number of objects in one manifest. A longer file could outgrow the disk of a function."""
+"""Largest number of objects in one manifest. A longer file could exceed the disk of a Lambda function."""
 
 
 def fields(versions: bool) -> list[str]:
@@ -90,10 +90,11 @@ def fields(versions: bool) -> list[str]:
 
 
 def row(bucket: str, key: str, version_id: str | None) -> str:
-    """Return a line of a batch manifest, with newline. version_id: "null" for the null version; None for no column.
+    """Return one line of a batch manifest, with its newline.
 
-    All characters except letters, digits and `-._~/` are percent-encoded, a space as %20. This is decoded to the same
-    key by the rules for URLs and by those for HTML forms, and no cell needs quotes.
+    version_id: "null" for the null version; None for a manifest without a column of version IDs. All characters except
+    letters, digits and `-._~/` are percent-encoded, a space as %20. The rules for URLs and the rules for HTML forms
+    decode this to the same key, and no cell needs quotes.
     """
     cells = [bucket, quote(key, safe="/", errors="surrogatepass")]
     if version_id is not None:

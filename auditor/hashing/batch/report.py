@@ -1,4 +1,6 @@
-"""Read a completion report of S3 Batch Operations: CSV with a row for each object, and its checksum as JSON."""
+"""Read a completion report of S3 Batch Operations: CSV with one row for each object, whose checksum is a cell
+of JSON.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,20 @@ class Task:
     bucket: str
     key: str
     version_id: str | None
-    """None if the job named no version."""
+    """None if the job's manifest named no version."""
     succeeded: bool
     code: str
     """Error code of the failure; "" after success."""
     message: str
-    """The cell ResultMessage, which holds the checksum if the task succeeded."""
+    """Content of the column ResultMessage: the checksum as JSON, if the task succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """A checksum that S3 computed of a whole object. digest: lower-case hex. etag: the object's, without quotes."""
+    """A checksum that S3 computed of a whole object.
+
+    digest: lower-case hex. etag: ETag of the object, without quotes.
+    """
 
     algorithm: str
     digest: str
@@ -45,17 +50,20 @@ class Checksum:
 
 
 def columns_of(schema: object) -> tuple[str, ...]:
-    """Return the names of a report's columns: ReportSchema of its manifest.json, or COLUMNS if it has none."""
+    """Return the column names of a report.
+
+    schema: ReportSchema of the report's manifest.json. If it is missing, return COLUMNS.
+    """
     if not isinstance(schema, str) or not schema.strip():
         return COLUMNS
     return tuple(name.strip() for name in schema.split(","))
 
 
 def tasks(lines: Iterable[str], columns: Sequence[str], name: str) -> Iterator[Task]:
-    """Yield the rows of one CSV file of a report, in order, without header lines.
+    """Yield the rows of one CSV file of a completion report, in order, without header lines.
 
-    columns: names of the columns. name: name of the file, for messages. Raises UsageError at the first line that is no
-    row of a report, and names the line's number.
+    name: name of the file, for messages. Raises UsageError, with the line's number, at the first line that is no row of
+    a report.
     """
     if missing := [column for column in _NEEDED if column not in columns]:
         raise UsageError(f"{name} has no column {missing[0]}: give the completion report of a compute checksum job")
@@ -96,7 +104,10 @@ def _task(cells: Mapping[str, str]) -> Task:
 
 
 def checksum_of(task: Task) -> Checksum | str:
-    """Return the checksum in a successful row, or why there is none: "composite", "unknown" or "unreadable"."""
+    """Return the checksum in a successful row.
+
+    If the row has no usable checksum, return the reason: "composite", "unknown" (algorithm) or "unreadable".
+    """
     try:
         result = parse_object(task.message)
     except JsonError:
@@ -119,7 +130,7 @@ def _text(result: Mapping[str, Any], name: str) -> str:
 
 
 def _digest(in_base64: str, in_hex: str, algorithm: str) -> str | None:
-    """Return the digest in hex; None if it is given neither in base64 nor in hex, is malformed, or the two disagree."""
+    """Return a checksum in hex; None if both texts are empty, if one is malformed, or if the two disagree."""
     found: set[str | None] = {of_base64(in_base64, algorithm)} if in_base64 else set()
     found |= {of_hex(in_hex, algorithm)} if in_hex else set()
     return found.pop() if len(found) == 1 else None

@@ -1,4 +1,6 @@
-"""Find the CSV files of a completion report, in a directory or a bucket, and fetch each with its MD5 checked."""
+"""Find the CSV files of a completion report, in a directory or a bucket, and copy each to a temporary file, with its
+MD5 checked.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ LARGEST_MANIFEST: Final = 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """One CSV file of a completion report. path: in the store. md5: lower-case hex; None if unknown."""
+    """One CSV file of a completion report.
+
+    path: in the store. md5: lower-case hex, from the report's manifest.json; None if unknown.
+    """
 
     path: str
     md5: str | None = None
@@ -51,8 +56,10 @@ def open_report(given: str, settings: Settings) -> tuple[Store, str]:
 
 
 def report_files(store: Store, given: str) -> list[ReportFile]:
-    """Return the CSV files of a completion report. given: path of its manifest.json, of its folder, of the folder
-    `results` in it, or of one CSV file.
+    """Return the CSV files of a completion report.
+
+    given: a path in the store: of the report's manifest.json, of its folder, of the folder `results` in it, or of one
+    CSV file.
     """
     if given.endswith(".csv"):
         return [ReportFile(given)]
@@ -77,7 +84,7 @@ def report_files(store: Store, given: str) -> list[ReportFile]:
 
 @contextmanager
 def fetched(store: Store, file: ReportFile) -> Iterator[IO[bytes]]:
-    """Copy the file to a temporary file, and yield that, open at its start. Raises RunError if the MD5 is wrong."""
+    """Copy the file to a temporary file, and yield the copy, open at its start. Raises RunError if the MD5 is wrong."""
     digest = hashlib.md5(usedforsecurity=False)
     with _spooling():
         spool = TemporaryFile(prefix="auditor-")  # noqa: SIM115 - closed below
@@ -119,9 +126,10 @@ def _of_manifest(store: Store, path: str, pieces: Iterator[bytes]) -> list[Repor
 
 
 def _path_of(store: Store, manifest: str, entry: dict[str, Any]) -> str:
-    """Return the path of a CSV file that the manifest names by Bucket and Key. Raises RunError for another folder.
+    """Return the path of a CSV file that the report's manifest.json names by bucket and key.
 
-    In a local copy of a report, the file is in `results` or beside the manifest, with the last part of its key as name.
+    Raises RunError if the file is missing or outside the report's folder. In a local copy of a report, the file is in
+    the folder `results` or beside manifest.json, and its name is the last part of the key.
     """
     key, folder = str(entry.get("Key", "")), manifest.rpartition("/")[0]
     if store.bucket is not None:
@@ -146,7 +154,7 @@ def _md5(entry: dict[str, Any]) -> str | None:
 
 @contextmanager
 def _spooling() -> Iterator[None]:
-    """Convert an OSError on the temporary file, within this `with` block, to an OutputError."""
+    """Convert an OSError in this `with` block to an OutputError that names the temporary file."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Write batch manifests and job requests, in bounded memory, for objects left to S3 Batch Operations."""
+"""Write batch manifests and job requests for the objects that are left to S3 Batch Operations, in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ FOLDER: Final = "batch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOwner:
-    """The AWS account (12 digits) and the role (ARN) of the jobs. None: a person writes it into the request."""
+    """The AWS account (12 digits) and the role (ARN) that run the jobs.
+
+    None: unknown, so that a person has to write it into the request.
+    """
 
     partition: str = "aws"
     account: str | None = None
@@ -39,10 +42,11 @@ def write_batch(
     owner: JobOwner,
     most_rows: int = MOST_ROWS,
 ) -> list[str]:
-    """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store, and return the URIs of the jobs.
+    """Write `batch/manifest.csv` and `batch/job.json` into `folder` of the store, and return the URIs of the job
+    requests.
 
-    After `most_rows` objects, manifest-2.csv follows, and so on. There is one job for each manifest and algorithm:
-    job.json, job-2.json and so on. Without objects, nothing is written. Blocks.
+    After each `most_rows` objects, a further manifest follows: manifest-2.csv and so on. Each manifest and algorithm
+    has one job request: job.json, job-2.json and so on. Without objects, nothing is written. This function blocks.
     """
     jobs: list[str] = []
     spool = store.spool_dir(f"{folder}/{FOLDER}") / f".manifest-{run_id}.tmp"
@@ -78,7 +82,9 @@ def _numbered(stem: str, number: int) -> str:
 
 
 def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[ObjectVersion]]:
-    """Yield the objects in parts of at most `most`. Each part has to be read to its end before the next one."""
+    """Yield the objects in parts of at most `most`. A part has to be read to its end before the next one is
+    asked for.
+    """
     rest = iter(objects)
     for first in rest:
         yield chain((first,), islice(rest, most - 1))
@@ -87,9 +93,10 @@ def _parts(objects: Iterable[ObjectVersion], most: int) -> Iterator[Iterator[Obj
 def _put_manifest(
     store: Store, path: str, local: Path, bucket: str, objects: Iterable[ObjectVersion], versions: bool
 ) -> str:
-    """Write a batch manifest through the temporary file `local`, and return its ETag.
+    """Write a batch manifest into the store, by way of the temporary file `local`, and return the manifest's ETag.
 
-    A manifest in a local folder gets its MD5: the ETag that S3 will give to its upload in one piece.
+    For a store in a local folder, the ETag is the MD5: S3 will give the manifest this ETag if it is uploaded in one
+    piece.
     """
     digest = hashlib.md5(usedforsecurity=False)
     with output_errors(local), local.open("wb") as file:

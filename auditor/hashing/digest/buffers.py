@@ -1,4 +1,6 @@
-"""Buffers in memory for object bodies, and the memory that the ranges (blocks) of one object share."""
+"""Buffers in memory for the bytes of objects, and the memory that the blocks of one object share. A block is the range
+of the object that one GET reads.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ from auditor.aio.loop import wake
 
 
 class Buffers:
-    """A pool of at most `most` buffers of `size` bytes. A buffer is allocated at its first use, and then reused.
+    """A pool of at most `most` buffers of `size` bytes. Each buffer is allocated when it is first needed, and then
+    reused.
 
-    Only one task of the event loop at a time may take buffers. Any thread may give them back.
+    Only one task of the event loop at a time may take buffers. Any thread may give buffers back.
     """
 
     def __init__(self, size: int, most: int) -> None:
@@ -23,8 +26,9 @@ class Buffers:
         self._waiting: asyncio.Future[None] | None = None
 
     async def take(self) -> bytearray:
-        """Return a free buffer. If all are in use, wait until half of them are free, because a wait for one buffer
-        wakes the event loop twice as often.
+        """Return a free buffer. If all are in use, wait until half of them are free again.
+
+        A wait for one buffer would wake the event loop twice as often.
         """
         if not self._free and self._left:
             self._left -= 1
@@ -44,10 +48,10 @@ class Buffers:
 
 
 class BlockMemory:
-    """A limited memory for the blocks of one object: a block is the range of one GET, and fills several buffers.
+    """A limited memory for the blocks of one object. A block is the range of one GET, and fills several buffers.
 
-    A block is granted its memory as a whole, in the order of ask(). give() may be called in any thread, the other
-    methods only on the event loop.
+    A block gets the memory for all its buffers at once, and blocks get memory in the order in which ask() was called.
+    Any thread may call give(); the other methods belong to the event loop.
     """
 
     def __init__(self) -> None:
@@ -67,8 +71,9 @@ class BlockMemory:
         self._settle()
 
     def ask(self, size: int) -> asyncio.Future[None]:
-        """Return a future that is done when a block of `size` bytes may take its buffers. A block that is larger than
-        the limit waits until no other block holds memory.
+        """Return a future that is done when a block of `size` bytes may take its buffers.
+
+        A block that is larger than the limit waits until no other block has memory.
         """
         granted: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((size, granted))
@@ -76,17 +81,22 @@ class BlockMemory:
         return granted
 
     def take(self) -> bytearray:
-        """Return a buffer. Call this only for a block whose future of ask() is done."""
+        """Return a buffer for a block. Call this only after the future that ask() returned for the block is done."""
         return self._free.pop() if self._free else bytearray(self._buffer)
 
     def give(self, buffer: bytearray, size: int) -> None:
-        """Give back a buffer, from any thread. size: how many bytes of the block it held."""
+        """Give a buffer back, from any thread.
+
+        size: number of the block's bytes that the buffer held.
+        """
         self._returned.append((buffer, size))
         if self._waiting:
             self._loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
-        """Collect the buffers that were given back, and grant memory to the first waiting blocks that fit."""
+        """Collect the buffers that were given back, and grant memory to the waiting blocks, in order, as long as they
+        fit.
+        """
         while self._returned:
             buffer, size = self._returned.popleft()
             self._granted -= size

@@ -1,7 +1,7 @@
-"""The checkpoint of an object that is being hashed: a JSON object from which another process continues.
+"""The checkpoint of an object that is being hashed: a JSON object with which another process continues the hashing.
 
-Its seal, a hash, detects accidents such as lost bytes and mixed-up fields. It is no signature: who can write
-checkpoints into the ledger can write digests there as well.
+The seal of a checkpoint, a hash, detects accidents such as lost bytes and mixed-up fields. A seal is no signature:
+whoever can write checkpoints into the ledger can also write digests there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEX: Final = re.compile(r"[0-9a-f]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The object version and the algorithms that a checkpoint is for. A checkpoint for others is refused."""
+    """The object version and the algorithms that a checkpoint belongs to. A checkpoint of any others is refused."""
 
     bucket: str
     version: ObjectVersion
@@ -37,7 +37,10 @@ class Binding:
 
 
 def _digests(value: object) -> dict[str, str]:
-    """Return the hex texts by algorithm. Raises JsonError for an unknown algorithm, or a text of another length."""
+    """Check and return a JSON object of hex texts by algorithm.
+
+    Raises JsonError for an unknown algorithm, or for a text that has not the length of its digests.
+    """
     for algorithm, state in as_object(value).items():
         if algorithm not in STATE_DIGITS:
             raise JsonError("names an algorithm that is not known")
@@ -48,10 +51,10 @@ def _digests(value: object) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashProgress:
-    """The progress of hashing one object.
+    """How far the hashing of one object has come.
 
-    bytes: number of bytes hashed. bytes_read: number of bytes read; more, if reads were cut and repeated. states: the
-    state of each algorithm, in hex. stored: S3's checksums, to compare with the digests at the end.
+    bytes: number of bytes hashed. bytes_read: number of bytes read, those of repeated reads included. states: the state
+    of each running digest, in hex. stored: S3's checksums, which are compared with the digests at the object's end.
     """
 
     bytes: Size
@@ -61,13 +64,18 @@ class HashProgress:
 
 
 def sealed(binding: Binding, progress: HashProgress) -> dict[str, Any]:
-    """Make a checkpoint: a JSON object with the object's version, the progress, and a seal."""
+    """Make a checkpoint from the progress: a JSON object with the object version, the algorithms, the progress, and a
+    seal.
+    """
     document = {"v": VERSION, **binding.fields(), **plain(progress)}
     return {**document, "seal": _seal(document)}
 
 
 def opened(document: object, binding: Binding) -> HashProgress:
-    """Return the progress in a checkpoint. Raises CheckpointError if it is damaged, or of another object."""
+    """Return the progress in a checkpoint.
+
+    Raises CheckpointError if the checkpoint is damaged, or belongs to another object version or to other algorithms.
+    """
     bound = binding.fields()
     if not isinstance(document, Mapping) or set(document) != {"v", *bound, *HashProgress.__slots__, "seal"}:
         raise CheckpointError("the checkpoint has not the fields of one")
@@ -93,6 +101,6 @@ def opened(document: object, binding: Binding) -> HashProgress:
 
 
 def _seal(document: Mapping[str, Any]) -> str:
-    """Return the seal of a checkpoint: the SHA-256 of its other fields."""
+    """Return the seal of a checkpoint: the SHA-256 of all its other fields."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

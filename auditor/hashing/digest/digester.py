@@ -14,7 +14,7 @@ from auditor.model.digest import ALGORITHMS, SIZES
 
 CRC64NVME: Final = "crc64nvme"
 STATE_DIGITS: Final[Mapping[str, int]] = {name: 2 * SIZES[name] for name in ALGORITHMS}
-"""Number of hex digits of each algorithm's state, and of its digest."""
+"""Number of hex digits of each algorithm's state, which is as long as its digest."""
 _Checksum = Callable[[memoryview, int], int]
 
 
@@ -26,15 +26,15 @@ class Digest(Protocol):
 
 
 class StatefulDigest(Digest, Protocol):
-    """A running digest whose state can be written down, so that another process continues it."""
+    """A running digest whose state can be saved, so that another process can continue it."""
 
     def state(self) -> str:
-        """Return the state in hex, for another process to continue from."""
+        """Return the digest's state in hex."""
         ...
 
 
 class Crc64:
-    """A running CRC-64/NVME checksum. The checksum of the bytes so far is its state."""
+    """A running CRC-64/NVME checksum. Its state is the checksum of the bytes so far."""
 
     __slots__ = ("_checksum", "_value")
 
@@ -53,7 +53,10 @@ class Crc64:
 
 
 class Digester:
-    """Running digests of the same bytes by several algorithms. count: number of bytes so far. names: the algorithms."""
+    """Running digests of the same bytes by several algorithms.
+
+    count: number of bytes hashed so far. names: the algorithms.
+    """
 
     __slots__ = ("_digests", "count")
 
@@ -75,7 +78,7 @@ class Digester:
 
 
 class ResumableDigester(Digester):
-    """A Digester whose states can be written down after any multiple of resumable.BLOCK bytes."""
+    """A Digester whose states can be saved after any multiple of resumable.BLOCK bytes."""
 
     __slots__ = ("_stateful",)
 
@@ -88,16 +91,19 @@ class ResumableDigester(Digester):
 
 
 def make_digester(algorithms: Iterable[str]) -> Digester:
-    """Return a Digester on hashlib, which cannot give checkpoints. Raises UsageError for crc64nvme without awscrt."""
+    """Return a Digester that uses hashlib, and whose states cannot be saved.
+
+    Raises UsageError for crc64nvme if the package awscrt is missing.
+    """
     return Digester({name: _plain(name) for name in algorithms})
 
 
 def make_resumable(
     algorithms: Sequence[str], states: Mapping[str, str] | None = None, count: int = 0
 ) -> ResumableDigester | None:
-    """Return a ResumableDigester; None if this machine's libcrypto cannot continue digests (resumable.refusal()).
+    """Return a ResumableDigester; None if this machine's libcrypto cannot continue digests.
 
-    states: the states of a checkpoint, by algorithm, after `count` bytes; None: begin at the object's first byte.
+    states: the states in a checkpoint, by algorithm, after `count` bytes; None to begin at the object's first byte.
     """
     if resumable.refusal() is not None:
         return None

@@ -1,4 +1,4 @@
-"""Hash filled buffers in their order, on a thread, while the event loop fills other buffers."""
+"""Hash filled buffers in order, in a thread, while the event loop fills other buffers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from auditor.aio.loop import wake
 from auditor.hashing.digest.digester import Digester
 
 INLINE: Final = 256 * 1024
-"""Bytes of an object up to which the event loop hashes it, because handing it to a thread would cost more."""
+"""Largest size in bytes of objects that the event loop hashes itself. For these, a thread would cost more than it
+saves."""
 
 
 class InlineExecutor(Executor):
-    """An executor without threads: a DigestThread that gets this one hashes on the event loop."""
+    """A mark instead of an executor with threads: a DigestThread with this executor hashes on the event loop."""
 
 
 class DigestThread:
-    """Hashes buffers on a thread of its own, one after the other.
+    """A thread that hashes the buffers of one object, one after the other.
 
-    executor: lends the thread until abandon(), because waking one for each buffer would cost more CPU. None or an
-    InlineExecutor: put() hashes on the event loop.
+    executor: lends the thread, from the first buffer until abandon(), because a new task for each buffer would cost
+    more CPU. With None or an InlineExecutor there is no thread, and put() hashes on the event loop.
     """
 
     def __init__(self, digester: Digester, executor: Executor | None) -> None:
@@ -37,9 +38,9 @@ class DigestThread:
         self._error: Exception | None = None
 
     def put(self, view: memoryview, hashed: Callable[[], object]) -> None:
-        """Add a buffer to hash. hashed: called, in the thread, once the buffer may be used again.
+        """Pass a filled buffer to the thread. Raises the error of an earlier buffer.
 
-        Raises the error of an earlier buffer.
+        hashed: called in the thread when the buffer may be used again.
         """
         if self._error is not None:
             raise self._error
@@ -62,12 +63,12 @@ class DigestThread:
             raise self._error
 
     def abandon(self) -> None:
-        """Drop the waiting buffers, and free the thread once the present buffer is hashed."""
+        """Drop the buffers that wait, and end the thread's work when the buffer in hand is hashed."""
         self._abandoned = True
         self._queue.put(None)
 
     def _work(self) -> None:
-        """Hash buffers until abandon(). This is the function that the thread runs."""
+        """Hash buffers until abandon() is called. The thread runs this function."""
         while (item := self._queue.get()) is not None and not self._abandoned:
             view, done = item
             if view is not None and self._error is None:

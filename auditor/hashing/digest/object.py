@@ -1,4 +1,4 @@
-"""Hash one object, or many at once. The bytes of the listed version are streamed through a few buffers."""
+"""Hash one object, or many at once. The bytes of the listed version pass through a few buffers in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from auditor.hashing.queue.message import HashTask
 from auditor.s3.paced_reads import Reads
 
 THREADS: Final = 64
-"""Number of threads that hash, one for each large object. A thread that waits for bytes costs nothing."""
+"""Largest number of threads that hash, one for each large object. A thread that waits for bytes costs nothing."""
 DEFAULT: Final = HashOptions()
 
 
@@ -30,11 +30,12 @@ async def hash_object(
     options: HashOptions = DEFAULT,
     checkpoint: Checkpoint | None = None,
 ) -> Result:
-    """Read an object once, and compute its digest by every algorithm.
+    """Read an object once, and compute its digest by each of the algorithms.
 
-    A failure of this object is a result. Raises CredentialsError and UsageError, which would meet every object, and the
-    errors of `options.save`. checkpoint: of a Paused result, or as given to `options.save`. If it does not fit the
-    object, the reason is logged, and the object is hashed from its first byte.
+    A failure of this object is returned as a result. CredentialsError and UsageError, which every object would meet,
+    are raised, and so are the errors of `options.save`. checkpoint: from a Paused result, or from `options.save`; None
+    to begin at the first byte. If a checkpoint cannot be used, the reason is logged, and the object is hashed from its
+    first byte.
     """
     return await ObjectDigester(engine, task, algorithms, options).run(checkpoint)
 
@@ -46,7 +47,9 @@ async def hash_patiently(
     options: HashOptions = DEFAULT,
     checkpoint: Checkpoint | None = None,
 ) -> Result:
-    """Call hash_object(), and retry after failures that may be temporary, `options.attempts` times in all."""
+    """Call hash_object(), and repeat the call after a failure that may be temporary, up to `options.attempts` calls in
+    all.
+    """
     for attempt in range(1, options.attempts):
         result = await hash_object(engine, task, algorithms, options, checkpoint)
         if not (isinstance(result, Failed) and result.retryable):
@@ -61,18 +64,19 @@ async def hash_many(
     permits: InFlightBudget,
     buffer_size: int = BUFFER,
 ) -> None:
-    """Call `hash_one` for each task, as many at once as `permits` allows. `hash_one` stores its result itself.
+    """Call `hash_one` for each task, for as many at once as `permits` allows, and wait for all of them. `hash_one`
+    itself has to keep its result.
 
-    A permit is taken before an asyncio task is made, so memory does not grow with `tasks`. The first error of
-    `hash_one` cancels the other calls and is raised itself. buffer_size: as in HashOptions.
+    An asyncio task is made only when it has a permit, so that memory does not grow with the number of tasks. The first
+    error of `hash_one` cancels the other calls, and is raised as it is. buffer_size: bytes of one buffer.
     """
     await permits.for_each(tasks, hash_one, most=BUFFERS * buffer_size)
 
 
 def hash_threads(environ: Mapping[str, str] = os.environ) -> Executor:
-    """Return the thread pool for hashing, one thread for each object. The caller shuts it down.
+    """Return the thread pool for hashing, which has one thread for each large object. The caller has to shut it down.
 
-    A Lambda function with one core or less gets no threads: they would save no time, and moving buffers costs CPU.
+    A Lambda function with one core or less gets no threads: they would save no time, and passing buffers on costs CPU.
     """
     memory = function_memory(environ)
     if memory is not None and memory <= ONE_CORE:

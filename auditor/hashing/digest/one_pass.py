@@ -1,4 +1,7 @@
-"""Hash one object in one pass: read its bytes by one stream or several, hash them in order, pause, continue."""
+"""Hash one object in one pass: read its bytes by one stream or several, hash them in order, and pause and continue.
+
+A stream is a connection that reads a part of the object.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,12 @@ from auditor.s3.paced_reads import Reads
 log = logging.getLogger(__name__)
 
 BUFFERS: Final = 4
-"""Number of buffers of one stream. One is filled, one is hashed, and two wait, so neither side stops at each buffer."""
+"""Number of buffers of one stream. One is being filled, one is being hashed, and two wait, so that neither the reading
+nor the hashing stops at each buffer."""
 
 
 class _Stopping(Exception):  # noqa: N818 - it only leads out of the reading
-    """`options.stop` asks the hashing to pause: this exception ends the reading."""
+    """Ends the reading, after `options.stop` has asked the hashing to pause."""
 
 
 class ObjectDigester:
@@ -70,7 +74,10 @@ class ObjectDigester:
         self._core = core_share()
 
     async def run(self, checkpoint: Checkpoint | None) -> Result:
-        """Read and hash the object, and return the result. checkpoint: where to begin, if it fits."""
+        """Read and hash the object, and return the result.
+
+        checkpoint: where to continue; None, or a checkpoint that does not fit, to begin at the first byte.
+        """
         progress = self._progress(checkpoint)
         first = self._first = progress.bytes if progress is not None else 0
         before = self._source.bytes_read
@@ -93,7 +100,7 @@ class ObjectDigester:
                 self._memory.repay(self._borrowed)
 
     def _progress(self, checkpoint: Checkpoint | None) -> HashProgress | None:
-        """Return the progress in the checkpoint; None if the hashing has to begin at the object's first byte."""
+        """Return the progress in a usable checkpoint; None if the hashing has to begin at the object's first byte."""
         if checkpoint is None or self._small:
             return None
         reason = resumable.refusal()
@@ -110,7 +117,7 @@ class ObjectDigester:
         return None
 
     def _prepare(self, progress: HashProgress | None) -> None:
-        """Make the digester. This has to wait for S3's first answer, which names the checksums to compare with."""
+        """Make the digester, after S3's first answer, which names the checksums that the digests are compared with."""
         stored = self._source.stored
         names = list(self._algorithms)
         if CRC64NVME in stored and CRC64NVME not in names and has_crc64nvme():
@@ -142,7 +149,9 @@ class ObjectDigester:
         return self._compared()
 
     def _compared(self) -> Hashed | Mismatch:
-        """Return the result: Mismatch if a digest differs from S3's checksum, else Hashed."""
+        """Return the result of a completely hashed object: Mismatch if a digest differs from S3's checksum, else
+        Hashed.
+        """
         digests, stored = self._digester.hexdigests(), self._source.stored
         for name, digest in digests.items():
             if name in stored and stored[name] != digest:
@@ -150,7 +159,7 @@ class ObjectDigester:
         return Hashed(self._task, {name: digests[name] for name in self._algorithms}, self._source.bytes_read)
 
     async def _until_stop(self, work: Coroutine[Any, Any, object]) -> None:
-        """Wait for the work. Raises _Stopping at a stop, even while the work waits for S3."""
+        """Wait for the work to end. Raises _Stopping at a stop, even while the work waits for S3."""
         if self._stop is None:
             await work
             return
@@ -166,7 +175,7 @@ class ObjectDigester:
                 raise _Stopping
 
     async def _read(self, reader: ResumingReader) -> None:
-        """Read and hash the rest of the object, by as many streams at any time as the tuner wants."""
+        """Read and hash the rest of the object, at any time by as many streams as the tuner wants."""
         size = self._task.size
         while True:
             async with reader:
@@ -180,7 +189,7 @@ class ObjectDigester:
             reader = ResumingReader(self._source, position, size)
 
     async def _one_stream(self, reader: ResumingReader) -> None:
-        """Read by one stream, to the object's end or until the tuner wants several."""
+        """Read by one stream, up to the object's end, or until the tuner wants several streams."""
         size = self._task.size
         length = min(self._buffer_size, size)
         buffers = Buffers(length, BUFFERS)
@@ -193,7 +202,9 @@ class ObjectDigester:
                 await self._between()
 
     async def _several(self, reader: ResumingReader) -> int:
-        """Read by several streams, to the object's end or until the tuner wants one. Return the position reached."""
+        """Read by several streams, up to the object's end, or until the tuner wants one stream. Return the position
+        reached.
+        """
         size = self._task.size
         async with task_group() as group:
             ranges = ParallelRanges(self._source, reader, size, group)
@@ -214,7 +225,7 @@ class ObjectDigester:
                 ranges.stop()
 
     async def _between(self) -> None:
-        """Do the work that is due between two buffers: raise _Stopping at a stop, save a checkpoint."""
+        """Do the work between two buffers: raise _Stopping at a stop, and save a checkpoint when it is time."""
         if self._stop is not None and self._stop():
             raise _Stopping
         if self._save is not None and time.monotonic() - self._saved_at >= self._options.save_seconds:
@@ -223,7 +234,9 @@ class ObjectDigester:
             self._saved_at = time.monotonic()
 
     def _checkpoint(self) -> dict[str, Any] | None:
-        """Return a checkpoint after the last hashed byte; None if the digester gives none. Call it between buffers."""
+        """Return a checkpoint at the last hashed byte; None if the digester's state cannot be saved. Call this between
+        buffers.
+        """
         digester, source = self._digester, self._source
         if not isinstance(digester, ResumableDigester):
             return None
@@ -234,7 +247,7 @@ class ObjectDigester:
         return sealed(self._binding, progress)
 
     def _wanted(self) -> int:
-        """Return the number of streams to use from now on, as far as there is memory for them."""
+        """Return the number of streams that the tuner wants from now on, or fewer if the memory does not suffice."""
         now, tuner = time.monotonic(), self._tuner
         wanted = tuner.note(now, self._digester.count, time.process_time() / self._core)
         if self._source.throttled > self._throttled:

@@ -1,4 +1,6 @@
-"""The options of reading and hashing an object, which are passed from the settings down to the reader of its bytes."""
+"""The options of reading and hashing an object. The settings of a run determine them, and the reader of the object's
+bytes uses them.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from auditor.config.settings import Settings
 from auditor.hashing.limits import ATTEMPTS, BUFFER, BYTES_IN_FLIGHT, SAVE_SECONDS
 
 Checkpoint = Mapping[str, Any]
-"""A JSON object that checkpoint.py writes and reads. Another process continues the hashing from it."""
+"""The JSON object with which another process continues the hashing of an object."""
 Save = Callable[[Checkpoint | None], Awaitable[None]]
-"""Stores a checkpoint, or gets None if this machine's libcrypto cannot give one. If it raises an error, hashing
-ends."""
+"""Saves a checkpoint; the argument is None if this machine's libcrypto cannot make one. An error that it raises ends
+the hashing of the object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,26 +28,28 @@ class HashOptions:
     bucket: str = ""
     """Name of the bucket, written into checkpoints."""
     buffer_size: int = BUFFER
-    """Bytes of one buffer."""
+    """Number of bytes of one buffer."""
     streams: int | None = 1
-    """Number of ranges of one object that are read at the same time; None: a Tuner finds the fastest number."""
+    """Number of ranges of one object that are read at the same time; None to let a Tuner find the fastest number."""
     executor: Executor | None = None
-    """Threads that hash buffers while the event loop reads; None: the event loop hashes them itself."""
+    """Threads that hash buffers while the event loop reads; None to hash on the event loop."""
     memory: InFlightBudget | None = None
-    """Budget from which further streams borrow their buffers; None: a budget for this object alone."""
+    """Budget of memory from which an object borrows the buffers of further streams; None for a budget of its own."""
     stop: Callable[[], object] | None = None
-    """Returns true when the hashing must pause. It is called between buffers and while a read waits."""
+    """Returns a true value when the hashing must pause. Called between buffers, and from time to time while a read
+    waits; None if nothing can stop the hashing."""
     save: Save | None = None
-    """Called with a checkpoint every `save_seconds`; None: save nothing."""
+    """Called with a checkpoint every `save_seconds`; None to save no checkpoints."""
     save_seconds: float = SAVE_SECONDS
     attempts: int = ATTEMPTS
-    """Number of attempts to read the object, if its failures may be temporary."""
+    """Largest number of attempts to read the object, if its failures may be temporary."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @classmethod
     def of(cls, bucket: str, settings: Settings, *, executor: Executor, concurrency: int) -> HashOptions:
-        """Return the options for a run over one bucket. All objects of the run share one limit of memory. executor: as
-        in HashOptions. concurrency: most objects at once.
+        """Return the options for a run over one bucket, whose objects all share one limit of memory.
+
+        executor: threads that hash buffers. concurrency: largest number of objects that are hashed at the same time.
         """
         return cls(
             bucket=bucket,

@@ -1,6 +1,6 @@
 """Read one object by several streams at once, and return its bytes in order.
 
-The object is read in ranges, here called blocks. A stream is a connection that reads one block after the other.
+The object is read in ranges, which are called blocks here. A stream is a connection that reads block after block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from auditor.hashing.digest.streams import RangeLayout
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A filled buffer. view: the object's bytes in it. end: position in the object after the last of these bytes."""
+    """A filled buffer.
+
+    view: the bytes of the object in it. end: position in the object after the last of these bytes.
+    """
 
     end: int
     view: memoryview
@@ -25,9 +28,10 @@ class Piece:
 
 @dataclass(slots=True)
 class Block:
-    """A range of the object, from `first` up to `end` (excluded), that one GET reads.
+    """A range of the object, from `first` up to `end` (excluded), which one GET reads.
 
-    granted: done when the block may take its buffers. pieces: its filled buffers that next() has not returned yet.
+    granted: future that is done when the block may take buffers. pieces: filled buffers of the block that next() has
+    not returned yet.
     """
 
     first: int
@@ -37,10 +41,10 @@ class Block:
 
 
 class ParallelRanges:
-    """Reads an object by several streams, from the position of `reader` up to `end` (excluded).
+    """The reading of an object by several streams, from the position of `reader` up to `end` (excluded).
 
-    `reader`, whose connection is open, reads the first block. Each stream is a task of `group`; a failed read ends the
-    group. Blocks get memory in their order, so that the first block never waits for a later one. position: the first
+    `reader`, which has an open connection, reads the first block. Each stream is a task of `group`, which a failed read
+    ends. Blocks get memory in their order, so that the first block never waits for a later one. position: the first
     byte that belongs to no block yet.
     """
 
@@ -58,7 +62,10 @@ class ParallelRanges:
         self._arrival = asyncio.Event()
 
     def use(self, streams: int, layout: RangeLayout) -> None:
-        """Read by `streams` streams from now on. 0: read the begun blocks to their ends, and begin no more."""
+        """Read by `streams` streams from now on, with the sizes in `layout`.
+
+        streams: 0 to begin no more blocks, but read the blocks that were begun to their ends.
+        """
         self._wanted, self._block = streams, layout.block
         self._memory.change(layout.memory, layout.buffer)
         while self._running < self._wanted and self.position < self._end:
@@ -70,7 +77,9 @@ class ParallelRanges:
         self._wanted = 0
 
     async def next(self) -> Piece | None:
-        """Return the next filled buffer, in the order of the object; None after the last block that was begun."""
+        """Return the next filled buffer, in the order of the object's bytes; None after the last block that was
+        begun.
+        """
         while self._order or self._running:
             block = self._order[0] if self._order else None
             if block is not None and block.pieces:
@@ -83,11 +92,11 @@ class ParallelRanges:
         return None
 
     def give(self, piece: Piece) -> None:
-        """Give back the buffer of a piece. Any thread may call this."""
+        """Give the buffer of a piece back, from any thread."""
         self._memory.give(piece.buffer, len(piece.view))
 
     def _begin(self) -> Block:
-        """Begin the next block, and ask for memory for it."""
+        """Begin the next block of the object, and ask for its memory."""
         size = min(self._block, self._end - self.position)
         block = Block(self.position, self.position + size, self._memory.ask(size))
         self.position = block.end
@@ -95,7 +104,7 @@ class ParallelRanges:
         return block
 
     async def _stream(self, block: Block) -> None:
-        """Read this block and then further ones, until the object ends or fewer streams are wanted."""
+        """Read this block and then further blocks, until the object ends or until fewer streams are wanted."""
         await self._read(block)
         while self._running <= self._wanted and self.position < self._end:
             await self._read(self._begin())

@@ -1,4 +1,6 @@
-"""Read the bytes of one object version into buffers. If a body breaks off, the reading goes on at its last byte."""
+"""Read the bytes of one object version into buffers. If a response body breaks off, a new call goes on after its last
+byte.
+"""
 
 from __future__ import annotations
 
@@ -16,33 +18,34 @@ from auditor.s3.engines.base import Body, Span
 from auditor.s3.paced_reads import Reads
 
 FRUITLESS: Final = 5
-"""Number of calls in a row without progress, after which a read fails."""
+"""Number of calls in a row without progress after which the reading fails."""
 HARDLY: Final = 64 * 1024
-"""Bytes. A call that times out after fewer bytes counts as no progress: a very slow body would take days."""
+"""Number of bytes. A call that times out after fewer bytes counts as no progress: a very slow body would take days."""
 SHARE: Final = 16
-"""A cut call counts as no progress if it brought fewer than HARDLY bytes and less than a sixteenth of the bytes that it
-asked for: at 50 bytes a call, 23 MB would take 465,000 calls."""
+"""A call whose body breaks off counts as progress if it brought this part, a sixteenth, of the bytes that it asked for,
+or HARDLY bytes. At 50 bytes a call, 23 MB would take 465,000 calls."""
 SHORT: Final = "ByteCount"
-"""Error code of a body that has fewer or more bytes than announced."""
+"""Error code of a response body that has fewer or more bytes than S3 announced."""
 
 
 @dataclass(slots=True)
 class ObjectSource:
-    """The object version to read, and the counts that all its readers share."""
+    """The object version to read, and the counts that are shared by all readers of it."""
 
     engine: Reads
     task: HashTask
     sleep: Callable[[float], Awaitable[None]]
     stored: Mapping[str, str] = field(default_factory=dict)
-    """S3's checksums, from its first answer."""
+    """The object's checksums in S3, which S3's first answer names."""
     bytes_read: int = 0
-    """Number of bytes that all readers have read."""
+    """Number of bytes that all readers have read, those before a checkpoint included."""
     throttled: int = 0
-    """Number of answers by which S3 asked for fewer calls."""
+    """Number of answers in which S3 asked for fewer calls."""
 
     def get(self, first: int, end: int) -> AbstractAsyncContextManager[Body]:
-        """GET the bytes from `first` up to `end` (excluded). S3 sends checksums only without a range, for the whole
-        object.
+        """GET the object's bytes from `first` up to `end` (excluded).
+
+        S3's answer names the object's checksums only if the call is for the whole object, without a range.
         """
         task = self.task
         if first == 0 and end == task.size:
@@ -53,11 +56,12 @@ class ObjectSource:
 
 
 class ResumingReader:
-    """Reads the bytes from `first` up to `end` (excluded), in order. Use it as an async context manager.
+    """Reads an object's bytes from `first` up to `end` (excluded), in order, by as many calls as it takes. Use it in an
+    `async with` block.
 
-    position: the next byte to read. Raises CallFailed with S3's error code, or with PreconditionFailed for an
-    overwritten object, or SizeDiffers for an object of another size. Failures that a new call may repair are raised
-    only after five calls in a row without progress.
+    position: the next byte to read. Raises CallFailed with S3's error code, with PreconditionFailed if the object was
+    overwritten, or with SizeDiffers if it has another size. A failure that a new call may repair is raised only after
+    FRUITLESS calls in a row without progress.
     """
 
     def __init__(self, source: ObjectSource, first: int, end: int) -> None:
@@ -80,7 +84,7 @@ class ResumingReader:
             await opened.__aexit__(kind, error, trace)
 
     async def open(self) -> Body:
-        """GET the bytes from the position to the end, once, and return the body. Raises CallFailed."""
+        """GET the bytes from the position to the end, by one call, and return the response body. Raises CallFailed."""
         source, task = self._source, self._source.task
         opened = source.get(self.position, self._end)
         body = await opened.__aenter__()
@@ -94,7 +98,7 @@ class ResumingReader:
         return body
 
     async def ready(self) -> None:
-        """Open the body before the first fill(), and retry as fill() does."""
+        """Open the response body before the first fill(), with the same retries as in fill()."""
         while self._body is None:
             try:
                 await self.open()
@@ -102,7 +106,7 @@ class ResumingReader:
                 await self._recover(failure)
 
     async def fill(self, view: memoryview) -> None:
-        """Read until the view is full. If the body breaks off, go on with a new call."""
+        """Read bytes until the view is full. If the response body breaks off, go on with a new call."""
         filled = 0
         while filled < len(view):
             count, failure = await self._read(view[filled:])
@@ -111,7 +115,7 @@ class ResumingReader:
                 await self._recover(failure)
 
     async def finish(self) -> None:
-        """Check that the body ends where the reading ended. Raises CallFailed with the code ByteCount."""
+        """Check that the response body has no more bytes. Raises CallFailed with the code ByteCount if it has."""
         if (
             self._body is not None
             and self.position == self._end
@@ -120,7 +124,7 @@ class ResumingReader:
             raise CallFailed("GetObject", SHORT)
 
     async def _read(self, view: memoryview) -> tuple[int, CallFailed | None]:
-        """Read into the view, by one call. Return the number of bytes, and the failure if the view is not full."""
+        """Read bytes into the view, by one call. Return their number, and the failure if the view is not full."""
         failure: CallFailed | None = None
         try:
             body = self._body or await self.open()
@@ -134,7 +138,7 @@ class ResumingReader:
         return count, failure
 
     async def _recover(self, failure: CallFailed) -> None:
-        """Wait before the next call after a failure. Raise the failure if no further call is worthwhile."""
+        """Wait after a failure until the next call may be made. Raise the failure if no further call is worthwhile."""
         await self.__aexit__(None, None, None)
         share = max(1, (self._end - self._opened_at) // SHARE)
         progress = HARDLY if failure.code == "Timeout" else min(HARDLY, share)

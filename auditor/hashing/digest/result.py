@@ -1,4 +1,4 @@
-"""The result of hashing one object: a class for each way in which it can end."""
+"""The result of hashing one object: one class for each way in which the hashing can end."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ class Hashed:
     bytes_read: int = 0
 
     def entry(self, bucket: str, hashed_at: str | None = None) -> Entry:
-        """Return the ledger's entry of the digests. hashed_at: ISO 8601 in UTC; None for now."""
+        """Return the entry with which these digests are recorded in the ledger.
+
+        hashed_at: ISO 8601 in UTC; None for the present time.
+        """
         return entry_of(bucket, self.task, self.digests, bytes_read=self.bytes_read, hashed_at=hashed_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The bytes of the object contradict S3's checksum. The ledger must not record their digest."""
+    """The digest of the object's bytes differs from S3's checksum. Such a digest must not be recorded in the ledger."""
 
     task: HashTask
     algorithm: str
@@ -41,27 +44,30 @@ class Mismatch:
     stored: str
     """S3's checksum, lower-case hex."""
     bytes_read: int = 0
-    """As in Hashed."""
+    """Number of bytes read, repeated reads included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """The hashing was stopped before the object's end."""
+    """The hashing was stopped before it reached the object's end."""
 
     task: HashTask
     checkpoint: Mapping[str, Any] | None
-    """A JSON object from which to continue; None if this machine cannot give one."""
+    """The JSON object with which another process continues; None if this machine cannot make one."""
     bytes: int
     """Number of bytes hashed, from the object's start."""
     reason: str = ""
-    """Why this machine cannot give a checkpoint; "" if it can."""
+    """Why this machine cannot make a checkpoint; "" if it can."""
     gained: int = 0
-    """Number of bytes hashed since this process began or continued the object."""
+    """Number of bytes that this process has hashed, without those before the checkpoint that it began with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The listed version of the object no longer exists. code: `Overwritten` or `Vanished`."""
+    """The listed version of the object no longer exists.
+
+    code: `Overwritten`, or `Vanished` after a deletion.
+    """
 
     task: HashTask
     code: str
@@ -69,7 +75,10 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Unhashable:
-    """The bytes of the object cannot be read at all. code: `archived`, or `SSE-C` (a customer's key)."""
+    """The bytes of the object cannot be read by any retry.
+
+    code: `archived`, or `SSE-C` if a customer's key encrypts the object.
+    """
 
     task: HashTask
     code: str
@@ -79,7 +88,7 @@ class Unhashable:
 class Failed:
     """The object could not be read.
 
-    code: S3's error code, or `ByteCount` or `SizeDiffers`. retryable: True if this process should try again.
+    code: S3's error code, `ByteCount` or `SizeDiffers`. retryable: True if another attempt may succeed.
     """
 
     task: HashTask
@@ -91,7 +100,10 @@ Result = Hashed | Mismatch | Paused | Superseded | Unhashable | Failed
 
 
 def classify(task: HashTask, failure: CallFailed) -> Superseded | Unhashable | Failed:
-    """Return the result that a failed GetObject means. Raises an error that every object of every bucket would meet."""
+    """Return the result of the hashing, if a GetObject call failed in this way.
+
+    Raises an error that every object of every bucket would meet.
+    """
     if failure.code in ("PreconditionFailed", "412") or failure.status == 412:
         return Superseded(task, "Overwritten")
     if is_gone(failure):
@@ -116,7 +128,10 @@ def entry_of(
     bytes_read: int = 0,
     hashed_at: str | None = None,
 ) -> Entry:
-    """Return the ledger's entry of digests of an object version. hashed_at: ISO 8601 in UTC; None for now."""
+    """Return the entry with which digests of an object version are recorded in the ledger.
+
+    hashed_at: ISO 8601 in UTC; None for the present time.
+    """
     return Entry(
         bucket=bucket,
         key=version.key,

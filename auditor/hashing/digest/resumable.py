@@ -1,8 +1,8 @@
-"""Digests that another process can continue, computed at hashlib's speed by the functions of libcrypto.
+"""Digests that another process can continue. The functions of libcrypto compute them, at hashlib's speed.
 
-After a multiple of 128 bytes, the state of SHA-256, SHA-512, SHA-1 or MD5 is a few words and the number of bytes. Only
-these are written and read, never an image of libcrypto's memory. The functions and the structs are the public ones of
-OpenSSL's sha.h and md5.h.
+After a multiple of 128 bytes, the state of SHA-256, SHA-512, SHA-1 or MD5 consists of a few words and of the number of
+bytes. Only the words and this number are saved and restored, never an image of libcrypto's memory. The functions and
+structs are the public ones of OpenSSL's sha.h and md5.h.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from functools import cache
 from typing import Any, Final
 
 BLOCK: Final = 128
-"""Bytes of one block of SHA-512, and of two blocks of the other algorithms; a digest has a state between two blocks."""
+"""Number of bytes after which the state of every digest can be saved: one block of SHA-512, and two blocks of the other
+algorithms."""
 _FILES: Final = ("libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.3.dylib", "libcrypto.dylib")
 _ROOM: Final = 256
-"""Spare bytes at the end of each struct, in case a library's struct is longer."""
+"""Spare bytes at the end of each struct, because the struct in a library may be longer than in OpenSSL's header."""
 
 
 class _Context(ctypes.Structure):
     """OpenSSL's struct SHA256_CTX, SHA512_CTX, SHA_CTX or MD5_CTX.
 
-    words: the state. low, high: the number of bits so far. held: number of bytes in an unfinished block.
+    words: the state. low, high: halves of the number of bits so far. held: number of bytes of an unfinished block.
     """
 
     words: ctypes.Array[Any]
@@ -53,11 +54,11 @@ class _Kind:
     """The properties of one algorithm in libcrypto."""
 
     prefix: str
-    """Start of the names of libcrypto's functions for the algorithm."""
+    """The beginning of the names of libcrypto's functions for the algorithm, such as SHA256."""
     words: int
-    """Number of words of its state."""
+    """Number of words of the algorithm's state."""
     order: str
-    """Byte order of a word in the digest, as struct writes it."""
+    """Byte order of a word in the digest, as the module struct writes it."""
     abc: str
     """The digest of "abc"."""
     context: type[_Context]
@@ -79,7 +80,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "sha1": _Kind("SHA1", 5, ">", "a9993e364706816aba3e25717850c26c9cd0d89d", _context(5)),
     "md5": _Kind("MD5", 4, "<", "900150983cd24fb0d6963f7d28e17f72", _context(4)),
 }
-"""The digests of "abc" are the examples of FIPS 180-4 and RFC 1321."""
+"""The properties of each algorithm. The digests of "abc" are the examples in FIPS 180-4 and RFC 1321."""
 
 RESUMABLE: Final = tuple(_KINDS)
 
@@ -87,7 +88,7 @@ RESUMABLE: Final = tuple(_KINDS)
 class ResumableDigest:
     """A running digest that another process can continue.
 
-    state: from state() in any process, after `count` bytes; None to begin at the first byte.
+    state: the result of state() in any process, after `count` bytes; None to begin at the first byte.
     """
 
     __slots__ = ("_context", "_final", "_kind", "_update", "name")
@@ -105,7 +106,7 @@ class ResumableDigest:
             self._restore(state, count)
 
     def update(self, data: memoryview) -> None:
-        """Hash the bytes, without copying those of a writable buffer. Other threads run meanwhile."""
+        """Hash these bytes. Bytes in a writable buffer are not copied. Other threads can run at the same time."""
         length = len(data)
         if not length:
             return
@@ -127,7 +128,10 @@ class ResumableDigest:
         return (self._context.high << self._kind.bits | self._context.low) // 8
 
     def state(self) -> str:
-        """Return the state in hex, in the digest's byte order. Raises ValueError between multiples of BLOCK bytes."""
+        """Return the digest's state in hex, in the digest's byte order.
+
+        Raises ValueError if the number of bytes so far is no multiple of BLOCK.
+        """
         if self.count % BLOCK:
             raise ValueError(f"a digest has a state at multiples of {BLOCK} bytes only")
         return struct.pack(self._layout, *self._context.words).hex()
@@ -146,7 +150,10 @@ class ResumableDigest:
 
 @cache
 def refusal() -> str | None:
-    """Return why this machine cannot continue digests; None if it can. libcrypto is tested once in each process."""
+    """Return the reason why this machine cannot continue digests; None if it can.
+
+    libcrypto is tested once in each process.
+    """
     try:
         for name in RESUMABLE:
             _test(name)
@@ -156,7 +163,7 @@ def refusal() -> str | None:
 
 
 def _test(name: str) -> None:
-    """Raise an error if libcrypto computes or continues a digest of this algorithm wrongly."""
+    """Raise an error if libcrypto computes, or continues, a digest of this algorithm wrongly."""
     plain = ResumableDigest(name)
     plain.update(memoryview(b"abc"))
     _same(name, plain.hexdigest(), _KINDS[name].abc)
@@ -180,7 +187,9 @@ def _same(name: str, found: str, wanted: str) -> None:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Return hashlib's libcrypto or, failing that, the system's. Raises OSError if none has the functions."""
+    """Return the libcrypto that hashlib uses or, if that lacks the functions, the system's. Raises OSError if both lack
+    them.
+    """
     for name in _candidates():
         try:
             library = ctypes.CDLL(name)

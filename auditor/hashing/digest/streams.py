@@ -1,4 +1,4 @@
-"""Choose how many streams read one object, and how large the range of each GET is.
+"""Choose the number of streams that read one object, and the size of the range that each GET reads.
 
 A stream is a connection that reads one range after the other. The object's size and the measured rate decide.
 """
@@ -13,36 +13,40 @@ from typing import Final
 from auditor.hashing.limits import BUFFER, LARGE, MIB
 
 MOST: Final = 8
-"""Largest number of streams of one object, if no setting asks for more."""
+"""Largest number of streams for one object, unless a setting asks for more."""
 LEAST: Final = 8 * MIB
-"""Size of an object, in bytes, below which one stream reads it, whatever the setting says."""
+"""Object size in bytes below which one stream reads the object, whatever the setting says."""
 MOST_USED: Final = 32
-"""Largest number of streams of one object, whatever the setting says. At 25 MB/s each they bring more than one core can
-hash."""
+"""Largest number of streams for one object, whatever the setting says. At 25 MB/s each, so many streams bring more
+bytes than one core can hash."""
 MEMORY: Final = 36 * MIB
-"""Bytes of memory for the blocks of one object. A block is the range of one GET."""
+"""Number of bytes of memory for the blocks of one object. A block is the range that one GET reads."""
 WITH_CONNECTIONS: Final = 60 * MIB
-"""Bytes of memory for the blocks and the connections together."""
+"""Number of bytes of memory for the blocks and the connections of one object together."""
 PER_CONNECTION: Final = 896 * 1024
-"""Bytes of memory that TLS and the event loop use for one connection (measured)."""
+"""Number of bytes of memory that TLS and the event loop use for one connection, as measured."""
 LARGEST_BLOCK: Final = 9 * MIB
-"""Largest size of a block, in bytes. At 25 MB/s it takes 380 ms; a wait of 30 ms for its first byte then costs 8 %."""
+"""Largest size of a block, in bytes. At 25 MB/s, such a block takes 380 ms; the wait for its first byte, 30 ms, then
+costs 8 %."""
 _STEP: Final = 4 * 1024
 WINDOW: Final = 0.4
 """Seconds over which a rate is measured."""
 SETTLING: Final = 0.2
-"""Seconds after a change of the number of streams, in which the rate is not measured."""
+"""Seconds after a change of the number of streams during which the rate is not measured."""
 FAST: Final = 100e6
-"""Rate of one stream, in bytes a second, from which more streams are not tried. S3 gives about 90 MB/s to a connection
-(S3 User Guide, performance guidelines); above that, something else is the limit."""
+"""Rate of one stream, in bytes a second, above which more streams are not tried.
+
+S3 gives about 90 MB/s to a connection (S3 User Guide, performance guidelines); above that, something else is the
+limit."""
 GAIN: Final = 1.2
-"""Factor by which more streams must raise the rate. If they do not, the number of streams goes back."""
+"""Factor by which the rate must grow with more streams. If it does not, the change is undone."""
 BUSY: Final = 0.8
-"""Share of a core that the process uses; from this share on, the CPU is the limit, not the network."""
+"""Share of a core. If the process uses as much, more streams are not tried: the CPU is the limit, not the network."""
 ONE_CORE: Final = 1769
-"""MB of a function's memory that buy one core (AWS Lambda Developer Guide, memory)."""
+"""Memory of a Lambda function, in MB, that comes with one core (AWS Lambda Developer Guide, memory)."""
 HOLD: Final = 30.0
-"""Seconds after more streams failed, until more are tried again; doubled after each failure, up to LONGEST_HOLD."""
+"""Seconds from a change to more streams that was undone, until more are tried again. Each such change doubles the time,
+up to LONGEST_HOLD."""
 LONGEST_HOLD: Final = 600.0
 
 
@@ -53,16 +57,18 @@ def function_memory(environ: Mapping[str, str] = os.environ) -> int | None:
 
 
 def core_share(environ: Mapping[str, str] = os.environ) -> float:
-    """Return the share of a CPU core that the event loop has: 1.0, or less in a small Lambda function."""
+    """Return the share of a CPU core that the event loop can use: 1.0, or less in a Lambda function with little
+    memory.
+    """
     return min(1.0, (function_memory(environ) or ONE_CORE) / ONE_CORE)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeLayout:
-    """The sizes, in bytes, with which several streams read one object.
+    """The sizes, in bytes, of the ranges and buffers with which several streams read one object.
 
-    block: the range of one GET, which fills several buffers. memory: all blocks that are being read or wait to be
-    hashed.
+    block: range that one GET reads, which fills several buffers. memory: limit for all blocks that are being read or
+    wait to be hashed.
     """
 
     block: int
@@ -71,10 +77,10 @@ class RangeLayout:
 
 
 def layout(streams: int, left: int) -> RangeLayout:
-    """Return the sizes for `streams` streams (at most MOST_USED) that read the last `left` bytes of an object.
+    """Return the sizes with which `streams` streams (at most MOST_USED) read the last `left` bytes of an object.
 
-    Each GET begins with a wait for S3, so its range is as large as the memory allows with one range for each stream.
-    All streams have equally many ranges, so that they end at the same time.
+    Each GET begins with a wait for S3, so each range is as large as the memory allows, with one range for each stream.
+    All streams get the same number of ranges, so that they end at the same time.
     """
     memory = min(MEMORY, WITH_CONNECTIONS - PER_CONNECTION * streams)
     largest = min(LARGEST_BLOCK, memory // streams // _STEP * _STEP, max(MIB, _rounded(-(-left // streams))))
@@ -90,9 +96,9 @@ def _rounded(size: int) -> int:
 
 
 class Tuner:
-    """Finds the number of streams for one object: doubles it as long as the rate grows by a fifth.
+    """Finds the best number of streams for one object: doubles the number as long as this raises the rate by a fifth.
 
-    streams: the number wanted now. now: the time in seconds, in every method.
+    streams: the number wanted at present. `now` is a time in seconds, in every method.
     """
 
     def __init__(self, now: float) -> None:
@@ -104,9 +110,9 @@ class Tuner:
         self._settled_at = now
 
     def note(self, now: float, count: int, busy: float) -> int:
-        """Measure the rate, and return the wanted number of streams.
+        """Measure the rate from the bytes hashed so far, and return the wanted number of streams.
 
-        count: bytes hashed so far. busy: CPU seconds so far, divided by core_share().
+        count: number of bytes hashed so far. busy: CPU seconds used so far, divided by core_share().
         """
         if now < self._settled_at:
             return self.streams
@@ -121,14 +127,15 @@ class Tuner:
         return self.streams
 
     def refused(self, now: float) -> None:
-        """Go back to fewer streams, because memory is lacking for more, or because S3 asks for fewer calls."""
+        """Go back to fewer streams, because there is no memory for more, or because S3 asks for fewer calls."""
         fewer = self._before[0] if self._before is not None else max(1, self.streams // 2)
         self._go_back(now, fewer)
 
     def _decide(self, now: float, rate: float, share: float) -> None:
-        """Keep or undo the last change of the number, by its effect on the rate, or double the number.
+        """Undo the last increase of the number if it did not raise the rate enough; otherwise double the number, if
+        that may help.
 
-        share: the share of a core that the process uses.
+        rate: bytes a second. share: share of a core that the process uses.
         """
         if self._before is not None:
             fewer, rate_before = self._before
@@ -154,7 +161,7 @@ class Tuner:
 
 
 class Fixed:
-    """A Tuner that keeps to the setting's number of streams, or to fewer after refused()."""
+    """A tuner that keeps to the number of streams in the settings. refused() halves the number."""
 
     def __init__(self, streams: int) -> None:
         self.streams = streams
@@ -167,14 +174,17 @@ class Fixed:
 
 
 def connections(objects: int, streams: int | None) -> int:
-    """Return the number of connections to open: one for each of `objects` objects, and more for large ones."""
+    """Return the number of connections to open: one for each of `objects` objects, and some more for the streams of
+    large ones.
+    """
     return objects + (streams or MOST)
 
 
 def make_tuner(streams: int | None, left: int, now: float) -> Tuner | Fixed:
-    """Return the tuner for one object. streams: the setting; None to find the best number by measuring.
+    """Return the tuner for one object: a Tuner that measures, or a fixed number of streams.
 
-    left: bytes that are still to be read. now: the time in seconds.
+    streams: the setting; None to find the best number for a large object. left: number of bytes still to be read. now:
+    the time in seconds.
     """
     if streams is None and left >= LARGE:
         return Tuner(now)

@@ -1,7 +1,8 @@
-"""The auditor's own queue message: objects of one bucket to hash. It is compact, and read strictly.
+"""The auditor's own queue message: a list of objects of one bucket to hash. Its form is compact, and is read strictly.
 
-Its reader ignores unknown fields, which are lost when a worker sends the objects again. A later version may add a field
-under the same version number only if that loss does no harm. If not, it raises the number, and older workers refuse it.
+A reader ignores fields that it does not know; they are lost when a worker sends the objects again. So a later release
+may add a field under the same version number only if such a loss does no harm. Otherwise it must raise the version
+number, and older workers refuse the message.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ from auditor.s3.sequencer import MAX_LENGTH, SEQUENCER
 
 VERSION: Final = 1
 MAX_OBJECTS: Final = 100
-"""Number of objects of one message, at most. One message for each object would take a hundred times the requests.
+"""Largest number of objects in one message. A message for each object would take a hundred times as many requests.
 
 More objects would gain little. A million objects are 10,000 messages: 1,000 sends of ten, 10,000 invocations. SQS bills
 each 64 KB as a request. 100 objects take about 15 KB, so ten messages fit into the 256 KiB of one call. If a worker is
-killed, 100 objects come again; the ledger then has the digests that were recorded.
-"""
+killed, its 100 objects are delivered again; the ledger then has the digests that were recorded."""
 
 MAX_OBJECT_BYTES: Final = 256 * MIB
-"""Bytes of the objects of one message, at most. At 5 MB/s they take one of Lambda's 15 minutes."""
+"""Largest sum of the sizes of a message's objects, in bytes. At 5 MB/s, they take one of the 15 minutes that Lambda
+gives."""
 
 MAX_BODY: Final = 200_000
-"""Bytes of a message, at most. SQS takes 1 MiB, but queues made before 2025 and other servers take 256 KiB with
-attributes."""
+"""Largest size of a message's body, in bytes. SQS takes 1 MiB, but queues made before 2025, and other servers, take 256
+KiB with attributes."""
 
 MOST_HOPS_READ: Final = 10_000
-"""Largest number of hops that a message may state: far more than any worker allows."""
+"""Largest number of hops that a reader accepts in a message: far more than any worker allows."""
 
 bucket_name: Final = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", "is not a bucket's name")
 sequencer_text: Final = matching(SEQUENCER, f"is not hexadecimal of at most {MAX_LENGTH} digits", plain_text)
@@ -55,30 +56,30 @@ sequencer_text: Final = matching(SEQUENCER, f"is not hexadecimal of at most {MAX
 
 @dataclass(frozen=True, slots=True)
 class HashTask(ObjectVersion):
-    """An object version to hash, as a queue message names it."""
+    """An object version to hash, as a queue message describes it."""
 
     key: Text
     version_id: PlainText | None = field(metadata={"needed": False})
     etag: PlainText
     size: Size
     attempts: Size = field(default=0, metadata={"needed": True})
-    """Number of failed attempts so far."""
+    """Number of attempts to hash the object that have failed so far."""
     hops: Annotated[int, partial(size, largest=MOST_HOPS_READ)] = 0
-    """Number of workers that left the object unfinished because time ran out."""
+    """Number of workers that left the object unfinished, because their time ran out."""
     sequencer: Annotated[str, sequencer_text] = ""
-    """Sequencer of the S3 event, in hexadecimal; "" if there was no event."""
+    """Sequencer of the S3 event that reported the object, in hexadecimal; "" if no event did."""
 
     @classmethod
     def of(cls, ref: ObjectRef) -> HashTask:
-        """Return the task of a listed object."""
+        """Return the task to hash a listed object."""
         return cls(ref.key, ref.version_id, ref.etag, ref.size)
 
 
 @dataclass(frozen=True, slots=True)
 class HashMessage:
-    """A queue message: objects of one bucket to hash, by these algorithms.
+    """A queue message: objects of one bucket, and the algorithms to hash them by.
 
-    run: the audit's ID, or "event" for objects of S3's events.
+    run: ID of the audit that sent the objects, or "event" for objects that S3's events reported.
     """
 
     run: PlainText
@@ -88,18 +89,20 @@ class HashMessage:
 
 
 def encode(message: HashMessage) -> str:
-    """Return the message's body: ASCII JSON without spaces, because SQS refuses some characters and counts bytes."""
+    """Return the body of the message: JSON in ASCII, because SQS refuses some characters, without spaces, because SQS
+    counts bytes.
+    """
     return _envelope(message.run, message.bucket, message.algorithms, ",".join(map(_encode_task, message.tasks)))
 
 
 def decode(body: str) -> HashMessage:
-    """Read the body of one of the auditor's own messages. Raises MessageError, whose reason never quotes the body."""
+    """Read the body of one of the auditor's own messages. Raises MessageError, whose text never quotes the body."""
     with reasons():
         return decode_document(parse(body))
 
 
 def decode_document(document: dict[str, Any]) -> HashMessage:
-    """Read the parsed body of one of the auditor's own messages. Raises JsonError."""
+    """Read one of the auditor's own messages from its body, parsed as JSON. Raises JsonError."""
     if type(document.get("v")) is not int or document["v"] != VERSION:  # True and 1.0 are equal to 1
         raise JsonError(f"is not {VERSION}, the only version known", "field v")
     message = typed(HashMessage, document)
@@ -161,7 +164,7 @@ class Packer:
         self._body = self._empty_body
 
     def add(self, task: HashTask) -> list[HashMessage]:
-        """Add one object. Return the messages that are complete now; most times there is none."""
+        """Add one object to the message in the making. Return the messages that are complete now, mostly none."""
         if task.size >= LARGE:
             return [self._message((task,))]
         length = len(_encode_task(task)) + 1
@@ -177,7 +180,7 @@ class Packer:
         return ready
 
     def flush(self) -> list[HashMessage]:
-        """Return the unfinished message, if it has objects, and begin a new one."""
+        """Return the message in the making, unless it is empty, and begin a new one."""
         tasks, self._tasks = tuple(self._tasks), []
         self._bytes, self._body = 0, self._empty_body
         return [self._message(tasks)] if tasks else []
@@ -187,7 +190,9 @@ class Packer:
 
 
 def pack(run: str, bucket: str, algorithms: Iterable[str], tasks: Iterable[HashTask]) -> Iterator[HashMessage]:
-    """Yield as few messages as the limits allow for these objects. `tasks` is read as far as needed."""
+    """Yield these objects in as few messages as the limits allow. The tasks are read only as the messages are asked
+    for.
+    """
     packer = Packer(run, bucket, algorithms)
     for task in tasks:
         yield from packer.add(task)

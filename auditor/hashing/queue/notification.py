@@ -1,4 +1,6 @@
-"""Read a queue message: the auditor's own, or an event notification of S3, sent directly, by SNS or by EventBridge."""
+"""Read a queue message: one of the auditor's own, or an event notification of S3, sent directly, by SNS or by
+EventBridge.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ _DEFAULT: Final = ALGORITHMS[:1]
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """An event of S3 that the ledger's arrived() records. It always has a sequencer, which orders the key's events."""
+    """An event of S3 that goes into the ledger as the state of its key (KeyHistory.arrived).
+
+    Such an event has a sequencer, which tells the newer of two events of one key.
+    """
 
     bucket: str
     notice: Notice
@@ -30,7 +35,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A deletion that goes only into the key's history: it removed one version of a key, or has no sequencer."""
+    """A deletion that goes only into the key's history, because it removed only one version, or has no sequencer."""
 
     bucket: str
     event: Event
@@ -38,25 +43,26 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """The content of a queue message. A message of the auditor's own has `messages` only."""
+    """The content of a queue message. For one of the auditor's own messages, only `messages` is set."""
 
     messages: tuple[HashMessage, ...] = ()
-    """Objects to hash: one message for each bucket, or more if the limits require it."""
+    """Objects to hash, in one message for each bucket, or in more if the limits require that."""
     notices: tuple[Noticed, ...] = ()
-    """Events of keys, sorted by key and then by sequencer."""
+    """Events that tell the state of their keys, sorted by key and then by sequencer."""
     removals: tuple[Removed, ...] = ()
     superseded: int = 0
-    """Number of objects left out of `messages`, because a newer event of the same notification replaces them."""
+    """Number of objects that are left out of `messages`, because a newer event of the same notification
+    replaces them."""
     test: bool = False
-    """True for `s3:TestEvent`, which S3 sends when notifications are set up. There is nothing to do."""
+    """True for `s3:TestEvent`, which S3 sends when a person sets up notifications. Such a message needs no work."""
 
 
 def decode_notification(
     body: str, algorithms: Sequence[str] = _DEFAULT, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Notification:
-    """Read the body of a queue message. Raises MessageError, whose reason never quotes the body.
+    """Read the body of a queue message. Raises MessageError, whose text never quotes the body.
 
-    algorithms: to hash the objects of S3's events by. now: returns the time for an event without one.
+    algorithms: those to hash the objects of S3's events by. now: returns the present time, for events that have none.
     """
     with reasons():
         document = parse(body)
@@ -76,9 +82,9 @@ def decode_notification(
 
 
 def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
-    """Return the tasks, each once, without those that a newer event in `tasks` replaces, sorted by key and sequencer.
+    """Return each task once, sorted by key and sequencer, without tasks that a newer event among them replaces.
 
-    A newer event of a key replaces an object without a version ID, because the object was overwritten. A task with a
+    Of an object without a version ID, only the newest event counts, because the object was overwritten. A task with a
     version ID, or without a sequencer, is never replaced. The order of `tasks` does not matter.
     """
     latest: dict[tuple[str | None, ...], HashTask] = {}
@@ -89,7 +95,9 @@ def newest(tasks: Iterable[HashTask]) -> list[HashTask]:
 
 
 def _in_order(found: Iterable[T]) -> list[T]:
-    """Sort events or tasks by key and sequencer. S3 sends nearly every event alone, so most lists need no sorting."""
+    """Return the events or tasks sorted by key and sequencer. Most lists have one entry, because S3 sends nearly every
+    event alone.
+    """
     entries = list(found)
     return sorted(entries, key=_order) if len(entries) > 1 else entries
 
@@ -119,7 +127,7 @@ def _notification(events: Sequence[ObjectEvent], algorithms: tuple[str, ...]) ->
 
 
 def _removes_one_version(one: ObjectEvent) -> bool:
-    """True if the event removed one version or one delete marker, so that the key may still exist."""
+    """True if the event removed a single version or delete marker, so that the key may still have an object."""
     return one.kind == "removed" and one.version_id is not None
 
 
@@ -142,7 +150,7 @@ def _removal(one: ObjectEvent) -> Event:
 
 
 def _unwrap(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the S3 notification in an envelope of SNS. Raises MessageError."""
+    """Return the S3 notification from an envelope of SNS. Raises MessageError if the envelope has none."""
     if document["Type"] != "Notification" or not isinstance(document["Message"], str):
         raise MessageError("the SNS envelope holds no notification")
     return parse(document["Message"])

@@ -1,4 +1,4 @@
-"""Read an event of S3 in its two forms: S3's own and EventBridge's. The fields that the auditor uses are read strictly.
+"""Read an event of S3 in its two forms, S3's own and EventBridge's. The fields that the auditor uses are read strictly.
 
 Sources: S3 User Guide, notification-content-structure, notification-how-to-event-types-and-destinations, ev-events.
 """
@@ -18,8 +18,8 @@ from auditor.text import visible
 log = logging.getLogger(__name__)
 
 Kind = Literal["created", "restored", "hidden", "removed"]
-"""created, restored: the bytes can be hashed. hidden: a delete marker hides the key. removed: for good, one version, or
-the whole key if the bucket has no versions."""
+"""The kind of an event. "created" and "restored": the object's bytes can be hashed. "hidden": a delete marker hides the
+key. "removed": one version was deleted for good or, in a bucket without versions, the object."""
 
 _KINDS: Final[dict[str, Kind]] = {
     "ObjectCreated:Put": "created",
@@ -38,7 +38,7 @@ _LOST: Final = "ReducedRedundancyLostObject"
 _SHOWN: Final = 100
 
 _Fields = Mapping[str, tuple[Any, ...]]
-"""Members to read, as members() takes them."""
+"""JSON members to read, in the form that members() takes."""
 _RECORD: Final[_Fields] = {"version": ("eventVersion", plain_text, "2"), "event": ("eventName", text)}
 _TYPE: Final[_Fields] = {"event": ("detail-type", text)}
 _DETAIL: Final[_Fields] = {"version": ("detail.event-version", plain_text, "1")}
@@ -46,10 +46,10 @@ _DELETED: Final[_Fields] = {**_DETAIL, "deletion": ("detail.deletion-type", text
 
 
 def _fields(place: str, at: str, etag: str, version: str, key: Callable[[Any], str]) -> dict[Kind | None, _Fields]:
-    """Return the JSON members to read for each kind of event. The entry None is for an object that S3 itself has lost.
+    """Return the JSON members to read for each kind of event. The kind None is for an object that S3 itself has lost.
 
-    place: path of the bucket and the object. at: path of the event's time. etag, version: names of these fields of the
-    object. key: reader of the object key.
+    place: path of the JSON object with bucket and object. at: path of the event's time. etag, version: names of the
+    object's members with the ETag and the version ID. key: reads the object key.
     """
     entry = f"{place}.object"
     lost = {
@@ -82,20 +82,21 @@ class ObjectEvent:
     bucket: str
     key: str
     version_id: str | None
-    """None if the bucket has no versions."""
+    """None if the event names no version, as in a bucket without versions."""
     at: str
     """ISO 8601, UTC."""
     sequencer: str = ""
-    """Orders the events of a key; "" if the event has none."""
+    """A text that tells the newer of two events of one key; "" if the event has none."""
     etag: str = ""
-    """"" if the event leaves nothing to hash."""
+    """ETag of the object; empty if the event leaves nothing to hash."""
     size: int = 0
     """Bytes; 0 if the event leaves nothing to hash."""
 
 
 def from_records(records: list[Any], received: Callable[[], str]) -> list[ObjectEvent]:
-    """Read the events of S3's own form; leave out kinds that do not matter here. Raises JsonError. received: returns
-    the time for an event without one.
+    """Read the events of a notification in S3's own form, without kinds of events that do not change an object's bytes.
+
+    Raises JsonError. received: returns the time of receipt, for an event without a time.
     """
     if len(records) > MAX_OBJECTS:
         raise JsonError(f"has {len(records)} entries, more than {MAX_OBJECTS}", "Records")
@@ -131,7 +132,10 @@ def _of_record(record: Any, received: Callable[[], str]) -> ObjectEvent | None:
 
 
 def from_event_bridge(document: dict[str, Any], received: Callable[[], str]) -> list[ObjectEvent]:
-    """Read the event of EventBridge's form, as from_records() does; [] if its kind does not matter here."""
+    """Read the event in EventBridge's form. Return [] if an event of its kind does not change an object's bytes.
+
+    Raises JsonError. received: returns the time of receipt, for an event without a time.
+    """
     if document.get("source") != "aws.s3":
         raise JsonError("is not aws.s3", "source")
     event = members(document, _TYPE)["event"]
@@ -148,7 +152,10 @@ def from_event_bridge(document: dict[str, Any], received: Callable[[], str]) -> 
 
 
 def _check_version(version: str, path: str, major: str) -> None:
-    """Raise JsonError for another major version of the form. A minor version only adds fields."""
+    """Raise JsonError if the form has another major version than `major`. A minor version only adds fields.
+
+    path: path of the version in the JSON, for the error.
+    """
     if version.partition(".")[0] != major:
         raise JsonError(f"is not {major}.x, the only major version known", path)
 

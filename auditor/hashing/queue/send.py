@@ -14,15 +14,16 @@ from auditor.hashing.queue.message import HashMessage, HashTask, Packer, encode
 from auditor.model.object import ObjectRef
 
 SENDS: Final = 6
-"""Number of attempts to send an entry."""
+"""Largest number of attempts to send a message."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class Dispatcher:
-    """Sends objects of one bucket to the queue, packed into messages, ten messages at a time. Tasks may share it.
+    """Sends objects of one bucket to the queue, packed into messages, ten messages at a time. Several asyncio tasks may
+    use it together.
 
-    queued: number of objects in messages that the queue has accepted.
+    queued: number of objects in the messages that the queue has accepted.
     """
 
     def __init__(
@@ -36,13 +37,15 @@ class Dispatcher:
         self._sleep = sleep
 
     async def add(self, ref: ObjectRef) -> None:
-        """Add one object, and send the messages if ten are full. Raises QueueError if the queue refuses them."""
+        """Add one object, and send the complete messages if there are ten. Raises QueueError if the queue
+        refuses them.
+        """
         self._ready += self._packer.add(HashTask.of(ref))
         if len(self._ready) >= BATCH:
             await self._send()
 
     async def close(self) -> None:
-        """Send all messages that are not sent yet. Raises QueueError."""
+        """Send all objects that are not sent yet. Raises QueueError if the queue refuses them."""
         self._ready += self._packer.flush()
         await self._send()
 
@@ -55,7 +58,9 @@ class Dispatcher:
                 await deliver(self._queue, entries, taken=partial(self._taken, messages), sleep=self._sleep)
 
     def _taken(self, messages: Mapping[int, HashMessage], entry: Outgoing) -> None:
-        """Count a message that the queue accepted. The others are still to be sent, even after a cancellation."""
+        """Count the objects of a message that the queue has accepted, and take the message off the list of those to be
+        sent.
+        """
         message = messages[id(entry)]
         self.queued += len(message.tasks)
         self._ready = [other for other in self._ready if other is not message]
@@ -69,10 +74,10 @@ async def deliver(
     sends: int = SENDS,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Send the entries until the queue has accepted all. Refused entries are sent again after random, growing pauses.
+    """Send messages until the queue has accepted all. Refused messages are sent again, after random pauses that grow.
 
-    taken: called with each accepted entry. Raises QueueError if the queue still refuses an entry after `sends`
-    attempts, or refuses it as invalid.
+    taken: called with each accepted message. Raises QueueError if the queue refuses a message as invalid, or still
+    refuses it after `sends` attempts.
     """
     pending = list(entries)
     for attempt in range(1, sends + 1):

@@ -1,4 +1,4 @@
-"""Record S3's events in the ledger before the hashing, and drop objects that a newer event has replaced."""
+"""Record S3's events in the ledger before the hashing, and leave out objects that a newer event has replaced."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from auditor.model.dates import now_in_utc
 
 
 async def drop_superseded(ledger: KeyHistory, notification: Notification) -> Notification:
-    """Record the events in the ledger, and return the notification without the objects that a newer event has replaced.
-    Objects that are sent again are checked too: a newer event may have arrived meanwhile. Raises LedgerError.
+    """Record the events of a notification in the ledger, and return the notification without objects that newer events
+    replaced.
+
+    Objects that a worker has sent again are checked too: a newer event may have come since. Raises LedgerError.
     """
     for removed in notification.removals:
         await ledger.note(removed.bucket, [removed.event])
@@ -51,5 +53,8 @@ def _notice(task: HashTask) -> Notice:
 
 
 def _superseded(bucket: str, task: HashTask, older: set[tuple[str, str, str]]) -> bool:
-    """True if a newer event has replaced this object. older: (bucket, key, sequencer) of events with a newer one."""
+    """True if a newer event has replaced this object.
+
+    older: (bucket, key, sequencer) of the events for which the ledger has a newer event of the key.
+    """
     return task.version_id in (None, "null") and (bucket, task.key, task.sequencer) in older

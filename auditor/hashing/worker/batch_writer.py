@@ -1,4 +1,6 @@
-"""Write digests to the ledger in batches: digests that arrive during one write go into the next one together."""
+"""Write digests into the ledger in batches: all digests that arrive during one write go into the next write
+together.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from auditor.model.dates import now_in_utc
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """Digests that wait to be written. written: the ledger's answer; None before the write."""
+    """The digests of one object, until the ledger has them.
+
+    written: the ledger's answer; None before the write.
+    """
 
     bucket: str
     hashed: Hashed
@@ -21,7 +26,7 @@ class _Pending:
 
 
 class BatchWriter:
-    """Writes the digests of all objects of a process: one round trip or disk sync for any number of them."""
+    """Writes the digests of all objects that a process hashes, many in one round trip or disk sync."""
 
     def __init__(self, ledger: DigestStore) -> None:
         self._ledger = ledger
@@ -29,9 +34,9 @@ class BatchWriter:
         self._writing = asyncio.Lock()
 
     async def record(self, bucket: str, hashed: Hashed) -> DigestConflict | None:
-        """Write an object's digests, and wait until the ledger has them. Raises LedgerError.
+        """Write an object's digests into the ledger, and wait until the ledger has them.
 
-        Return a DigestConflict if the ledger has another digest of the object, else None.
+        Return a DigestConflict if the ledger has another digest of the object, None otherwise. Raises LedgerError.
         """
         mine = _Pending(bucket, hashed)
         self._pending.append(mine)

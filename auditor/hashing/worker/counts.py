@@ -1,4 +1,4 @@
-"""The counts of a worker, and the result of one queue message."""
+"""The counts of a worker, and the result of processing one queue message."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from auditor.errors import AuditorError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The counts of a worker. Every count except `messages` is a number of objects."""
+    """The counts of a worker. `messages` is a number of queue messages; every other count is a number of objects."""
 
     messages: int = 0
     hashed: int = 0
     known: int = 0
     """Objects whose digests the ledger had already."""
     superseded: int = 0
-    """Objects that were deleted, overwritten, or replaced by a newer event."""
+    """Objects that were deleted or overwritten, or for which a newer event has come."""
     unhashable: int = 0
-    """Objects whose bytes nobody can read: archived, or encrypted with a customer's key."""
+    """Objects whose bytes the auditor cannot read: archived, or encrypted with a customer's key."""
     failed: int = 0
-    """Objects that were given up, and malformed messages."""
+    """Objects that are not tried again because of their failures; a malformed message counts as one."""
     mismatched: int = 0
-    """Failed objects whose bytes contradict S3's checksum."""
+    """Objects among the failed ones whose bytes contradict S3's checksum."""
     dead_lettered: int = 0
-    """Failed objects that are on the dead-letter queue."""
+    """Objects among the failed ones that were sent to the dead-letter queue."""
     resent: int = 0
-    """Objects that failed and were sent again; the next worker counts their results."""
+    """Objects that failed and were sent to the queue again; the next worker counts their results."""
     continued: int = 0
-    """Objects that were sent on because time ran out, the large ones with a checkpoint in the ledger."""
+    """Objects that were sent to the queue again because time ran out; large ones have a checkpoint in the ledger."""
     waiting: int = 0
-    """Objects that another worker is hashing; their message comes again."""
+    """Objects that another worker is hashing; their message comes again later."""
     left_for_cost: int = 0
-    """New objects in a storage class that charges for reading."""
+    """New objects that were not read, because their storage class charges for reading."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__slots__})
@@ -42,8 +42,9 @@ class Counts:
 class Processed:
     """The result of processing one queue message.
 
-    retry_after: seconds until the message comes again; None if it is to be deleted. due: seconds until the messages
-    sent in its place can be received. doom: the error that every further message would meet.
+    retry_after: seconds until the message must come again; None if it must be deleted. due: seconds until the last
+    message with objects of this one can be received. doom: an error that every further message would meet; None if
+    there is none.
     """
 
     counts: Counts

@@ -1,4 +1,6 @@
-"""Report failures of the hashing, as dead letters and as log lines. Both are short and printable."""
+"""Report objects that could not be hashed: in messages for the dead-letter queue, and in log lines. Both are short and
+printable.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ _KEY: Final = 100
 
 
 def dead_letters(received: Received, message: HashMessage, failed: Sequence[Failed]) -> list[Outgoing]:
-    """Return messages for the dead-letter queue with the failed objects, one message or more for each error code. Such
-    a message can be moved back to the queue as it is: its objects then count as not yet tried.
+    """Return messages for the dead-letter queue with the failed objects, at least one message for each error code.
+
+    A person can move such a message back to the queue as it is: its objects then count as not yet tried.
     """
     letters: list[Outgoing] = []
     for code in sorted({one.code for one in failed}):
@@ -33,7 +36,9 @@ def dead_letters(received: Received, message: HashMessage, failed: Sequence[Fail
 
 
 def given_up(received: Received, reason: str) -> Outgoing:
-    """Return a whole message for the dead-letter queue: with its body as received, and the reason as an attribute."""
+    """Return a received message as a whole for the dead-letter queue: its body unchanged, and the reason as an
+    attribute.
+    """
     return Outgoing(received.body, attributes=_attributes(received, reason))
 
 
@@ -61,6 +66,9 @@ def log_mismatch(message: HashMessage, found: Mismatch) -> None:
 
 
 def _attributes(received: Received, reason: str, run: str = "") -> dict[str, str]:
-    """Return the message attributes of a dead letter, in printable ASCII. Empty ones are left out: SQS refuses them."""
+    """Return the attributes of a message for the dead-letter queue, in printable ASCII.
+
+    Empty attributes are left out, because SQS refuses them.
+    """
     named = {"reason": reason, "message_id": received.id, "run": run}
     return {name: ascii(value)[1:-1][:_REASON] for name, value in named.items() if value}

@@ -1,4 +1,6 @@
-"""Hash a large object under a lease in the ledger: one worker at a time reads it, and leaves a checkpoint."""
+"""Hash a large object under a lease in the ledger: only one worker at a time reads the object, and saves
+checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +22,31 @@ from auditor.ledger.leases import Held, Lease, Leases, Work
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS: Final = 300.0
-"""Seconds that a lease lasts, five times the interval of renewals. If a worker crashes, its object waits no longer."""
+"""Seconds that a lease lasts: five times the interval at which it is renewed. After a crash of its worker, the object
+waits at most so long."""
 
 Read = Callable[[Checkpoint | None, Save], Awaitable[Result]]
-"""Hashes the object, from a checkpoint if there is one, and saves checkpoints on the way."""
+"""Hashes the object, from a checkpoint if there is one, and saves checkpoints meanwhile."""
 Keep = Callable[[Hashed], Awaitable[Result]]
-"""Records a digest; the result is Failed if the ledger has another one."""
+"""Records the digests of a hashed object in the ledger. The result is Failed if the ledger has another digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An object whose lease another worker holds. seconds: when another attempt is worthwhile."""
+    """An object whose lease another worker has.
+
+    seconds: time after which the lease may be free.
+    """
 
     task: HashTask
     seconds: int
 
 
 class LeasedHasher:
-    """Hashes an object under its lease: claims the lease, hashes, records the digest, releases the lease.
+    """Hashes an object under its lease: claims the lease, hashes, records the digests, releases the lease.
 
-    Each checkpoint also renews the lease, in the same write. owner: a name that only this process has. clock: seconds
-    since the epoch, by which leases expire.
+    Each checkpoint also renews the lease, in the same write. owner: a name that only this process has. clock: returns
+    seconds since the epoch, by which leases expire.
     """
 
     def __init__(
@@ -58,11 +64,12 @@ class LeasedHasher:
         self._claims = itertools.count(1)
 
     async def hash(self, work: Work, task: HashTask, read: Read, keep: Keep) -> Result | Waiting:
-        """Hash the object under its lease. read: reads and hashes it. keep: records the digest.
+        """Hash the object under its lease, and return the result.
 
-        Returns Waiting if another worker holds the lease or takes it over; that worker then records the digest. After a
-        Paused result, the lease is free and the ledger has the checkpoint, if there is one. Raises LedgerError and the
-        errors of `read`; the lease is then free, or expires.
+        read: reads and hashes the object. keep: records its digests. Return Waiting if another worker has the lease or
+        takes it over; that worker then records the digests. After a Paused result, the lease is free, and the ledger
+        has the checkpoint, if there is one. Raises LedgerError and the errors of `read`; the lease is then released, or
+        expires.
         """
         # Every claim has its own name: if this process has two copies of a message, one of them waits for the other.
         owner = f"{self._owner}/{next(self._claims)}"
@@ -84,7 +91,7 @@ class LeasedHasher:
 
 
 async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result:
-    """Hash the object, and record its digest if this process still holds the lease."""
+    """Hash the object, and record its digests, if this process still has the lease then."""
     result = await read(hold.lease.checkpoint, hold.save)
     if isinstance(result, Hashed):
         await hold.renew(None)  # raises LeaseLostError if the lease is no longer ours: then nothing is recorded
@@ -98,7 +105,10 @@ async def _hashed(hold: _Hold, task: HashTask, read: Read, keep: Keep) -> Result
 
 
 class _Hold:
-    """A lease that this process holds. advanced: True if a checkpoint was written under this lease."""
+    """A lease that this process has.
+
+    advanced: True if this process has written a checkpoint under it.
+    """
 
     def __init__(self, ledger: Leases, lease: Lease, seconds: float, clock: Callable[[], float]) -> None:
         self.lease = lease
@@ -108,7 +118,7 @@ class _Hold:
         self._clock = clock
 
     async def renew(self, checkpoint: Checkpoint | None) -> None:
-        """Extend the lease, and write the checkpoint in the same call; None: keep the present one.
+        """Extend the lease, and write the checkpoint in the same call; None keeps the checkpoint that the ledger has.
 
         Raises LeaseLostError if another worker has taken the lease, LedgerError if the ledger fails.
         """
@@ -116,9 +126,9 @@ class _Hold:
         self.advanced = self.advanced or checkpoint is not None
 
     async def save(self, checkpoint: Checkpoint | None) -> None:
-        """Write a checkpoint, which extends the lease.
+        """Write a checkpoint, and extend the lease by it.
 
-        While the lease lasts, an error of the ledger is only logged: a later checkpoint may succeed.
+        If the ledger fails while the lease lasts, only log the error: a later checkpoint may succeed.
         """
         try:
             await self.renew(checkpoint)

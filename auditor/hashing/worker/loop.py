@@ -1,4 +1,4 @@
-"""The loop of `auditor work`: process queue messages until the queue stays empty for a while, or until a stop."""
+"""The loop of `auditor work`: process queue messages until the queue has been empty for a while, or until a stop."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from auditor.s3.open import open_in_its_region
 
 log = logging.getLogger(__name__)
 IDLE: Final = 20.0
-"""Seconds with an empty queue after which the worker ends."""
+"""Seconds for which the queue must be empty before the worker ends."""
 VISIBILITY: Final = 120
-"""Seconds that a received message is hidden from other workers; renewed every 40 s while its objects are hashed."""
+"""Seconds that SQS hides a received message from other workers; renewed every 40 s while its objects are hashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,22 +41,22 @@ class Pace:
     """The limits and intervals of a worker's loop."""
 
     messages: int = CONCURRENCY
-    """Number of messages that are processed at the same time, at most."""
+    """Largest number of messages that are processed at the same time."""
     idle: float = IDLE
-    """Seconds with an empty queue after which the worker ends."""
+    """Seconds for which the queue must be empty before the worker ends."""
     poll: int = 5
-    """Seconds that one receive call waits for messages."""
+    """Seconds for which one receive call waits for messages."""
     visibility: int = VISIBILITY
-    """Seconds that a received message is hidden from other workers."""
+    """Seconds that SQS hides a received message from other workers."""
     heartbeat: float = VISIBILITY / 3
-    """Seconds between two renewals of the visibility."""
+    """Seconds from one renewal of the visibility to the next."""
 
 
 class Worker:
-    """Receives queue messages, processes them and deletes them. Call run() once, and stop() on the same event loop.
+    """Receives queue messages, processes them, and deletes them. Call run() once, and stop() on the same event loop.
 
-    counts: the counts so far. in_hand: number of messages that are being processed now. heard: True if the
-    queue answered.
+    counts: the counts so far. in_hand: number of messages that are being processed. heard: True once the queue has
+    answered a call.
     """
 
     def __init__(
@@ -75,16 +75,16 @@ class Worker:
         self._doom: AuditorError | None = None
 
     def stop(self) -> None:
-        """Ask run() to end: small objects are finished, large ones are sent on with a checkpoint, and all other
-        messages stay on the queue.
+        """Ask run() to end: it finishes small objects, and sends large ones to the queue again with a checkpoint in the
+        ledger. All other messages stay on the queue.
         """
         self._stop.set("the worker is to stop")
 
     async def run(self) -> Counts:
-        """Process messages until the queue has been empty for `idle` seconds; return the counts.
+        """Process messages until the queue has been empty for `idle` seconds, and return the counts.
 
-        The idle time begins when the last message that was sent again can be received. A QueueError, LedgerError or
-        CredentialsError that stops all work is raised after the messages in hand are finished.
+        The idle time begins when the last message that this worker has sent can be received. A QueueError, LedgerError
+        or CredentialsError that stops all work is raised after the messages in hand are finished.
         """
         self._idle_since = self._clock()
         async with task_group() as group:
@@ -97,14 +97,16 @@ class Worker:
         return self.counts
 
     async def _has_room(self) -> bool:
-        """Wait until fewer messages than the limit are in hand. Return False if the worker is to stop."""
+        """Wait until fewer messages are in hand than the limit allows. Return False if the worker must stop."""
         while self.in_hand >= self._pace.messages:
             self._freed.clear()
             await self._freed.wait()
         return not self._stop
 
     async def _receive(self) -> list[Received]:
-        """Receive messages. Stop the worker if this fails, or if the queue has been empty for `idle` seconds."""
+        """Receive and return messages. Stop the worker if this fails, or if the queue has been empty for `idle`
+        seconds.
+        """
         most = min(BATCH, self._pace.messages - self.in_hand)
         seconds_left = self._idle_since + self._pace.idle - self._clock()
         wait = self._pace.poll if self.in_hand else max(0, min(self._pace.poll, math.ceil(seconds_left)))
@@ -143,9 +145,10 @@ class Worker:
                 finished.set()
 
     async def _heartbeat(self, received: Received, finished: asyncio.Event) -> None:
-        """Keep the message hidden from other workers until `finished` is set.
+        """Keep the message hidden from other workers until `finished` is set, by a call at each interval.
 
-        A call that renews this is never cancelled, because it may still reach SQS later and undo the next call.
+        Such a call is never cancelled, because it may still reach SQS later, and undo the effect of the call that
+        follows.
         """
         while True:
             try:
@@ -176,9 +179,10 @@ class Worker:
 async def open_processor(
     settings: Settings, options: WorkerOptions, open_engine: OpenEngine[str] | None = None
 ) -> AsyncIterator[Processor]:
-    """Open the queues, the ledger and the engines that a Processor needs. The settings must name a queue and a ledger.
+    """Open the queues, the ledger and the engines, and yield a Processor that uses them.
 
-    open_engine: opens the engine for a bucket; None for the engine of the settings.
+    The settings must name a queue and a ledger. open_engine: opens the engine for a bucket; None for the engine that
+    the settings name.
     """
 
     def open_in_settings(bucket: str) -> AbstractAsyncContextManager[Engine]:

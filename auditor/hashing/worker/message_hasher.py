@@ -1,4 +1,6 @@
-"""Hash the objects of one queue message: skip known ones, hash small ones side by side, large ones under a lease."""
+"""Hash the objects of one queue message: skip those with digests, hash small ones side by side, large ones under a
+lease.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ from auditor.text import harmless
 log = logging.getLogger(__name__)
 
 OUT_OF_TIME: Final = "OutOfTime"
-"""The error code of an object whose hashing made no progress before the deadline."""
+"""The error code of an object that made no progress before the worker's deadline."""
 
 
 @dataclass(slots=True)
@@ -50,9 +52,9 @@ class MessageResult:
     counts: Counts = field(default_factory=Counts)
     failed: list[Failed] = field(default_factory=list)
     continued: list[HashTask] = field(default_factory=list)
-    """Unfinished objects, to send on at once."""
+    """Unfinished objects, which are sent to the queue again at once."""
     waiting: list[Waiting] = field(default_factory=list)
-    """Objects whose lease another worker has."""
+    """Objects whose lease another worker has, each with the time until the lease may be free."""
 
     def fail(self, task: HashTask, code: str) -> None:
         self.failed.append(Failed(task, code, retryable=False))
@@ -70,7 +72,7 @@ class MessageResult:
 class MessageHasher:
     """Hashes the objects of queue messages, of several messages at once, within one limit of memory.
 
-    clock: seconds since the epoch, by which leases expire.
+    clock: returns seconds since the epoch, by which leases expire.
     """
 
     def __init__(
@@ -100,8 +102,9 @@ class MessageHasher:
         self._leased = LeasedHasher(ledger, owner, lease_seconds=options.lease_seconds, clock=clock)
 
     async def hash(self, message: HashMessage, stop: Stop) -> MessageResult:
-        """Hash the objects of a message, and return the results. Raises LedgerError or CredentialsError, which every
-        further message would meet.
+        """Hash the objects of a message, and return the results.
+
+        Raises LedgerError or CredentialsError, which every further message would meet.
         """
         result = MessageResult(message)
         tasks = await self._tasks_to_hash(result)
@@ -110,7 +113,9 @@ class MessageHasher:
         return result
 
     async def _tasks_to_hash(self, result: MessageResult) -> list[HashTask]:
-        """Return the objects to hash. Count those that the ledger knows; fail those that were tried too often."""
+        """Return the objects that must be hashed. Count those that have digests in the ledger, and fail those that were
+        tried too often.
+        """
         message, options = result.message, self._options
         known = await self._ledger.known(message.bucket, message.tasks, message.algorithms)
         tasks: list[HashTask] = []
@@ -153,10 +158,10 @@ class MessageHasher:
         await self._count(result, await hash_it(message, engine, stop, cutoff, task))
 
     async def _may_read(self, result: MessageResult, engine: Engine, cutoff: CutOff, task: HashTask) -> bool:
-        """True if reading a new object costs nothing extra. If False, the object's result is already noted.
+        """True if reading a new object costs nothing extra. Otherwise the object's result is added to `result`.
 
-        An event does not name the storage class, so a HEAD asks for it. A new object in Intelligent-Tiering is in the
-        frequent-access tier, which a read does not change. cutoff: ends that HEAD at a stop.
+        S3's event does not name the storage class, so a HEAD asks for it. A new object in Intelligent-Tiering is in the
+        frequent-access tier, and a read does not change that. cutoff: ends the HEAD at a stop.
         """
         try:
             async with cutoff.block() as timeout:
@@ -229,7 +234,9 @@ class MessageHasher:
                     result.continued.append(after)
 
     async def _note_mismatch(self, result: MessageResult, found: Mismatch) -> None:
-        """Note that an object's bytes contradict S3's checksum: write a "mismatch" event, fail the object."""
+        """Log that an object's bytes contradict S3's checksum, write a "mismatch" event into the history, and fail the
+        object.
+        """
         message, task = result.message, found.task
         log_mismatch(message, found)
         detail = {"algorithm": found.algorithm, "digest": found.ours, "stored": found.stored, "source": "s3"}
@@ -239,7 +246,7 @@ class MessageHasher:
 
 
 def after_pause(paused: Paused, options: WorkerOptions) -> HashTask | Failed:
-    """Return the task with which another worker continues an unfinished object, or Failed if none could finish it."""
+    """Return the task with which another worker continues an unfinished object; Failed if no worker could finish it."""
     task = paused.task
     following = replace(task, hops=task.hops + 1)
     if paused.checkpoint is not None:

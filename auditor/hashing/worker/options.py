@@ -15,34 +15,38 @@ class WorkerOptions:
     """The options of a hashing worker."""
 
     algorithms: tuple[str, ...] = ALGORITHMS[:1]
-    """Algorithms for the objects of S3's events; an audit's message names its own."""
+    """Algorithms for the objects that S3's events report. The messages of an audit name their own."""
     concurrency: int = CONCURRENCY
     """Number of objects that are hashed at the same time."""
     buffer_size: int = BUFFER
-    """As in HashOptions."""
+    """Number of bytes of one buffer."""
     streams: int | None = None
-    """As in HashOptions."""
+    """Number of ranges of one object that are read at the same time; None to find the fastest number."""
     max_attempts: int = 5
-    """Number of failures after which an object becomes a dead letter."""
+    """Number of failed attempts after which an object goes to the dead-letter queue."""
     retry_base: float = 5.0
-    """Seconds until a message is sent again the first time; doubled each time, up to 900."""
+    """Longest pause in seconds before the first repetition; doubled for each further one, up to 900."""
     max_hops: int = MAX_HOPS
-    """Number of workers that may leave one object unfinished."""
+    """Largest number of workers that may leave one object unfinished, because their time ran out."""
     large: int = LARGE
-    """Bytes from which an object is hashed under a lease."""
+    """Object size in bytes from which an object is hashed under a lease."""
     lease_seconds: float = LEASE_SECONDS
-    """Seconds that a lease lasts; each checkpoint renews it."""
+    """Seconds that a lease lasts after the claim, and after each checkpoint."""
     save_seconds: float = SAVE_SECONDS
-    """As in HashOptions."""
+    """Seconds between two checkpoints of an object."""
     has_deadline: bool = False
-    """True if the process has a deadline, before which it leaves its objects to another invocation."""
+    """True if the process has a deadline, as in Lambda: shortly before it, unfinished objects are left to another
+    invocation."""
     accept_cost: bool = True
-    """Hash new objects although their storage class charges for reading. An audit sends only objects that may be
-    read."""
+    """True to hash new objects that S3's events report, even if their storage class charges for reading. An audit sends
+    only objects that may be read."""
 
     @classmethod
     def of(cls, settings: Settings, *, has_deadline: bool = False) -> WorkerOptions:
-        """Return the options that the settings ask for. has_deadline: True in a Lambda function."""
+        """Return the worker's options according to the settings.
+
+        has_deadline: True in a Lambda function.
+        """
         return cls(
             algorithms=settings.algorithms,
             concurrency=settings.concurrency or CONCURRENCY,

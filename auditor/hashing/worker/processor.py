@@ -1,4 +1,6 @@
-"""Process one queue message: hash its objects, record the digests, send failed objects again or to dead letters."""
+"""Process one queue message: hash its objects, record the digests, and send failed objects to the queue again or to the
+dead-letter queue.
+"""
 
 from __future__ import annotations
 
@@ -36,18 +38,21 @@ FINAL: Final = frozenset({"ChecksumMismatch", "DigestConflict", "NoCarriedState"
 """Error codes of failures that another attempt cannot repair."""
 
 TOO_MANY_RECEIVES: Final = "TooManyReceives"
-"""The reason of a dead letter: a message that no worker finished."""
+"""Reason in a dead letter for a message that was received as often as the queue allows, and that no worker finished."""
 RECEIVES: Final = 5
-"""Number of receipts that we assume a queue to allow if its redrive policy is unknown."""
+"""Number of times that a message may be received, assumed for a queue whose redrive policy is unknown."""
 RESERVE: Final = 2
-"""Number of receipts that a message keeps for workers that die. A message with no more receipts left is sent anew, not
-hidden: SQS would move it to the dead letters without a reason."""
+"""Number of receipts that are kept for workers that die.
+
+A message that has only these left is not hidden and received again, but sent as a new message: SQS would move it to the
+dead-letter queue without a reason."""
 
 
 class Processor:
-    """Processes queue messages, several at once. The objects of a message that comes twice are known the second time.
+    """Processes queue messages, several at once. A message may come twice: the ledger then has the digests of its
+    objects.
 
-    clock: seconds since the epoch, by which leases expire.
+    clock: returns seconds since the epoch, by which leases expire.
     """
 
     def __init__(
@@ -71,9 +76,10 @@ class Processor:
         self._hasher = MessageHasher(ledger, engines, options, executor=executor, sleep=sleep, clock=clock)
 
     async def process(self, received: Received, stop: Stop | None = None) -> Processed:
-        """Process one message, and return the result. Errors are part of the result: no message fails another.
+        """Process one message, and return the result. An error becomes a part of the result, so that no message fails
+        another one.
 
-        stop: once it is set, large objects are sent on with a checkpoint; None: no stop.
+        stop: once it is set, large objects are saved and sent to the queue again; None if nothing can stop the work.
         """
         stop = Stop() if stop is None else stop
         try:
@@ -89,21 +95,23 @@ class Processor:
             return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_last(self, received: Received) -> bool:
-        """True if SQS would move the message to the dead letters, without a reason, instead of delivering it once more.
+        """True if SQS will not deliver the message again, but move it to the dead-letter queue without a reason.
 
-        Always False for a queue that allows only one or two receipts, which are needed for the hashing.
+        False for a queue that allows only one or two receipts, because these are needed for the hashing.
         """
         limit = self.queue.max_receives
         return limit is not None and limit > RESERVE and received.receive_count >= limit
 
     def _has_spare(self, received: Received) -> bool:
-        """True if the message may be hidden and received again without coming near the queue's limit of receipts."""
+        """True if the message may be hidden and received once more, and still have receipts in reserve."""
         return received.receive_count + RESERVE < (self.queue.max_receives or RECEIVES)
 
     async def come_again(self, received: Received, doom: AuditorError) -> Processed:
-        """Let a message come again that failed through no fault of its own (`doom`): hide it for a while.
+        """Let a message come again after a pause, because an error (`doom`) that is not the message's fault stopped its
+        processing.
 
-        If too few receipts are left, send a copy of it instead, whose receipts and age begin anew.
+        The message is hidden for this time. If too few receipts are left for that, a copy of it is sent, with a new age
+        and no receipts.
         """
         log.error("message %s comes again: %s", received.id, doom)
         seconds = self.backoff(received.receive_count)
@@ -132,14 +140,17 @@ class Processor:
         return await self._settle(received, results, Counts(messages=1, superseded=notification.superseded))
 
     def backoff(self, failures: int) -> int:
-        """Return the seconds to wait after `failures` failures: random, doubled with each failure, at most 900."""
+        """Return a random number of seconds to wait after so many failures. Its limit doubles with each failure, up to
+        900.
+        """
         return round(backoff(failures - 1, self._options.retry_base, MAX_DELAY))
 
     async def _settle(self, received: Received, results: Sequence[MessageResult], counts: Counts) -> Processed:
-        """Send failed and unfinished objects to the queues, and return the result of the received message.
+        """Send failed and unfinished objects to the queue or to the dead-letter queue, and return the result of the
+        received message.
 
-        Dead letters go first. If they cannot be sent, nothing else is: the received message comes again as a whole, and
-        each time would add a copy of its objects.
+        Dead letters are sent first. If they cannot be sent, nothing else is sent: the received message will come again
+        as a whole, and otherwise each time would add a copy of its objects.
         """
         counts = sum((one.counts for one in results), counts)
         waiting = [one for result in results for one in result.waiting]
@@ -169,7 +180,10 @@ class Processor:
         return Processed(counts, retry_after=self.backoff(received.receive_count))
 
     async def _send(self, received: Received, letters: Sequence[Outgoing], again: Sequence[Outgoing]) -> bool:
-        """Send dead letters, and messages to hash again. Return True if the queues accepted all."""
+        """Send messages to the dead-letter queue, and then messages with objects to hash again to the queue.
+
+        Return True if the queues have accepted all of them.
+        """
         if letters and self._dead_letters is None:
             return False
         try:
@@ -183,17 +197,23 @@ class Processor:
         return True
 
     async def _give_up(self, received: Received, reason: str) -> Processed:
-        """Send the message to the dead-letter queue as it came, with the reason, and return its result."""
+        """Send a received message unchanged to the dead-letter queue, with the reason, and return the message's
+        result.
+        """
         if await self._send(received, [given_up(received, reason)], []):
             return Processed(Counts(messages=1, failed=1, dead_lettered=1))
         return Processed(Counts(messages=1, failed=1), retry_after=self.backoff(received.receive_count))
 
     def _is_final(self, failed: Failed) -> bool:
-        """True if the failed object is given up: no other attempt can help, or it has had all its attempts."""
+        """True if the failed object is not tried again, because no attempt can succeed or because it has had all its
+        attempts.
+        """
         return failed.code in FINAL or failed.task.attempts + 1 >= self._options.max_attempts
 
     def _resends(self, message: HashMessage, tasks: Sequence[HashTask]) -> list[Outgoing]:
-        """Return messages with failed objects, to be hashed again after a delay that grows with their attempts."""
+        """Return messages with the failed objects, to be hashed again after a pause that grows with the number of
+        attempts.
+        """
         next_try = (replace(task, attempts=task.attempts + 1) for task in tasks)
         return [
             Outgoing(encode(one), delay=self.backoff(max(task.attempts for task in one.tasks)))
@@ -202,17 +222,20 @@ class Processor:
 
 
 def _continued(message: HashMessage, tasks: Iterable[HashTask]) -> list[Outgoing]:
-    """Return messages with unfinished objects, to be continued at once."""
+    """Return messages with the unfinished objects, to be received at once."""
     return [Outgoing(encode(one)) for one in pack(message.run, message.bucket, message.algorithms, tasks)]
 
 
 def _postponed(message: HashMessage, waiting: Iterable[Waiting]) -> list[Outgoing]:
-    """Return a message for each object whose lease another worker holds, delayed until the lease may be free."""
+    """Return a message for each object whose lease another worker has, to be received when the lease may be free."""
     return [Outgoing(encode(replace(message, tasks=(one.task,))), delay=min(MAX_DELAY, one.seconds)) for one in waiting]
 
 
 async def leave(queue: Queue, received: Received, seconds: int) -> None:
-    """Let a received message come again after `seconds`. If that call fails, its visibility timeout decides."""
+    """Let a received message come again after `seconds`.
+
+    If the call fails, the message comes again when its visibility timeout ends.
+    """
     try:
         await queue.hide(received.receipt, seconds)
     except (QueueError, CredentialsError) as error:
