@@ -27,10 +27,12 @@ async def each_target(
     verb: str,
     kept: str,
 ) -> int:
-    """Run `one` for each target in turn, and return the worst exit code. A failed target does not stop the others.
+    """Run a command's work for each target in turn, and return the worst exit code. A failed target does not stop the
+    others.
 
-    opening: opens the resources that the targets share. verb: the work in a sentence ("audited"). kept: tells the user
-    what is kept if a second signal, or a silent server, ends the work.
+    opening: opens the resources that the targets share. one: does the work for one target, with these resources, a Stop
+    and a display of progress, and returns its exit code. verb: the work as a past participle ("audited"). kept: a
+    clause that tells the user what is kept if a second signal, or a silent server, ends the work.
     """
     others = f" and {len(targets) - 1:,} more" if targets[1:] else ""
     first_word(f"asking about {visible(targets[0].uri)}{others}")

@@ -18,14 +18,16 @@ PATIENCE: Final = 2.0
 
 
 class Silence:
-    """Warns the user if no server answers for some seconds. timer: a threading.Timer; the event loop may be busy."""
+    """The wait for a server's answer: warns the user when it takes some seconds. timer: makes a threading.Timer, which
+    works even if the event loop is busy.
+    """
 
     def __init__(self, timer: Callable[..., Timer] = Timer) -> None:
         self._make = timer
         self._timer: Timer | None = None
 
     def begin(self, sentence: str, seconds: float) -> None:
-        """Warn after so many seconds, unless end() is called before. sentence: the work, such as "asking .."."""
+        """Warn the user after `seconds`, unless end() is called before. sentence: names the work ("asking ..")."""
         self.end()
         self._timer = self._make(seconds, log.warning, ("no answer for %g seconds, still %s", seconds, sentence))
         self._timer.daemon = True
@@ -47,8 +49,8 @@ def say(sentence: str) -> None:
 
 
 def first_word(sentence: str, *, longer: float = 0.0) -> None:
-    """Tell the user on a terminal what begins, before a first slow call; elsewhere, only log it. longer: as in
-    expect().
+    """Tell the user what begins, before a first slow call: on a terminal as a line on stderr, elsewhere only in the
+    log. Then warn as expect() does if no server answers for PATIENCE + `longer` seconds.
     """
     if sys.stderr.isatty():
         say(sentence)
@@ -58,14 +60,16 @@ def first_word(sentence: str, *, longer: float = 0.0) -> None:
 
 
 def expect(sentence: str, *, longer: float = 0.0) -> None:
-    """Warn on stderr if no server answers for PATIENCE + `longer` seconds from now. Nothing is warned of if the command
-    says something, shows progress or ends before. sentence: names the work, such as "asking ..".
+    """Warn on stderr if no server answers for PATIENCE + `longer` seconds from now. sentence: names the work ("asking
+    ..").
+
+    There is no warning if the command prints a sentence, shows an answer in its progress, or ends before that time.
     """
     silence.begin(sentence, PATIENCE + longer)
 
 
 def heard() -> None:
-    """Note that a server answered: the warning of expect() is not needed."""
+    """Cancel the warning of expect(), because a server answered."""
     silence.end()
 
 

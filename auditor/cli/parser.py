@@ -1,4 +1,6 @@
-"""Declare the commands and flags. A flag keeps its raw text, which config/settings.py reads as it reads a variable."""
+"""Declare the commands and flags. A flag keeps its raw text; config/settings.py reads the text as it reads an
+environment variable.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,11 @@ Add = Callable[..., argparse.ArgumentParser]
 
 
 def _command(add: Add, name: str, summary: str, module: str | None = None) -> Group:
-    """Add a command. module: its module in auditor.cli.commands, with `run(options) -> int`; None: `name`. The module
-    is imported when the command runs, because the import is slow. Wrong settings are refused before.
+    """Add a command to the parser. module: name of the command's module in auditor.cli.commands, which has a function
+    `run(options) -> int`; None: the module is named as the command.
+
+    The module is imported when the command runs, because the import is slow. Wrong settings are refused before the
+    import.
     """
 
     def run(options: argparse.Namespace) -> int:

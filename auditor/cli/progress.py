@@ -14,7 +14,9 @@ SECONDS_BETWEEN_LINES: Final = 60.0
 
 Count = Callable[[], Snapshot]
 Show = Callable[[Count], AbstractAsyncContextManager[None]]
-"""Shows the snapshots of the work in its `with` block."""
+"""A function that returns a context manager, which shows the snapshots of the work in its `with` block. Its argument
+makes a snapshot.
+"""
 
 
 class Progress(Protocol):

@@ -19,13 +19,17 @@ T = TypeVar("T")
 
 GRACE: Final = Grace(flight=1.5, sending=2.0, saving=3.3, all=3.8)
 LONGEST: Final = 4.5
-"""Seconds from the first signal to the end of the process. Files and checkpoints are whole at any moment."""
+"""Seconds after the first signal at which the process ends at the latest. The end damages no saved result: files and
+checkpoints are whole at any moment.
+"""
 
 _caught = threading.Event()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine of a command in an event loop, and return its result. An unhandled Ctrl-C cancels it.
+    """Run the coroutine of a command in an event loop, and return its result. An unhandled Ctrl-C cancels the
+    coroutine.
+
     Afterwards the signal handlers are as before; uvloop itself would leave its own handlers in place.
     """
 
@@ -52,8 +56,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def stop_on_signals(stop: Stop) -> None:
-    """Set `stop` at the first Ctrl-C or SIGTERM: the listing ends, and work in flight may finish within the stop's
-    grace. The second signal cancels the work in flight too.
+    """Handle Ctrl-C and SIGTERM in the running event loop: the first signal sets `stop`, the second cancels the present
+    task.
+
+    After the first signal, the listing ends, and calls in flight may finish within the time that the stop's Grace gives
+    them.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -82,7 +89,9 @@ def end_soon() -> None:
 
 
 def leave(code: int) -> int:
-    """Return the exit code. After a signal, exit at once if threads would keep the process alive for minutes."""
+    """Return `code`, the exit code of the process. After a signal, if threads would keep the process alive for minutes,
+    end the process at once instead.
+    """
     if _caught.is_set() and any(not thread.daemon for thread in threading.enumerate()[1:]):
         _exit(code)
     return code

@@ -63,7 +63,9 @@ async def _audit_one(
 
 
 def _read_back(target: Target, resources: Resources, run_id: str) -> tuple[Summary, Highlights]:
-    """Read the summary and highlights of a run that is complete. Raises UsageError if its target is another one."""
+    """Read the summary and the highlights of a complete run from its run folder. Raises UsageError if the run's target
+    is another one than `target`.
+    """
     run = RunReader(resources.store, target.bucket, run_id)
     assert run.summary is not None
     done = run.summary.target

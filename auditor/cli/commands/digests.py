@@ -108,8 +108,10 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _exported_algorithms(form: Form, settings: Settings, *, asked: bool) -> tuple[str, ...]:
-    """Return the algorithms of the exported digests: for a CSV manifest all, or those of --algorithm (`asked`). Any
-    other form of manifest holds one algorithm; raises UsageError for several.
+    """Return the algorithms of the exported digests. asked: True if the user gave --algorithm.
+
+    A CSV manifest holds all algorithms, or those that the user asked for. A manifest of any other form holds one:
+    raises UsageError if the settings name several, or one that the form does not have.
     """
     if not form.single:
         return settings.algorithms if asked else form.algorithms
@@ -220,7 +222,9 @@ def _print(files: Sequence[Read], done: Imported, target: Target, output: str) -
 
 
 class _Watch:
-    """Counts the digests done, for the progress, and stops the work at a signal. Make it while the event loop runs."""
+    """Shows the progress of a command on digests, and stops the work at Ctrl-C or SIGTERM. The event loop has to run
+    already when an instance is made.
+    """
 
     def __init__(self, target: Target) -> None:
         self._stop = Stop()
@@ -230,7 +234,9 @@ class _Watch:
         self._began = time.monotonic()
 
     def go_on(self, done: int) -> bool:
-        """Take the number of digests done so far, for the progress. Return False if a signal asks the work to stop."""
+        """Note for the progress how many keys, lines or digests are done. Return False once a signal has asked the work
+        to stop.
+        """
         self._done = done
         return not self._stop
 

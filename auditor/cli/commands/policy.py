@@ -28,7 +28,7 @@ _ROLES: Final = {"audit": audit_role_policy, "hashing": hashing_role_policy, "ve
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the least IAM policy for an audit, or for a deployed role, on stdout; its limits on stderr."""
+    """Print the least IAM policy for an audit, or for a deployed role, on stdout, and remarks on it on stderr."""
     settings = settings_of(options)
     targets = targets_of(options, settings)
     deployment = _deployment(options, settings)
@@ -44,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def access_of(settings: Settings, deployment: Deployment) -> Access:
-    """Return which AWS resources an audit with these settings would call, and how."""
+    """Return the access that an audit with these settings needs: its calls for each object, and the other AWS resources
+    that it uses.
+    """
     chosen = select(
         RULES, settings.rules, settings.only, settings.ignore, settings.level, ledger=settings.ledger is not None
     )

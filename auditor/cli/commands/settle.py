@@ -21,7 +21,7 @@ from auditor.text import visible
 from auditor.verify.history import acknowledgements
 
 Told = list[tuple[Target, list[Event]]]
-"""The events to write for each key."""
+"""The events of the ledger's history for each key. A key is a Target whose prefix is the whole key."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,8 +47,11 @@ def _text(text: str, flag: str) -> str:
 async def _tell(
     settings: Settings, targets: Sequence[Target], action: str, version: str | None, word: dict[str, str]
 ) -> Told:
-    """Make the events for all keys, then write them into the ledger: if one key is wrong, nothing is written. action:
-    "retire" or "acknowledge". version: a version ID; None: all versions. word: the person and the reason.
+    """Write a person's decision on each key into the ledger's history, and return the written events. All events are
+    made before the first is written: if one key is wrong, nothing is written.
+
+    targets: the keys, each as the prefix of a Target. action: the decision, "retire" or "acknowledge". version: ID of
+    the version that the decision is on; None: all versions. word: who decided ("by") and why ("reason").
     """
     events_of = _retired if action == "retire" else _acknowledged
     async with ledger_of(settings) as ledger:

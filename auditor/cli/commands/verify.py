@@ -53,7 +53,9 @@ def _opened(place: str | None) -> Iterator[TextIO | None]:
 
 
 class _Lines(TextIOWrapper):
-    """The file of the combined report. Its errors are raised as OutputError, to tell them from errors of stdout."""
+    """The file of the combined report. It raises OutputError where a file raises OSError, so that its failure is not
+    taken for one of stdout.
+    """
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -87,8 +89,11 @@ async def _verify_one(
     stop: Stop,
     show: Show,
 ) -> int:
-    """Verify one target, print the result, and return the exit code. stderr gets the result if stdout has the report.
-    compared, combined: as in Verification.
+    """Verify one target, print the result, and return the exit code. The result goes to stderr if stdout has the
+    combined report.
+
+    compared: the algorithms to compare; None for all that the ledger has. combined: the stream of the combined report;
+    None for no such report.
     """
     named = WorstObjects(combined, settings.fail_on_outcomes)
     verification = Verification(target, settings, resources, stop, compared=compared, combined=named)

@@ -31,7 +31,7 @@ POLICY: Final = {
 }
 
 Report = Callable[[int, int], None]
-"""Called after each upload with the number of uploads done and the number of all uploads."""
+"""A function that is called after each upload, with the number of uploads done and the number of all uploads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,11 @@ def keys_of(choice: Choice) -> list[str]:
 
 
 def load(s3: Any, choice: Choice, report: Report) -> Loaded:
-    """Create the bucket and put all objects into it. report: called after each upload, except for the old objects.
+    """Create the bucket and put all objects into it.
 
-    Encryption is turned on after the upload of the old objects, which therefore have none. The bucket's public ACL is
-    set at the end, because moto gives it to every later object.
+    The problems that are `old` are uploaded first, before the bucket's encryption is turned on, and so are not
+    encrypted. The bucket's public ACL is set at the end, because moto gives it to every later object. report: called
+    after each upload but the old ones.
     """
     plants = [plant for plant in (*PLANTED, *DECOYS) if plant.key is not None]
     old = [_of_plant(plant) for plant in plants if plant.old]

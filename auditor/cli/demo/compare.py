@@ -18,8 +18,8 @@ Pair = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True)
 class PlantedRow:
-    """A planted problem, compared. missed: the rules that did not flag it, and `verdict X` if it lacks the right
-    verdict X.
+    """A planted problem, and what the audit missed of it. missed: IDs of the rules that did not flag the problem, and
+    `verdict X` if the audit did not give the object the right verdict X.
     """
 
     planted: Planted
@@ -28,7 +28,7 @@ class PlantedRow:
 
 @dataclass(frozen=True, slots=True)
 class PlantedComparison:
-    """All planted problems, compared with the findings of an audit. rows: one for each planted problem.
+    """The comparison of all planted problems with the findings of an audit. rows: one for each planted problem.
 
     clean: number of objects without a planted problem. false_alarms: (key, rule) of each finding, and (key, verdict) of
     each object, that no planted problem explains.

@@ -52,7 +52,9 @@ DAMAGED: Final = (
     Damage(key="deploy/settings.yml", description="deleted without a notification"),
 )
 MOST_VERIFIED: Final = 300
-"""Most objects that are verified, because moto's DynamoDB is slow: the first in key order and all damaged ones."""
+"""Largest number of objects that the demo verifies: the first in key order, which include all damaged ones. moto's
+DynamoDB is too slow for more.
+"""
 
 
 def range_of(keys: Iterable[str]) -> Target:
@@ -87,7 +89,9 @@ class VerifiedDamage:
 
 
 class Differing:
-    """A text stream for the combined report, which keeps only the lines of objects that do not match."""
+    """A writable text stream that keeps the lines of a combined report on objects that do not match, and drops the
+    others.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []

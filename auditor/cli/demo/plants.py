@@ -17,7 +17,7 @@ METADATA: Final = "origin"
 
 KMS_KEY: Final = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 PUBLIC_PREFIX: Final = "public/"
-"""The bucket policy opens this prefix to everyone."""
+"""The prefix of the objects that the demo's bucket policy lets everyone read."""
 
 _EVERYONE: Final = f'uri="{ALL_USERS}"'
 _ANY_ACCOUNT: Final = f'uri="{AUTHENTICATED_USERS}"'
@@ -100,7 +100,9 @@ PLANTED: Final = (
 )
 
 NOT_PLANTED: Final = ("I03", "O09", "O10", "O11")
-"""I03 needs a checksum that S3 stores, the other rules need foreign owners: the demo's AWS has neither."""
+"""IDs of the rules for which the demo plants no problem. I03 needs a checksum that S3 stores, the others need objects
+of other owners: the demo's AWS (moto) has neither.
+"""
 
 DECOYS: Final = (
     _object("decoys/wait...what..txt", "", "dots within a name"),

@@ -25,7 +25,9 @@ _LABEL: Final = 12
 _INDENT: Final = 4
 _PROBLEMS: Final = {"found": 7, "rules": 12, "verdict": 9, "problem": 35}
 _DAMAGES: Final = {"found": 7, "outcome": 21, "damage": 35}
-"""Columns of the two tables, with their widths; the object key gets the rest of a line."""
+"""Columns of the table of damaged objects, with their widths; _PROBLEMS has those of the table of planted problems. The
+object key gets the rest of a line.
+"""
 
 
 def opening(engine: str) -> str:

@@ -50,9 +50,11 @@ QUIET: Final = Pace(messages=4, idle=1.0, poll=1)
 def run_tour(source: str | None, engine: str, out: str, *, load_module: Import = importlib.import_module) -> list[str]:
     """Run the demo, and return a sentence for each unexpected result; [] if all is as expected.
 
-    source: a directory of files to upload; None: Python's own sources. The steps' results go to stdout, the progress to
-    stderr. Raises UsageError for a directory without files, for an --out that is not a directory, and without moto.
-    load_module: imports moto.
+    source: a directory of files to upload; None: Python's own sources. engine: name of the engine for S3. out: place of
+    the run folders. load_module: imports a module of moto by its name. The steps' results go to stdout, the progress to
+    stderr.
+
+    Raises UsageError for a directory without files, for an `out` that is not a directory, and if moto is not installed.
     """
     started = time.monotonic()
     choice = choose(source)

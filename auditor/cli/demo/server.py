@@ -38,7 +38,9 @@ Import = Callable[[str], ModuleType]
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """boto3 clients of the demo's AWS. rot: changes the bytes of the object with a key, but not its date and ETag."""
+    """boto3 clients of the demo's AWS, and a function that damages an object there. rot(key, change): replaces the
+    object's bytes by change(bytes), but leaves its date and ETag as they are.
+    """
 
     s3: Any
     sqs: Any
@@ -116,8 +118,10 @@ def _rot(load_module: Import, bucket: str, key: str, change: Callable[[bytes], b
 
 @contextmanager
 def _last_calls() -> Iterator[None]:
-    """At the end of the `with` block, wait for its threads: after Ctrl-C each of them ends with its present call.
-    Without the server, the SDK would retry this call for long and delay the end of the process.
+    """Wait, at the end of the `with` block, for the threads that began in the block, five seconds at most.
+
+    After Ctrl-C each of these threads ends when its present call is answered. If the server stopped before, the SDK
+    would retry that call for long, and delay the end of the process.
     """
     before = set(threading.enumerate())
     try:
