@@ -117,7 +117,7 @@ class CheckpointError(AuditorError):
 
 
 class MessageError(AuditorError):
-    """A queue message is malformed. The dead-letter queue gets it with the error's text as the reason."""
+    """A queue message is malformed. The dead-letter queue gets the message, with the error's text as the reason."""
 
 
 class CallFailed(Exception):  # noqa: N818 - it becomes a value, not an error of the program

@@ -35,7 +35,8 @@ def load_settings(
     needed: Sequence[str] = (),
     function: str = "",
 ) -> Settings:
-    """Load the settings from `first` (the flags of a command, or the event of a function), variables and auditor.toml.
+    """Load the settings from `first` (the flags of a command, or the event of a function), environment variables and
+    auditor.toml.
 
     The first of these sources that has a setting wins. path: path of the file, in place of AUDITOR_CONFIG. needed:
     names of settings that the Lambda function `function` cannot work without. Raises UsageError.
@@ -49,9 +50,10 @@ def load_settings(
 
 
 def load(path: str | None) -> tuple[Layer, dict[str, Any]]:
-    """Read the file: return its settings, and its tables `rules` and `accept_undecided`. Raises ConfigError.
+    """Read auditor.toml: return its settings, and its tables `rules` and `accept_undecided`. Raises ConfigError.
 
-    path: None for auditor.toml in the present directory; if it does not exist, both results are empty.
+    path: path of the file; None for auditor.toml in the present directory, where it may be missing: both results are
+    then empty.
     """
     name = path or DEFAULT_FILE
     try:

@@ -13,7 +13,7 @@ from auditor.model.target import Target, parse_target
 from auditor.progress import Snapshot
 
 Progress = Callable[[Snapshot], object]
-"""Takes a snapshot of the work each second."""
+"""A function that takes a snapshot of the work each second."""
 
 
 def ignored(snapshot: Snapshot) -> None:
@@ -21,7 +21,8 @@ def ignored(snapshot: Snapshot) -> None:
 
 
 def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, needed: str | None = None) -> Settings:
-    """Read the settings from keywords, then from the file `config`, then from the defaults. No variable is read.
+    """Read the settings from keywords, then from the file `config`, then from the defaults. Ignores environment
+    variables.
 
     needed: a setting that must have a value. Raises UsageError, which names the keyword.
     """
@@ -43,7 +44,9 @@ def settings_from(keywords: Mapping[str, Any], config: str | None = None, *, nee
 
 
 def target_from(uri: str, settings: Settings, start_after: str | None, stop_at: str | None) -> Target:
-    """Make the Target of these arguments. Raises UsageError, also for an argument that is no string."""
+    """Make the Target of a run from the arguments of a Python program; the settings say if it covers all versions.
+    Raises UsageError for an argument that is wrong, or no string.
+    """
     if not isinstance(uri, str):
         raise UsageError(f"the target is {str(uri)[:100]!r}: give a text like s3://BUCKET/PREFIX")
     check_texts(start_after=start_after, stop_at=stop_at)

@@ -31,7 +31,8 @@ from auditor.s3.rate import RateLimit
 class Resources:
     """The resources that all runs of one command, or of one Lambda event, share.
 
-    manifests: the store for batch manifests; None: they go into `store`. engines: opens or lends an engine.
+    store: of run folders. manifests: the store of the manifests for S3 Batch Operations; None: they go into `store`.
+    engines: a function that opens, or lends, an engine for a bucket.
     """
 
     store: Store
@@ -50,9 +51,11 @@ async def open_resources(
     hashing: bool = True,
     kept: KeptTransports | None = None,
 ) -> AsyncIterator[Resources]:
-    """Open the store and the ledger that the settings name. hashing: True to open the queue and manifests too.
+    """Open the resources that the settings name, for the `with` block: the store of run folders and the ledger; with
+    hashing=True also the queue and the store of batch manifests.
 
-    kept: connections to reuse for the store, which stay open. Raises UsageError if a store lies in a target's bucket.
+    engines: the function that the resources get as `engines`. kept: connections to reuse for the store of run folders,
+    which stay open. Raises UsageError if a store lies in a target's bucket.
     """
     async with (
         open_stores(settings, targets, engines, hashing=hashing, kept=kept) as stores,
@@ -70,8 +73,11 @@ async def open_stores(
     hashing: bool = True,
     kept: KeptTransports | None = None,
 ) -> AsyncIterator[Resources]:
-    """Open the store of run folders and, with `hashing`, the store of batch manifests. The arguments are those of
-    open_resources().
+    """Open the store of run folders and, with hashing=True, the store of batch manifests, for the `with` block. The
+    yielded Resources have no ledger and no queue.
+
+    engines: the function that the resources get as `engines`. kept: connections to reuse for the store of run folders,
+    which stay open. Raises UsageError if a store lies in a target's bucket.
     """
     async with AsyncExitStack() as stack:
         store = stack.enter_context(await asyncio.to_thread(_store_of, settings.out, settings, kept))
@@ -86,8 +92,8 @@ async def open_stores(
 
 @asynccontextmanager
 async def with_ledger(stores: Resources, settings: Settings, *, hashing: bool = True) -> AsyncIterator[Resources]:
-    """Open the ledger that the settings name and, with `hashing`, the queue. Yield them together with the open
-    stores.
+    """Open the ledger that the settings name and, with hashing=True, the queue, for the `with` block. Yield `stores`,
+    the open stores, together with them.
     """
     async with AsyncExitStack() as stack:
         ledger = queue = None
@@ -134,7 +140,9 @@ def check_output(store: Store, targets: Sequence[Target], flag: str = "--out") -
 
 
 def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connection:
-    """Return the parameters of a connection to the bucket, from the settings. concurrency: most calls in flight."""
+    """Return the parameters of a connection to the bucket, from the settings. concurrency: largest number of calls at
+    once.
+    """
     return Connection(
         bucket=bucket,
         region=settings.region,
@@ -147,14 +155,18 @@ def connection_to(bucket: str, settings: Settings, concurrency: int) -> Connecti
 
 
 def caller_of(bucket: str, settings: Settings, rate: RateLimit, permits: ConcurrencyLimit) -> Caller:
-    """Make a Caller, which calls S3 with the retries and within the number of calls that the settings allow."""
+    """Make a Caller for the bucket, which retries calls and limits their total number as the settings say. rate: the
+    limit of calls per second. permits: the limit of calls at once.
+    """
     retry = RetryPolicy(settings.retry_attempts, settings.retry_seconds)
     return Caller(bucket, rate=rate, permits=permits, retry=retry, max_calls=settings.max_calls)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedBucket:
-    """An engine that is open in the bucket's region. caller: makes its calls, with retries, within `rate`."""
+    """A bucket that is ready for calls. engine: sends single requests, in the bucket's region. caller: makes calls with
+    retries and within all limits. rate: the limit of calls per second, which the caller keeps.
+    """
 
     engine: Engine
     caller: Caller
@@ -165,9 +177,10 @@ class OpenedBucket:
 async def open_bucket(
     bucket: str, settings: Settings, *, concurrency: int, connections: int
 ) -> AsyncIterator[OpenedBucket]:
-    """Open an engine in the bucket's region. concurrency: most calls in flight. connections: most open connections.
+    """Open an engine in the bucket's region, and make a Caller for its calls, for the `with` block.
 
-    Raises BucketError if the bucket does not exist, or lies in another region than the settings say.
+    concurrency: largest number of calls at once. connections: largest number of open connections. Raises BucketError if
+    the bucket does not exist, or lies in another region than the settings say.
     """
     rate = RateLimit(settings.max_rate)
     async with open_in_its_region(settings.engine, connection_to(bucket, settings, connections)) as engine:

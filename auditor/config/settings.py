@@ -24,7 +24,7 @@ D = TypeVar("D")
 
 ENV_PREFIX: Final = "AUDITOR_"
 NO_SETTINGS: Final = tuple(f"{ENV_PREFIX}{name}" for name in ("CONFIG", "HANDS_ON", "LOG_LEVEL", "SERVICE", "TOPIC"))
-"""Variables that are not settings: the command line and the functions read them elsewhere."""
+"""Environment variables that are not settings: the command line and the Lambda functions read them elsewhere."""
 
 REMOVED: Final = {
     "chunk_mib": "objects are read 1 MiB at a time",
@@ -35,11 +35,13 @@ REMOVED: Final = {
 """Settings of earlier versions, and for each the constant that replaces it."""
 
 _NOT_OURS: Final = f"{ENV_PREFIX}VERSION"
-"""A variable that is no setting, but is not refused as a mistyped one: in pipelines it has the version to install."""
+"""An environment variable that is no setting, and yet is not refused as a mistyped one: pipelines keep in it the
+version of the auditor to install.
+"""
 
 _ALIKE: Final = 0.8
-"""Likeness (difflib's ratio, 0 to 1) from which on a name counts as a mistyped setting: AUDITOR_MAXRATE and
-AUDITOR_BUCKET do, AUDITOR_BIN does not.
+"""Least likeness to a setting's name (difflib's ratio, 0 to 1) with which an unknown variable counts as a mistyped
+setting: AUDITOR_MAXRATE and AUDITOR_BUCKET do, AUDITOR_BIN does not.
 """
 
 _AUDIT: Final = ("audit",)
@@ -245,7 +247,9 @@ def environment_layer(environ: Mapping[str, str] = os.environ) -> Layer:
 
 
 def refuse_removed(name: str, source: str) -> None:
-    """Raise UsageError if the name is a setting of an earlier version. source: its name in the message."""
+    """Raise UsageError if the name is a setting of an earlier version. source: words for the name, such as "the keyword
+    X".
+    """
     if name in REMOVED:
         raise UsageError(f"{source} is no setting any more, {REMOVED[name]}: remove it")
 

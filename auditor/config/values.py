@@ -30,7 +30,9 @@ the rules need.
 """
 
 Parse = Callable[[Any, str], Any]
-"""Reads a raw value: text of a flag or variable, or a TOML or JSON value. Raises UsageError, which names the source."""
+"""A function that reads a raw value: the text of a flag or variable, or a TOML or JSON value. Its second argument names
+the source of the value. It raises UsageError, which names the source.
+"""
 
 
 def _fail(source: str, value: Any, wanted: str) -> UsageError:
@@ -154,7 +156,7 @@ def account(value: Any, source: str) -> str:
 
 
 def size(value: Any, source: str) -> int:
-    """Read a size such as 500GB, 1.5TiB or 1000 (bytes), and return its bytes. Raises UsageError, naming `source`."""
+    """Read a size such as 500GB, 1.5TiB or 1000 (bytes) as a number of bytes. Raises UsageError, naming `source`."""
     wanted = f"a size of at least 1 byte, as 500GB or 1TiB ({', '.join(_UNITS)})"
     match = re.fullmatch(r"([0-9]{1,18})(?:\.([0-9]{1,6}))? ?([A-Za-z]*)", str(value))
     if isinstance(value, bool | float) or match is None or match[3].lower() not in _UNIT_BYTES:

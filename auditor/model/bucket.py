@@ -8,8 +8,8 @@ from typing import Final
 from auditor.model.object import Acl, Skipped, Unread
 
 NOT_GIVEN: Final = Skipped("it is not given")
-"""The default of each bucket fact, for a Python program that makes BucketFacts and does not give that fact. The fact
-then counts as not asked for.
+"""The default of each bucket fact: a Python program that made the BucketFacts did not give this one. The fact then
+counts as not asked for.
 """
 
 

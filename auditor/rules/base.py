@@ -33,7 +33,7 @@ SECTIONS: Final = ("Why", "Flagged", "Not flagged", "Blind to", "Fix")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One violation that a check found; the judge makes a Finding of it. severity: None for the rule's severity."""
+    """One violation that a rule's check found; the judge makes a Finding of it. severity: None for the rule's own."""
 
     message: str
     grantee: str | None = None
@@ -46,8 +46,8 @@ Validate = Callable[[Mapping[str, Any]], None]
 
 
 def any_options(options: Mapping[str, Any]) -> None:
-    """Accept the options of a rule, whatever their values: the default of Rule.validate. Their types are checked
-    elsewhere.
+    """Accept the options of a rule, whatever their values: the default of Rule.validate. It is for rules whose options
+    need only the right type, which is checked elsewhere.
     """
 
 
