@@ -1,4 +1,6 @@
-"""Alert an SNS topic if a run fails or could not read all: a short message with counts and prefixes, never keys."""
+"""Send an alert to an SNS topic if a run fails or could not read everything: a short message with counts and prefixes,
+never with keys.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,19 @@ from auditor.text import visible
 
 _SUBJECT: Final = "S3 audit"
 _LONGEST: Final = 4000
-"""Characters of a failure's sentence, which has the event of each target that failed."""
+"""Largest number of characters of an error's text in an alert. The text has the restart event of each failed target."""
 
 
 class Topic(Protocol):
+    """A topic that takes alerts and passes them to its subscribers."""
+
     async def publish(self, subject: str, message: str) -> None:
         """Publish one message. Raises RunError if the topic refuses it."""
         ...
 
 
 class SnsTopic:
-    """A topic of SNS (SNS API: Publish). The SDK alone retries failed calls."""
+    """An SNS topic that takes messages (SNS API: Publish). The SDK retries failed calls; this class does not."""
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
@@ -39,7 +43,9 @@ class SnsTopic:
 
 
 def hole_message(summary: Summary) -> str | None:
-    """Return the alert for a finished run that could not read all, or listed nothing; None for any other run."""
+    """Return the alert for a finished audit that could not read everything, or that listed nothing; None for any other
+    audit.
+    """
     missing = holes(summary)
     target, coverage = summary.target, summary.coverage
     if not missing:
@@ -58,11 +64,14 @@ def hole_message(summary: Summary) -> str | None:
 
 
 def failure_message(noun: str, sentence: str) -> str:
-    """Return the alert for a failed invocation. noun: "audit" or "verification". sentence: the error's text."""
+    """Return the alert for a failed invocation of the function.
+
+    noun: "audit" or "verification". sentence: the text of the error.
+    """
     return f"The {noun} failed: {visible(sentence)[:_LONGEST]}"
 
 
 async def alert(topic: Topic | None, message: str | None) -> None:
-    """Publish the message, unless the topic or the message is None."""
+    """Publish the message to the topic. Do nothing if the topic or the message is None."""
     if topic is not None and message is not None:
         await topic.publish(_SUBJECT, message)

@@ -1,4 +1,8 @@
-"""The audit as a Lambda function. The event comes from a schedule or a person; the result has the runs' summaries."""
+"""The audit as a Lambda function. A schedule or a person sends the event; the function returns the summaries of its
+runs.
+
+A run goes on over several invocations if needed. These are its hops.
+"""
 
 from __future__ import annotations
 
@@ -49,18 +53,18 @@ log = logging.getLogger(__name__)
 
 
 POLL_SECONDS: Final = 15.0
-"""Seconds between two tries to claim a bucket that another run has."""
+"""Seconds between two attempts to claim a bucket that another run has claimed."""
 
 MOST_FRUITLESS: Final = 2
-"""Most hops in a row without progress: the first hop of a short function may end before the first object, and a server
-may be silent for half an hour."""
+"""Largest number of hops in a row that make no progress before the run fails. The first hop of a short function may end
+before the first object, and a server may be silent for half an hour."""
 
 
 class AuditFunction:
-    """The audit function. One instance handles all events of a process.
+    """The Lambda function that audits buckets. One instance handles all events that its process gets.
 
-    engines: opens an engine for each run, or lends one that stays open between events. kept: connections to the store
-    of run folders, which also stay open.
+    engines: opens an engine for each run, or lends one that is kept open between events. kept: connections to the store
+    of run folders, kept open between events.
     """
 
     def __init__(
@@ -82,9 +86,10 @@ class AuditFunction:
         )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
-        """Audit the event's targets, and return `{"runs": [SUMMARY, ..]}`, as each_target() does.
+        """Audit the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
-        Near the deadline a run finishes the objects in flight, saves its state, and goes on in the next invocation.
+        Near the deadline, the run finishes the objects in flight and saves its state; the next invocation goes on with
+        it.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -96,7 +101,7 @@ class AuditFunction:
 
 
 class _Turn:
-    """Works on one target: claims its bucket, audits it, and gives the bucket back."""
+    """The work of one invocation on one target: claim the target's bucket, audit the target, end the claim."""
 
     def __init__(
         self,
@@ -134,7 +139,7 @@ class _Turn:
             raise
 
     async def _claimed(self) -> Claim | None:
-        """Claim the bucket, and wait for that if another run has it. Return None if the stop comes first."""
+        """Claim the target's bucket, as soon as no other run has it. Return None if the stop comes first."""
         told = False
         found: list[Claim] = []
         seconds = self._context.seconds_left
@@ -160,7 +165,7 @@ class _Turn:
                     return None
 
     async def _guarded(self, claim: Claim) -> Worked:
-        """Audit the target, and give the bucket back at the end, also after an error."""
+        """Audit the target, and end the claim on its bucket afterwards, even if an error is raised."""
         try:
             worked = await self._resumed(claim)
         except RunComplete:
@@ -180,7 +185,10 @@ class _Turn:
         return replace(worked, refused=self._give_back)
 
     async def _give_back(self, **end: Any) -> None:
-        """End the claim on the bucket. If the store does not answer, the claim expires after the deadline."""
+        """End the claim on the bucket. If the store does not answer, the claim ends by itself after the deadline.
+
+        end: the arguments of Claims.give_back.
+        """
         try:
             async with self._stop.saving() if end else self._stop.telling():
                 await asyncio.to_thread(self._claims.give_back, self._run, **end)
@@ -188,7 +196,9 @@ class _Turn:
             log.warning("the claim on the bucket stays until the deadline: %s", error)
 
     async def _resumed(self, claim: Claim) -> Worked:
-        """Go on with the claimed run, or begin a new one if it cannot be resumed, as after a change of rules."""
+        """Go on with the claimed run. Begin a new run if the claimed one cannot go on, for example because the rules
+        have changed.
+        """
         asked_for = self._invocation.run is not None and self._invocation.hop == 0  # a person named the run
         try:
             return await self._one(resume=claim.begun)
@@ -219,7 +229,9 @@ class _Turn:
         return await self._one(resume=False)
 
     async def _tell_end(self) -> None:
-        """Report the end (metrics, alert) of a complete run whose last invocation may have died before it did so."""
+        """Report the end of a complete run by metrics and alert. The run's last invocation may have died before it did
+        so.
+        """
         run = RunReader(self._resources.store, self._target.bucket, self._run)
         summary = await asyncio.to_thread(lambda: run.summary)
         if summary is not None:
@@ -262,8 +274,10 @@ class _Turn:
 
     @asynccontextmanager
     async def _with_ledger(self) -> AsyncIterator[Resources]:
-        """Open the ledger and the queue after the bucket is claimed. If they do not answer, the claim counts this
-        invocation as one without progress.
+        """Open the ledger and the queue, and yield all resources.
+
+        Raises RunStopped if they do not answer before the stop. The bucket is claimed already, so that its claim can
+        count this invocation as one without progress.
         """
         async with AsyncExitStack() as stack:
             async with self._stop.flight() as limit:
@@ -290,12 +304,17 @@ class _Turn:
         self._begun = True
 
     def _may_go_on(self, saved: Resume | None) -> bool:
-        """True unless the last invocations made no progress: such a run would be continued for ever."""
+        """True if the run may go on in the next invocation: not if too many invocations in a row have made no progress.
+
+        saved: the state that this invocation has saved; None if it made no progress.
+        """
         self._fruitless = 0 if saved is not None else self._fruitless + 1
         return self._fruitless <= MOST_FRUITLESS
 
     def _name(self, error: AuditorError) -> None:
-        """Add the target, the run and the event that continues it to the error's text, which becomes the alert."""
+        """Add to the error's text, which becomes the alert: the target, the run, and the event that continues or
+        restarts it.
+        """
         run = self._run if self._begun or self._invocation.run is not None else None
         again = restart_event(self._invocation.given, self._target, run)
         if run is None:
@@ -307,7 +326,10 @@ class _Turn:
 
 
 def _outcome(summary: Summary, stop: Stop | None) -> str:
-    """Return the run's counts in a sentence. stop: why the run goes on in the next invocation; None if it does not."""
+    """Return the counts of the run as a sentence for the log.
+
+    stop: the stop, if the run goes on in the next invocation; None if the run ends here.
+    """
     coverage, findings = summary.coverage, sum(summary.findings.values())
     end = "complete" if summary.resume is None else f"not complete ({summary.resume.reason})"
     return (

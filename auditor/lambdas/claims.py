@@ -1,6 +1,7 @@
-"""Claim a bucket for one run, in the store of run folders, so that only one invocation at a time audits the bucket.
+"""Claim a bucket for one run, by a file in the store of run folders, so that only one invocation at a time audits the
+bucket.
 
-An event that is delivered twice finds its run by the claim.
+Lambda may deliver an event twice: the second invocation finds in this file that the run exists.
 """
 
 from __future__ import annotations
@@ -19,21 +20,25 @@ from auditor.runs.paths import bucket_path, parse_run_id, target_name
 from auditor.runs.stores.base import Store
 
 AFTER_DEADLINE: Final = 5.0
-"""Seconds after the deadline of its invocation at which a claim ends. Lambda has killed the invocation by then."""
+"""Seconds from the deadline of an invocation to the end of its claim. By then, Lambda has killed the invocation."""
 FOR_NEXT_HOP: Final = 600.0
-"""Seconds that a bucket is kept for the next hop of its run. Lambda starts it in seconds, unless it throttles."""
+"""Seconds for which a bucket is kept for the next invocation of its run. Lambda starts it in seconds, unless it
+throttles."""
 OLDEST: Final = 3 * 86_400.0
-"""Seconds after which an unfinished run is not continued: its first facts are too old for one report with new facts."""
+"""Age in seconds from which an unfinished run is not continued: its first facts are too old to be in one report with
+new ones."""
 
 
 class BucketBusy(Exception):  # noqa: N818 - the invocation waits, and no user sees it
-    """Another run has the bucket."""
+    """The bucket cannot be claimed now, because another run has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claimed bucket, and the run to work on. begun: True if an earlier invocation began the run. untold: True if
-    perhaps nobody has reported the run's end. fruitless: how many invocations just before this one made no progress.
+    """A claimed bucket, and the run to work on.
+
+    begun: True if an earlier invocation began the run. untold: True if the run's end may not have been reported yet.
+    fruitless: number of invocations in a row, up to the one before this, that made no progress.
     """
 
     run: str
@@ -43,11 +48,11 @@ class Claim:
 
 
 class Claims:
-    """Reads and writes the file `bucket=BUCKET/running.json` of a store. All methods block.
+    """The claims on a bucket, in the file `bucket=BUCKET/running.json` of a store. All methods block.
 
-    The file names the run that has the bucket, its hop (number of hand-overs), the invocation that works on it, and
-    when the claim expires. It also names each target's newest run, and tells if its end is reported. Every write is
-    conditional: of two at once, one succeeds.
+    The file names the run that has the bucket, the run's hop (number of its invocations so far), the invocation that
+    works on the run, and the time at which the claim ends. For each target, it names the newest run, and tells whether
+    the run's end is reported. Every write is conditional: only one of two writes at the same time succeeds.
     """
 
     def __init__(self, store: Store, target: Target, hop: int, clock: Callable[[], float] = time.time) -> None:
@@ -59,12 +64,13 @@ class Claims:
         self._clock = clock
 
     def take(self, wanted: str, *, follows: bool, seconds: float, anew: bool = False) -> Claim:
-        """Claim the bucket, and return the run to work on: the target's newest one, or `wanted` if that one is finished
-        or too old.
+        """Claim the bucket, and return the run to work on: the target's newest run or, if that one is finished or too
+        old, the run `wanted`.
 
-        follows: True if the event names its run, which is `wanted`. seconds: until the invocation's deadline. anew:
-        True to begin `wanted`, because the newest run cannot be continued. Raises RunTaken or RunComplete for an event
-        that was delivered before, BucketBusy if another run has the bucket.
+        follows: True if the event names the run `wanted`, which is then the one to work on. seconds: time left until
+        the invocation's deadline. anew: True to begin `wanted`, because the newest run cannot go on. Raises BucketBusy
+        if another run has the bucket; RunTaken or RunComplete if another invocation works on the run of this event, or
+        has finished it.
         """
         parse_run_id(wanted)
         found: Claim | Exception = Claim(wanted, follows)
@@ -94,8 +100,11 @@ class Claims:
     def give_back(
         self, run: str, *, ended: bool = False, dropped: bool = False, passed_on: bool = False, fruitless: int = 0
     ) -> None:
-        """End the claim on the bucket. ended: the run's end is reported. dropped: the run cannot be continued.
-        passed_on: the next invocation continues the run, so that the bucket is kept for it. fruitless: as in Claim.
+        """End the claim on the bucket, if this invocation still has it.
+
+        ended: True if the run's end is reported. dropped: True if the run cannot go on. passed_on: True if the next
+        invocation goes on with the run, so that the bucket is kept for it. fruitless: number of invocations in a row,
+        this one included, that made no progress.
         """
 
         def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -148,5 +157,5 @@ class Claims:
 
 
 def _same_start(run: str, other: str) -> bool:
-    """True if one event began both runs: the last part of their IDs is made from the event (Invocation.run_id)."""
+    """True if both run IDs come from the same event, from which the last part of an ID is made (Invocation.run_id)."""
     return run.rpartition("-")[2] == other.rpartition("-")[2]

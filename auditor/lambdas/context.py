@@ -1,4 +1,6 @@
-"""The surroundings of one invocation: its deadline, the next invocation, the alert topic, the metrics."""
+"""The context of one invocation of a Lambda function: its deadline, the next invocation, the topic for alerts, the
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,21 @@ from auditor.lambdas.handover import FunctionStop, NextInvocation, OwnFunction, 
 
 
 def print_line(line: str) -> None:
-    """Write the line to stdout unchanged: CloudWatch finds metrics only in lines that are JSON from end to end."""
+    """Write the line to stdout as it is. CloudWatch finds metrics only in lines that consist of JSON and
+    nothing else.
+    """
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionContext:
-    """The surroundings of one invocation. seconds_left: until the deadline. successor: takes over the work that is left
-    then; None: it is not done.
+    """The context of one invocation of a Lambda function.
 
-    topic: takes alerts; None: there are none. emit: takes a line of metrics. request: the invocation's ID, for the
-    logs. stopping: makes the stop for so many seconds left.
+    seconds_left: time until the deadline. successor: starts the next invocation, for work that is left at the deadline;
+    None if such work is not done. topic: takes alerts; None to send none. emit: writes a line of metrics. request: ID
+    of the invocation, for the logs. stopping: makes the stop that comes shortly before the deadline, from the seconds
+    left.
     """
 
     seconds_left: float
@@ -39,7 +44,7 @@ class FunctionContext:
     def of(cls, context: Any, environ: Mapping[str, str] = os.environ) -> FunctionContext:
         """Make the context from Lambda's context object and two environment variables.
 
-        AUDITOR_HANDS_ON: "true" if the function may invoke itself. AUDITOR_TOPIC: ARN of the topic for alerts.
+        AUDITOR_HANDS_ON is "true" if the function may invoke itself. AUDITOR_TOPIC is the ARN of the topic for alerts.
         """
         hands_on = environ.get("AUDITOR_HANDS_ON", "").lower() == "true"
         topic = environ.get("AUDITOR_TOPIC")

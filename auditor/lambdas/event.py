@@ -1,4 +1,4 @@
-"""Read the event of the audit or the verify function: its targets, its settings, and the run to continue."""
+"""Read the event of the audit or the verify function: the targets, the settings, and the run to continue."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from auditor.runs.paths import new_run_id
 EVENT_TARGET: Final = frozenset({"bucket", "prefix", "start_after", "stop_at", "run", "hop"})
 _ENVELOPE: Final = frozenset({"source", "detail-type"})
 _SCHEDULES: Final = ("aws.events", "aws.scheduler")
-"""Sources of the envelopes of EventBridge rules with a schedule, and of EventBridge Scheduler."""
+"""Sources in the events of schedules: of EventBridge rules, and of EventBridge Scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The content of an event. given: the settings in the event. run: ID of the run to continue; None for a new run.
+    """The content of an event.
 
-    hop: number of invocations before this one. origin: a text that all deliveries of one event share. moment: when the
-    schedule sent the event, or now.
+    given: the settings that the event has. run: ID of the run to continue; None for a new run. hop: number of earlier
+    invocations for the same work. origin: a text that is the same each time the event is delivered. moment: time for
+    which a schedule sent the event; for other events, the present time.
     """
 
     targets: tuple[Target, ...]
@@ -40,8 +41,10 @@ class Invocation:
     moment: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def run_id(self, target: Target) -> str:
-        """Return the ID of the target's run: the same for each delivery of a schedule's event. Of another event that is
-        delivered twice, only the last part of the IDs is the same.
+        """Return the ID of the run that works on this target: the run in the event, or else a new run's ID.
+
+        If the event of a schedule is delivered twice, the IDs are the same. If any other event is, only the last parts
+        of the IDs are the same.
         """
         if self.run is not None:
             return self.run
@@ -56,8 +59,10 @@ def read_event(
     needed: Sequence[str] = (),
     request: str | None = None,
 ) -> Invocation:
-    """Read an event. `{}` or a schedule's event: every configured bucket. `{"bucket": ..}`: this bucket. function:
-    "audit" or "verify". needed: settings that must have a value. request: its ID. Raises UsageError.
+    """Read an event. Raises UsageError if the event is wrong.
+
+    `{}` and the events of schedules mean all configured buckets, `{"bucket": ..}` means one bucket. function: "audit"
+    or "verify". needed: settings that must have a value. request: ID of the invocation; None if there is none.
     """
     allowed = event_settings(function)
     if not isinstance(event, Mapping):
@@ -84,7 +89,10 @@ def read_event(
 
 
 def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check that a schedule sent this event of EventBridge, and return {}: it has no settings. Raises UsageError."""
+    """Check that a schedule has sent this event of EventBridge. Return {}, because such an event has no settings.
+
+    Raises UsageError for other events of EventBridge.
+    """
     if event["source"] not in _SCHEDULES or event["detail-type"] != "Scheduled Event":
         name = f"{event['detail-type']!s:.100} of {event['source']!s:.100}"
         raise UsageError(
@@ -95,7 +103,7 @@ def _of_schedule(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _time_of(envelope: Mapping[str, Any]) -> datetime | None:
-    """Return the time for which a schedule sent the event; None if the event has none."""
+    """Return the time for which a schedule has sent the event; None if the event names no time."""
     try:
         return iso_date(envelope["time"]).astimezone(UTC)
     except (KeyError, TypeError, ValueError, OverflowError):

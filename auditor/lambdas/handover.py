@@ -1,4 +1,4 @@
-"""Stop before the function's deadline, and leave the rest of the work to the function's next invocation."""
+"""Stop before the deadline of a Lambda function, and leave the rest of the work to the function's next invocation."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ MOST_HOPS: Final = 200
 
 
 class NextInvocation(Protocol):
-    """The next invocation of a function, which takes over the work that is left at the deadline."""
+    """Starts the next invocation of a function, for work that is left at the deadline."""
 
     async def invoke(self, event: Mapping[str, Any]) -> None:
-        """Start the next invocation with this event, without waiting for its end. Raises RunError if this fails."""
+        """Start the next invocation with this event, and do not wait for its end. Raises RunError if it cannot be
+        started.
+        """
         ...
 
     async def close(self) -> None: ...
 
 
 class OwnFunction:
-    """Invokes the function itself asynchronously (Lambda API: Invoke with InvocationType Event)."""
+    """Starts the next invocation of this function asynchronously (Lambda API: Invoke with InvocationType Event)."""
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
@@ -52,9 +54,10 @@ class OwnFunction:
 
 
 def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resume | None) -> dict[str, Any]:
-    """Make the event for the next invocation, to go on with `target`. event: the settings of the present event.
+    """Return the event with which the next invocation goes on with `target`.
 
-    resume: where the run continues; None if it is not begun. Raises RunError after MOST_HOPS invocations.
+    event: the settings in the present event. hop: number of invocations before the present one. resume: where the run
+    goes on; None if no run was begun. Raises RunError after MOST_HOPS invocations.
     """
     if hop >= MOST_HOPS:
         raise RunError(f"the work on {target.uri} was handed on {hop} times and is still not complete: it stops here")
@@ -71,9 +74,11 @@ def next_event(event: Mapping[str, Any], target: Target, hop: int, resume: Resum
 
 
 def restart_event(event: Mapping[str, Any], target: Target, run: str | None, hop: int | None = None) -> str:
-    """Return the event that a person or a script sends to continue, as text without object keys.
+    """Return, as text without object keys, the event that a person or a script sends to go on with `target`.
 
-    run: None for a new run. hop: of a verification, whose state lies with its hops; None for an audit or a new run.
+    event: the settings in the present event. run: ID of the run; None for a new run. hop: for a verification, the
+    number of invocations before the one to start, because its state is stored by this number; None for an audit or a
+    new run.
     """
     following = dict(event) | {"bucket": target.bucket, "prefix": target.prefix, "versions": target.versions}
     following |= {} if run is None else {"run": run}
@@ -82,16 +87,17 @@ def restart_event(event: Mapping[str, Any], target: Target, run: str | None, hop
 
 DEADLINE: Final = "the deadline is near"
 MARGIN_SECONDS: Final = 45.0
-"""Largest margin, in seconds, from the stop to the deadline; it is at most MARGIN_SHARE of the time left."""
+"""Largest margin in seconds. The margin is the time from the stop to the deadline: MARGIN_SHARE of the time left, up to
+this."""
 MARGIN_SHARE: Final = 0.25
 LEAST_MARGIN: Final = 12.0
-"""Smallest margin in seconds, at most half the time left: a call that answers late is then not cut off."""
+"""Smallest margin in seconds, so that a call that answers late is not cut off; at most half of the time left."""
 
 
 class FunctionStop(Stop):
-    """A stop that is set `margin` seconds before the function's deadline.
+    """A stop that is set `margin` seconds before the deadline of a Lambda function.
 
-    Each step after the stop has its share of these seconds, so that a silent server takes no time from later steps.
+    Each step after the stop has a share of these seconds, so that a silent server takes no time from the later steps.
     """
 
     def __init__(self, margin: float) -> None:
@@ -108,7 +114,7 @@ class FunctionStop(Stop):
 
 @contextmanager
 def stop_before_deadline(seconds_left: float | None) -> Iterator[FunctionStop]:
-    """Yield a stop that is set shortly before the deadline; never, if seconds_left is None."""
+    """Yield a stop that is set shortly before the deadline. If seconds_left is None, nothing sets the stop."""
     left = max(0.0, seconds_left or 0.0)
     margin = max(min(MARGIN_SECONDS, left * MARGIN_SHARE), min(LEAST_MARGIN, left / 2))
     stop = FunctionStop(margin)

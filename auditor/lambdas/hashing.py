@@ -1,4 +1,6 @@
-"""The hashing worker as a Lambda function: it gets batches of SQS messages, and returns the IDs of failed ones."""
+"""The hashing worker as a Lambda function. It gets batches of SQS messages, and returns the IDs of the failed
+messages.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class HashingFunction:
-    """The hashing worker's Lambda function. One instance handles all events of a process; the first event opens its
-    clients.
+    """The Lambda function that hashes objects. One instance handles all events that its process gets.
+
+    The first event opens the clients, which stay open. stopping: makes the stop that comes shortly before the deadline,
+    from the seconds left.
     """
 
     def __init__(
@@ -30,7 +34,7 @@ class HashingFunction:
         environ: Mapping[str, str],
         stopping: Callable[[float | None], AbstractContextManager[FunctionStop]] = stop_before_deadline,
     ) -> None:
-        """stopping: makes the stop that comes shortly before the deadline, from the seconds left."""
+        """Keep the environment and `stopping`, and open nothing."""
         self._environ = environ
         self._stopping = stopping
         self._stack = AsyncExitStack()
@@ -39,10 +43,11 @@ class HashingFunction:
     async def handle(
         self, event: object, request: str | None = None, seconds_left: float | None = None
     ) -> dict[str, Any]:
-        """Process the messages of an SQS event. Return `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`.
+        """Process the messages of an SQS event, and return the IDs of those that SQS must deliver again.
 
-        request: the invocation's ID, for the logs. seconds_left: until the deadline; None if there is none. Raises
-        AuditorError for a wrong event or wrong settings.
+        The result is `{"batchItemFailures": [{"itemIdentifier": ID}, ..]}`. request: ID of the invocation, for the
+        logs. seconds_left: time until the deadline; None if there is no deadline. Raises AuditorError if the event or a
+        setting is wrong, or if the queue or the ledger cannot be opened.
         """
         with bound(requestId=request), self._stopping(seconds_left) as stop:
             try:
@@ -75,7 +80,9 @@ class HashingFunction:
 
 
 def _message_id(record: Any) -> str:
-    """Return the message's ID. Raises UsageError if there is none: SQS would delete the message even if it failed."""
+    """Return the ID of the message in a record. Raises UsageError if it has none: its failure could not be reported to
+    SQS, which would delete the message.
+    """
     name = record.get("messageId") if isinstance(record, Mapping) else None
     if not isinstance(name, str) or not name:
         raise UsageError("a record of the event has no messageId: this function takes SQS batches only")
@@ -83,7 +90,10 @@ def _message_id(record: Any) -> str:
 
 
 def _received(name: str, record: Mapping[str, Any]) -> Received | None:
-    """Read a record of an SQS event (AWS Lambda developer guide, "Using Lambda with Amazon SQS"); None if malformed."""
+    """Return the message in a record of an SQS event; None if the record is malformed.
+
+    Source: AWS Lambda Developer Guide, "Using Lambda with Amazon SQS".
+    """
     receipt, body, attributes = record.get("receiptHandle"), record.get("body"), record.get("attributes")
     if not isinstance(receipt, str) or not isinstance(body, str):
         return None
@@ -92,7 +102,9 @@ def _received(name: str, record: Mapping[str, Any]) -> Received | None:
 
 
 async def _handle(processor: Processor, record: Any, stop: FunctionStop) -> str | None:
-    """Process one message. Return its ID if it failed, so that SQS delivers it again later; None if it did not."""
+    """Process the message in a record. Return the message's ID if SQS must deliver it again later; None if it
+    is done.
+    """
     received = _received(name := _message_id(record), record)
     if received is None:
         log.warning("message %s has no body or no receiptHandle: it is left on the queue", name)

@@ -1,4 +1,6 @@
-"""Write the logs of a Lambda function: a JSON object on each line, with run, bucket, request and number of the hop."""
+"""Write the logs of a Lambda function: one JSON object on each line, with run, bucket, request ID and hop (number of
+the invocation).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def _iso(seconds: float) -> str:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the record's message; if its arguments do not fit it, the message without them."""
+    """Return the record's message with its arguments put in; without them if they do not fit."""
     try:
         return record.getMessage()
     except Exception:
@@ -52,7 +54,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Return the error's text, even if its own __str__ fails."""
+    """Return the error's text; a fixed text if the error's own __str__ fails."""
     try:
         return str(error)
     except Exception:
@@ -66,7 +68,9 @@ def _stack(error: BaseException) -> list[str]:
 
 
 class _Stderr(logging.StreamHandler[Any]):
-    """A log handler that writes to the present sys.stderr at any time, because Lambda's runtime replaces it."""
+    """A log handler that writes to sys.stderr, looked up for each record, because Lambda's runtime replaces that
+    stream.
+    """
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -77,10 +81,11 @@ class _Stderr(logging.StreamHandler[Any]):
 
 
 def set_up(environ: Mapping[str, str]) -> None:
-    """Start to log as JSON lines, also the logs of libraries and Python's warnings. A second call does nothing.
+    """Begin to write all logs as lines of JSON, those of libraries and Python's warnings included. A second call does
+    nothing.
 
-    The auditor's own loggers have the level AUDITOR_LOG_LEVEL, or INFO. Libraries log warnings only, because at DEBUG
-    they log headers, which hold metadata values and signatures.
+    The auditor's own loggers have the level that AUDITOR_LOG_LEVEL names, or INFO. Libraries log only warnings and
+    errors, because at DEBUG they log headers, which hold metadata values and signatures.
     """
     root = logging.getLogger()
     if any(isinstance(handler, _Stderr) for handler in root.handlers):

@@ -1,4 +1,4 @@
-"""Write the metrics of a run as one line in CloudWatch's embedded metric format: counts, never names of objects.
+"""Write the metrics of a run as one line in CloudWatch's embedded metric format: counts, never object keys.
 
 CloudWatch reads these lines from Lambda's log (CloudWatch User Guide, "Specification: Embedded metric format").
 """
@@ -28,7 +28,8 @@ OF_TARGET: Final = (
     "Lost",
     "VerificationsComplete",
 )
-"""Metrics that are also kept for each target, under the dimensions Service and Target; CloudWatch charges for each."""
+"""Metrics that also exist for each target, with the dimensions Service and Target. CloudWatch charges for each
+of them."""
 _LONGEST: Final = 1024
 """Largest number of ASCII characters in a dimension's value (CloudWatch API: Dimension)."""
 UNITS: Final = {
@@ -61,11 +62,14 @@ UNITS: Final = {
     "VerificationsFailed": "Count",
     "VerificationsHandedOn": "Count",
 }
-"""CloudWatch's unit of every metric."""
+"""CloudWatch's unit of each metric."""
 
 
 def of_run(summary: Summary) -> dict[str, float]:
-    """Return the metrics for the end of an audit. Only the last invocation's summary counts all objects."""
+    """Return the metrics for the end of an audit, by name.
+
+    summary: that of the run's last invocation, the only one that counts all objects.
+    """
     findings = {f"Findings{severity.capitalize()}": number for severity, number in summary.findings.items()}
     return {
         "Objects": summary.coverage.listed,
@@ -80,7 +84,7 @@ def of_run(summary: Summary) -> dict[str, float]:
 
 
 def target_value(target: Target) -> str:
-    """Return the target as a metric dimension's value: its bucket, and its prefix if it has one, percent-encoded."""
+    """Return the value of the dimension Target: the target's bucket, and its prefix, if it has one, percent-encoded."""
     # These characters stay, as in JavaScript's encodeURIComponent, and the slash: deploy/parameters.js writes the same.
     prefix = quote(target.prefix, safe="/!~*'()")
     return (f"{target.bucket}/{prefix}" if prefix else target.bucket)[:_LONGEST]
@@ -89,10 +93,11 @@ def target_value(target: Target) -> str:
 def emf(
     values: Mapping[str, float], *, service: str, milliseconds: int, target: Target | None = None, **properties: Any
 ) -> str:
-    """Return a line of metrics. milliseconds: the time since 1970. properties: values to search for, such as the run.
+    """Return a line with these metrics, by name, in the embedded metric format.
 
-    target: the run's target; None for a failed invocation. A run over a key range has no metrics of its target.
-    CloudWatch charges nothing for properties. service: value of the dimension Service.
+    service: value of the dimension Service. milliseconds: present time since 1970. target: what the run worked on; None
+    for a failed invocation. A run over a key range has no metrics of its target. properties: values such as the run's
+    ID, by which people search the log; CloudWatch charges nothing for them.
     """
     directives = [_directive(values, DIMENSION)]
     document: dict[str, Any] = {DIMENSION: service, **properties, **values}

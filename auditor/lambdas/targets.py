@@ -28,7 +28,10 @@ log = logging.getLogger(__name__)
 
 
 class TargetSummary(Protocol):
-    """The summary of an audit or of a verification. run: its ID."""
+    """The summary of an audit or of a verification.
+
+    run: ID of the run.
+    """
 
     @property
     def run(self) -> str: ...
@@ -47,10 +50,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """How the work on one target ended in this invocation. summary: None if there is none.
+    """The result of this invocation's work on one target.
 
-    follows: where the next invocation continues; None if the work is done. counts: False if the work was not begun.
-    refused: called if the next invocation cannot be started.
+    summary: None if the run has no summary yet. follows: where the next invocation goes on; None if the work is done.
+    counts: False if the work was not begun, so that no metric counts it as handed on. refused: called if the next
+    invocation cannot be started.
     """
 
     summary: TargetSummary | None
@@ -61,13 +65,13 @@ class Worked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetWork(Generic[R]):
-    """The work of a Lambda function on a target. function: "audit" or "verify"; it decides which settings an event may
-    have.
+    """The kind of work that a Lambda function does on each target: an audit or a verification.
 
-    noun: "audit" or "verification", for messages. failed, handed_on: names of the metrics for a failed invocation, and
-    for a run that goes on in the next. needed: settings that must have a value. opening: opens the resources that the
-    targets share. run: works on one target, until its end or the stop. names_runs: True if an event may name a run that
-    is not begun yet.
+    function: "audit" or "verify", which decides the settings that an event may have. noun: "audit" or "verification",
+    for messages. failed: name of the metric for a failed invocation. handed_on: name of the metric for a run that the
+    next invocation goes on with. needed: settings that must have a value. opening: opens the resources that all targets
+    share. run: works on one target, until the target's end or the stop. names_runs: True if an event may name a run
+    that no invocation has begun yet.
     """
 
     function: str
@@ -83,16 +87,17 @@ class TargetWork(Generic[R]):
 async def each_target(
     work: TargetWork[R], event: Mapping[str, Any], environ: Mapping[str, str], context: FunctionContext
 ) -> dict[str, Any]:
-    """Work on each target of the event; return `{"runs": [SUMMARY, ..]}` with a summary for each target.
+    """Work on each target of the event, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
-    Raises AuditorError; the failure of one target only after the last target. The error is first logged, counted as a
-    metric and sent as an alert.
+    Shortly before the deadline, each target that was not begun is left to a next invocation. Then the present target
+    stops, and is left to a next invocation too. If the function may not invoke itself, the summary of the present
+    target says how to resume its run, and each target that was not begun is a failure.
 
-    Shortly before the deadline, targets that were not begun are left to next invocations. Then the present target stops
-    and is left to one too. If the function lacks the permission to invoke itself, the summary says how to resume the
-    run, and a target that was not begun is a failure.
+    An event can come twice. If another invocation works on a run or has ended it, the result has only a sentence about
+    this run, in its list `left`.
 
-    A run that another invocation writes or has ended is only named, in `left` of the result: an event can come twice.
+    Raises AuditorError. The failure of one target is raised after the work on all other targets. Each error that is
+    raised is also logged, counted as a metric, and sent as an alert.
     """
     with bound(requestId=context.request), context.stopping(context.seconds_left) as stop:
         try:
@@ -122,7 +127,7 @@ def _unopened(work: TargetWork[R], invocation: Invocation) -> RunStopped:
 
 
 async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, context: FunctionContext) -> None:
-    """Send the alert for a failed invocation. If the topic fails too, only the log says so."""
+    """Send the alert for a failed invocation. If the topic fails or does not answer, log that."""
     try:
         async with stop.telling() as limit:
             await alert(context.topic, failure_message(noun, str(error)))
@@ -133,7 +138,7 @@ async def _tell_failure(noun: str, error: AuditorError, stop: FunctionStop, cont
 
 
 class Turns(Generic[R]):
-    """Works on the targets of one invocation, one after the other."""
+    """Works on the targets of one event, one after the other."""
 
     def __init__(
         self,
@@ -174,8 +179,9 @@ class Turns(Generic[R]):
         return {"runs": [summary.to_dict() for summary in self._summaries], **left}
 
     async def _hand_on_waiting(self) -> None:
-        """Wait for the stop, then leave the targets that were not begun to next invocations. This does not wait for the
-        present target, whose saving may never end.
+        """Wait for the stop, and then leave each target that was not begun to a next invocation.
+
+        This does not wait for the present target, which may never end if a server is silent.
         """
         await self._stop.wait()
         waiting, self._waiting = self._waiting, []
@@ -227,7 +233,11 @@ class Turns(Generic[R]):
         await self._hand_on(target, None if run is None else Resume(run, None, DEADLINE))
 
     async def _hand_on(self, target: Target, follows: Resume | None) -> None:
-        """Start the next invocation for a target. Raises RunError, which names target, run and the event to send."""
+        """Start the next invocation for a target.
+
+        follows: where the run goes on; None if no run was begun. Raises RunError, which names the target, the run and
+        the event that a person can send instead.
+        """
         invocation, successor = self._invocation, self._context.successor
         run = follows.run if follows is not None else None
         with bound(run=run):
@@ -253,8 +263,10 @@ class Turns(Generic[R]):
 def measure(
     environ: Mapping[str, str], context: FunctionContext, values: Mapping[str, float], target: Target | None = None
 ) -> None:
-    """Emit one line of metrics. The labels of the present log lines become its properties. target: the target of the
-    run; None for an invocation that failed. values: by the metric's name.
+    """Write one line of metrics.
+
+    values: the metrics by name. target: what the run worked on; None for a failed invocation. The labels of the present
+    log lines, such as the run's ID, become properties of the metrics.
     """
     service = environ.get("AUDITOR_SERVICE") or _DEFAULT_NAME
     context.emit(emf(values, service=service, milliseconds=int(time.time() * 1000), target=target, **labels()))

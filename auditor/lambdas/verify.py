@@ -1,4 +1,4 @@
-"""The verification as a Lambda function. The event comes from a schedule or a person; the result has the summaries."""
+"""The verification as a Lambda function. A schedule or a person sends the event; the function returns the summaries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class VerifyFunction:
-    """The verify function. One instance handles all events of a process."""
+    """The Lambda function that verifies buckets. One instance handles all events that its process gets."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
@@ -41,10 +41,10 @@ class VerifyFunction:
         )
 
     async def handle(self, event: Mapping[str, Any], context: FunctionContext) -> dict[str, Any]:
-        """Verify the event's targets, and return `{"runs": [SUMMARY, ..]}`, as each_target() does.
+        """Verify the targets that the event names, and return `{"runs": [SUMMARY, ..]}`, one summary for each target.
 
-        Near the deadline a verification stops, even in the middle of an object, whose running digests are saved, and
-        goes on in the next invocation.
+        Near the deadline, the verification stops, even in the middle of an object, and saves its state; the next
+        invocation goes on with it.
         """
         return await each_target(self._work, event, self._environ, context)
 
@@ -77,9 +77,9 @@ class VerifyFunction:
 
 
 def message(summary: VerifySummary, fail_on: Collection[VerifyOutcome] = FAIL_ON) -> str | None:
-    """Return the alert for a verification, with counts and the prefix, never keys; None if nothing is wrong.
+    """Return the alert for a verification, with counts and the prefix, never with keys; None if nothing is wrong.
 
-    fail_on: the outcomes that count as wrong.
+    fail_on: the outcomes of objects that count as wrong.
     """
     outcomes, target = summary.outcomes, summary.target
     named = (*fail_on, VerifyOutcome.UNREADABLE, VerifyOutcome.LEDGER_FAULT)
@@ -101,7 +101,10 @@ def _sentence(summary: VerifySummary) -> str:
 
 
 def _metrics(summary: VerifySummary) -> dict[str, float]:
-    """Return the metrics for the end of a verification. Only the last invocation's summary counts all objects."""
+    """Return the metrics for the end of a verification, by name.
+
+    summary: that of the verification's last invocation, the only one that counts all objects.
+    """
     outcomes = summary.outcomes
     return {
         "Verified": outcomes["match"] + outcomes["mismatch"],
