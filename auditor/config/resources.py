@@ -117,7 +117,7 @@ def ledger_of(settings: Settings) -> AbstractAsyncContextManager[Ledger]:
 
 
 def ledger_endpoint(settings: Settings) -> str | None:
-    """Return DynamoDB's endpoint from a variable or the profile; if neither sets one, --endpoint-url."""
+    """Return DynamoDB's endpoint from an AWS variable or the profile; if neither sets one, --endpoint-url."""
     return custom_endpoint("dynamodb", None, settings.profile) or settings.endpoint_url
 
 

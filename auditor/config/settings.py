@@ -206,7 +206,7 @@ class Settings:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}
-"""Settings by name, except the two that are tables of auditor.toml."""
+"""The declarations of all settings by name, except `rules` and `accept_undecided`, which are tables of auditor.toml."""
 
 _DUE: Final = ("max_age", "percent")
 

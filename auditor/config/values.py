@@ -188,7 +188,7 @@ def span(value: Any, source: str) -> float:
 
 
 def long_span(value: Any, source: str) -> float:
-    """Read a duration as span() does, but raise UsageError if it is shorter than a minute."""
+    """Read a duration of a minute or more, such as 90d or 15m, as seconds. Raises UsageError, naming `source`."""
     if (seconds := span(value, source)) < 60:
         raise UsageError(f"{source} is {str(value)[:100]!r}: give a minute or more, like 90d or 12h")
     return seconds

@@ -45,9 +45,11 @@ class BucketFacts:
     own_id: str | Unread | Skipped = NOT_GIVEN
     """Canonical ID of the caller."""
     account: str | Unread | Skipped = NOT_GIVEN
-    """The caller's account, 12 digits."""
+    """Number of the caller's account, 12 digits."""
     ownership: str | Unread | Skipped = NOT_GIVEN
-    """BucketOwnerEnforced, BucketOwnerPreferred or ObjectWriter. A bucket without this setting has ObjectWriter."""
+    """Object Ownership: BucketOwnerEnforced, BucketOwnerPreferred or ObjectWriter, which is also that of a bucket
+    without this setting.
+    """
     public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
     account_public_access_block: PublicAccessBlock | Unread | Skipped = NOT_GIVEN
     acl: Acl | Unread | Skipped = NOT_GIVEN
@@ -55,10 +57,10 @@ class BucketFacts:
     policy: str | Unread | Skipped = NOT_GIVEN
     """The policy document as JSON text, "" if there is none."""
     versioning: str | Unread | Skipped = NOT_GIVEN
-    """Enabled, Suspended or Never."""
+    """State of the bucket's versioning: Enabled, Suspended or Never."""
     encryption: Encryption | Unread | Skipped = NOT_GIVEN
     request_payer: str | Unread | Skipped = NOT_GIVEN
-    """BucketOwner or Requester."""
+    """The one who pays for requests: BucketOwner or Requester."""
 
     @property
     def access_block(self) -> PublicAccessBlock | Unread:

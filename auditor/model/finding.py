@@ -37,7 +37,9 @@ class Verdict(StrEnum):
 
 @record()
 class Finding:
-    """One violation of a rule, by an object or by the bucket (key None). Holds no metadata values or display names."""
+    """One violation of a rule, by an object or by the bucket (key None). A finding has no metadata values or display
+    names.
+    """
 
     fingerprint: str
     rule: str

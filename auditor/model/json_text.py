@@ -149,12 +149,11 @@ def plain(value: Any) -> Any:
 
 def typed(kind: Callable[..., T], value: object) -> T:
     """Make the dataclass `kind` from a JSON value: the reverse of plain(). Ignores members that `kind` does not
-    declare.
+    declare. Raises JsonError for a wrong value, and for a missing member without a default.
 
     A field's type is str, int, float, bool, an enum, a dataclass, `tuple[X, ...]`, `Mapping[str, X]`, `X | None`, Any
     or `Annotated[X, reader]`. A field's metadata may have `name`, its name in JSON, and `needed`. needed=True: the
-    member has to be there even if the field has a default. needed=False: a missing member is read as None. Raises
-    JsonError for a wrong value, and for a missing member without a default.
+    member must exist even if the field has a default. needed=False: a missing member is read as None.
     """
     found: T = _reader(kind)(value)
     return found

@@ -47,17 +47,17 @@ class ObjectRef:
     key: str
     """The key as S3 holds it: any Unicode text."""
     etag: str
-    """Without quotes."""
+    """The ETag without quotes."""
     size: int
-    """Bytes."""
+    """Size in bytes."""
     last_modified: str
-    """ISO 8601, UTC, seconds."""
+    """S3's LastModified: ISO 8601 in UTC, to the second."""
     version_id: str | None = None
-    """None unless the run lists versions; the null version has the ID "null"."""
+    """ID of the version; "null" for the null version. None unless the run lists versions."""
     storage_class: str = "STANDARD"
-    """STANDARD if S3 names no class."""
+    """Storage class; STANDARD if S3 names none."""
     owner: str | None = None
-    """Canonical ID; None if the listing names no owner."""
+    """Canonical ID of the owner; None if the listing names no owner."""
     is_latest: bool = True
     checksum_algorithms: tuple[str, ...] = ()
     """Names of the algorithms of the object's checksums that S3 stores, as S3 writes them ("SHA256")."""
@@ -82,9 +82,9 @@ AnyVersion = ObjectRef | ObjectVersion
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The choice of the calls that a run makes for each object. acl, head: None if the run reads the ACL or the HEAD,
-    else the reason why it does not. acl_for_owner: True to read the ACL all the same of an object whose owner the
-    listing does not name.
+    """The calls that a run makes for each object. acl, head: None if the run reads the ACL or the HEAD of each object,
+    else the reason why it does not. acl_for_owner: True to read the ACL, even if `acl` has such a reason, of an object
+    whose owner the listing does not name.
     """
 
     acl: Skipped | None = None
@@ -204,8 +204,8 @@ class Evidence:
 
     @property
     def owner(self) -> str | Unread | Skipped:
-        """Canonical ID of the object's owner: from the ACL, or from the listing if the ACL was not read. If the listing
-        names none either, the result is the Unread or Skipped of the ACL.
+        """Canonical ID of the object's owner: from the ACL, or from the listing if the ACL was not read. If neither
+        names the owner, the result is the Unread or Skipped that stands for the ACL.
         """
         if isinstance(self.acl, Acl):
             return self.acl.owner

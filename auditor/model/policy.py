@@ -28,11 +28,11 @@ class Statement:
 
     allows: bool
     principals: tuple[tuple[str, str], ...]
-    """(kind, value); kind is AWS, CanonicalUser, Service or Federated."""
+    """The principals as pairs (kind, value); kind is AWS, CanonicalUser, Service or Federated."""
     actions: tuple[str, ...]
     resources: tuple[str, ...]
     conditions: tuple[tuple[str, str, tuple[str, ...]], ...]
-    """(operator, key, values)."""
+    """The conditions as triples (operator, key, values)."""
     not_principal: bool
     not_action: bool
     not_resource: bool

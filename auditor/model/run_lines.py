@@ -34,14 +34,14 @@ class ObjectLine:
     key: str
     version_id: str | None
     etag: str
-    """Without quotes."""
+    """The ETag without quotes."""
     size: int
-    """Bytes."""
+    """Size in bytes."""
     last_modified: str
-    """ISO 8601, UTC."""
+    """S3's LastModified: ISO 8601 in UTC, to the second."""
     storage_class: str
     owner: str | None
-    """Canonical ID; None if it is unknown."""
+    """Canonical ID of the owner; None if it is unknown."""
     acl: Annotated[Acl | Unread | Skipped, _acl]
     head: Annotated[Head | Unread | Skipped, _head]
     """The metadata of this Head is empty unless the run keeps the values."""
@@ -49,11 +49,11 @@ class ObjectLine:
     changed: bool
     """True if HEAD's ETag differs from the listing's."""
     verdict: Verdict | None
-    """None if the object was deleted after it was listed."""
+    """The verdict; None if the object was deleted after it was listed."""
     rules: tuple[str, ...]
     """IDs of the rules that have a finding on the object."""
     hashed: bool | None
-    """True if the ledger has the object's digests; None if there is no ledger."""
+    """True if the ledger has the object's digests, False if not; None if the run has no ledger."""
 
 
 @record()

@@ -123,13 +123,13 @@ class Summary:
     """Numbers of objects that lack a fact, by API operation and error code, the largest number first."""
     accepted: AcceptedHoles = AcceptedHoles()
     hashing: HashingSummary | None
-    """None if there is no ledger."""
+    """Counts of the objects' digests; None if the run has no ledger."""
     calls: CallCounts
     not_looked_at: tuple[str, ...]
     """In words, the things that the run did not look at: the verdict `private` says nothing about them."""
     seconds: float
     resume: Resume | None
-    """None if the run is complete."""
+    """The point from which the run can be resumed; None if the run is complete."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as the JSON value of summary.json."""

@@ -100,7 +100,7 @@ class Highlights:
 
 def masked(finding: FindingLine) -> bool:
     """True if the finding is about a grant that has no effect today, because something prevents the access. A report
-    marks such a finding "masked today", because its words alone would mislead.
+    marks such a finding "masked today", because the finding's words alone would mislead.
     """
     if finding.grantee in PUBLIC_GROUPS:
         return finding.verdict in {Verdict.SHARED, Verdict.MASKED, Verdict.PRIVATE}

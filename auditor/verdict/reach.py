@@ -35,8 +35,8 @@ NEWEST_TLS: Final = 1.3
 class Reach(NamedTuple):
     """The effect of a policy on one object key: four sets of actions, as bits of ACTIONS.
 
-    everyone, others: allowed to everyone, to other accounts. undecided: possibly allowed to outsiders. denied: to
-    everyone.
+    everyone: the actions that the policy allows to everyone. others: those that it allows to other accounts. undecided:
+    those that it possibly allows to outsiders. denied: those that it denies to everyone.
     """
 
     everyone: int = 0

@@ -72,8 +72,8 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _written(file: str | None, exported: Callable[[Callable[[bytes], object]], T], kept: Callable[[T], bool]) -> T:
-    """Run `exported` with a function that writes to stdout (file: None) or to a new file, and return its result. The
-    new file replaces `file` only if `kept` is true of the result.
+    """Run `exported` with a function that writes to stdout (file: None) or to a new file, and return the result of
+    `exported`. The new file replaces `file` only if `kept` returns True for that result.
     """
     if file is None:
         result = exported(sys.stdout.buffer.write)

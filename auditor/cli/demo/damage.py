@@ -18,9 +18,9 @@ Change = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """A planned damage of one planted object. key: its object key. description: words for the user.
+    """A planned damage of one planted object. key: the object's key. description: words for the user.
 
-    change: makes other bytes of the same size from the object's; None: the object is deleted.
+    change: a function that makes other bytes of the same size from the object's bytes; None: the object is deleted.
     """
 
     key: str
